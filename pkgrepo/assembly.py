@@ -128,6 +128,8 @@ class Assembly:
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
             images=core.images,
+            upstreams=proxies.upstreams,
+            documents=proxies.documents,
             resolver=proxies.resolver,
             package_files=proxies.package_files,
             max_upload=config.server.max_upload,

@@ -8,8 +8,10 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.documents import Documents
 from pkgrepo.proxy.package_files import PackageFiles
 from pkgrepo.proxy.resolver import Resolver
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -39,6 +41,8 @@ class Services:
     searches: SearchIndexCache
     accounts: Accounts
     images: ImageAddresses
+    upstreams: Upstreams
+    documents: Documents
     resolver: Resolver
     package_files: PackageFiles
     max_upload: int

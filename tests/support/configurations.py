@@ -24,6 +24,20 @@ def config(**parts: str) -> str:
     return f'config = {{ type = "Hosted"{rules} }}'
 
 
+def proxy(format: str, name: str, *urls: str, **settings: str) -> str:
+    """Return the section of a proxy repository with routes to these URLs; ``settings`` are values in TOML."""
+    routes = ", ".join(f'{{ url = "{url}" }}' for url in urls)
+    rest = "".join(f", {key} = {value}" for key, value in settings.items())
+    return hosted(format, **{name: f'config = {{ type = "Proxy", proxy = {{ routes = [{routes}] }}{rest} }}'})
+
+
+def virtual(format: str, name: str, *members: str, publish_to: str | None = None, **settings: str) -> str:
+    """Return the section of a virtual repository of these members (storage/name)."""
+    rest = "" if publish_to is None else f', publish_to = "{publish_to}"'
+    rest += "".join(f", {key} = {value}" for key, value in settings.items())
+    return hosted(format, **{name: f'config = {{ type = "Virtual", members = {[*members]}{rest} }}'})
+
+
 MOVING = config(push_rules="allow_tag_overwrite = true")  # tags may move
 
 

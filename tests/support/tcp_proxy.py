@@ -22,7 +22,7 @@ class Head:
 
 class TcpProxy:
     """
-    Forwards connections to the server at ``target``, and records the heads of requests, which must have no bodies.
+    Forwards connections to the server at ``target``, and records the heads of requests, whose bodies have a length.
 
     The first connection that sends a request line with ``cut`` in it is closed after ``after`` more bytes from the
     server.
@@ -35,6 +35,7 @@ class TcpProxy:
         self._cut = cut
         self._after = after
         self._lock = threading.Lock()
+        self._connections: list[_Connection] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.host = "{}:{}".format(*self._listener.getsockname())
 
@@ -49,8 +50,15 @@ class TcpProxy:
         try:
             yield self
         finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+        self._listener.close()
+        for connection in self._connections:
+            connection.close()
 
     def _accept(self) -> None:
         while True:
@@ -60,17 +68,15 @@ class TcpProxy:
                 return
             server = socket.create_connection(self._target)
             connection = _Connection(self, client, server)
+            self._connections.append(connection)
             for work in (connection.up, connection.down):
                 threading.Thread(target=work, daemon=True).start()
 
-    def record(self, raw: bytes) -> int | None:
+    def record(self, head: Head) -> int | None:
         """Record a request. Returns the number of bytes to forward before the cut, or None if it is not to be cut."""
-        line, *rest = raw.decode("latin-1").split("\r\n")
-        pairs = (field.partition(":") for field in rest)
-        head = Head(line, {name.lower(): value.strip() for name, _, value in pairs})
         with self._lock:
             self.heads.append(head)
-            if not self._cut or self.was_cut or self._cut not in line:
+            if not self._cut or self.was_cut or self._cut not in head.line:
                 return None
             self.was_cut = True
             return self._after
@@ -84,18 +90,29 @@ class _Connection:
         self._left: int | None = None
 
     def up(self) -> None:
-        """Forward the client's bytes, head by head."""
-        pending = b""
+        """Forward the client's bytes, request by request."""
+        pending, body = b"", 0
         with suppress(OSError):
             while data := self._client.recv(CHUNK):
                 pending += data
-                *heads, pending = pending.split(b"\r\n\r\n")
-                for head in heads:
-                    left = self._proxy.record(head)
-                    if left is not None:
-                        self._left = left
-                    self._server.sendall(head + b"\r\n\r\n")
-        self._close()
+                while pending and (body or b"\r\n\r\n" in pending):
+                    if not body:
+                        raw, _, pending = pending.partition(b"\r\n\r\n")
+                        body = self._forward_head(raw)
+                    self._server.sendall(pending[:body])
+                    pending, body = pending[body:], max(0, body - len(pending))
+        self.close()
+
+    def _forward_head(self, raw: bytes) -> int:
+        """Forward a head. Returns the length of the body."""
+        line, *rest = raw.decode("latin-1").split("\r\n")
+        pairs = (field.partition(":") for field in rest)
+        head = Head(line, {name.lower(): value.strip() for name, _, value in pairs})
+        left = self._proxy.record(head)
+        if left is not None:
+            self._left = left
+        self._server.sendall(raw + b"\r\n\r\n")
+        return int(head.fields.get("content-length", 0))
 
     def down(self) -> None:
         """Forward the server's bytes, up to the cut."""
@@ -107,9 +124,10 @@ class _Connection:
                 self._client.sendall(data)
                 if self._left == 0:
                     break
-        self._close()
+        self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close both sides."""
         for each in (self._client, self._server):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from pkgrepo.model import Repository
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories import configuration
 
 
@@ -30,7 +31,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Policy | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the npm format", HostedConfig)
+CONFIGURATIONS = configuration.Configurations("the npm format", HostedConfig | ProxyConfig | VirtualConfig)
 
 
 def policy_of(repository: Repository) -> Policy:

@@ -10,16 +10,24 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
-from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts, splice
+from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts
+from pkgrepo.formats.npm.packument.merging import splice
+from pkgrepo.formats.npm.proxied.questions import packument_question
+from pkgrepo.formats.npm.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
-from pkgrepo.model import Package, Repository
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProxiedFormat, Reader
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.proxy.held import DocumentRequest
 from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.quoting import quoted
 
 from . import layout, names
@@ -32,7 +40,7 @@ from .setup import snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat, IIndexedFormat)
+@implementer(IFormat, ICachingFormat, IProxiedFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -68,6 +76,20 @@ class NpmFormat(FormatBase):
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
         """See L{IIndexedFormat.splice}."""
         return splice(key, form, serial, members)
+
+    def document_request(self, key: str) -> DocumentRequest:
+        """See L{IProxiedFormat.document_request}."""
+        return packument_question(key)
+
+    async def make_release(
+        self,
+        file: RemoteFile,
+        staged: Staged,  # noqa: ARG002 - the tarball is not read
+        blob: BlobInfo,
+        pools: Pools,  # noqa: ARG002
+    ) -> tuple[Release, Indexer]:
+        """See L{IProxiedFormat.make_release}."""
+        return make_release(file.key, file.entry, file.source, blob), index_package
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -1,5 +1,5 @@
 """
-The path table of a hosted npm repository: which method of which inner room answers a request.
+The path table of an npm repository: which method of which inner room answers a request.
 
 Scoped names arrive with their slash encoded, and a router would decode it. One catch-all route therefore reads the raw
 path (see ``paths``). The tables below map what that names to methods; each method authorizes its own caller.
@@ -18,12 +18,14 @@ from pkgrepo.formats.npm.audit.requests import AuditRequests
 from pkgrepo.formats.npm.change.access_requests import AccessRequests
 from pkgrepo.formats.npm.change.owner_requests import OwnerRequests
 from pkgrepo.formats.npm.change.requests import ChangeRequests
+from pkgrepo.formats.npm.change.target import ChangeTarget
 from pkgrepo.formats.npm.login.account_requests import AccountRequests
 from pkgrepo.formats.npm.login.token_requests import TokenRequests
 from pkgrepo.formats.npm.login.web_login_requests import WebLoginRequests
-from pkgrepo.formats.npm.packument.requests import PackageRequests, find_selected
+from pkgrepo.formats.npm.packument.requests import PackageRequests
+from pkgrepo.formats.npm.proxied.signature_requests import SignatureRequests
+from pkgrepo.formats.npm.search.merged_requests import MergedSearchRequests
 from pkgrepo.formats.npm.search.requests import SearchRequests
-from pkgrepo.formats.npm.signing.requests import answer_keys
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
@@ -31,7 +33,7 @@ from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
 
 from .document_requests import DocumentRequests
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path, split_name
@@ -48,7 +50,7 @@ app = new_app()
 
 
 class NpmSite:
-    """One hosted npm repository as a Klein application."""
+    """One npm repository as a Klein application."""
 
     app = app
 
@@ -57,11 +59,16 @@ class NpmSite:
     ) -> None:
         self._services = services
         self._repository = repository
+        self._packuments = packuments
+        self._advisories = advisories
+        self._target = ChangeTarget(services, repository)
         self._packages = PackageRequests(services, repository, packuments)
         self._changes = ChangeRequests(services, repository)
         self._access = AccessRequests(services, repository, self._packages)
         self._owners = OwnerRequests(services, repository, self._packages)
-        self._search = SearchRequests(services, repository)
+        hosted = repository.type is RepositoryType.HOSTED
+        self._search = (SearchRequests if hosted else MergedSearchRequests)(services, repository)
+        self._signatures = SignatureRequests(services, repository)
         self._audit = AuditRequests(services, repository, advisories)
         self._account = AccountRequests(services, repository)
         self._tokens = TokenRequests(services, repository, self._account)
@@ -96,7 +103,14 @@ class NpmSite:
                 404 if request.method in READS else 400, "no package, version or file can be called so", "invalid_path"
             )
         verb = "GET" if request.method in READS else request.method.decode("ascii")
-        path = await self._choose(found)
+        path = await self._choose(request, found)
+        if verb == "GET" or not _names_package(path):
+            return await self._answer(request, verb, path)
+        target = await self._target.find(request)
+        site = self if target is self._repository else self._site_of(target)
+        return await site._answer(request, verb, path)  # noqa: SLF001 - of another instance
+
+    async def _answer(self, request: Request, verb: str, path: Path) -> Answer:
         if isinstance(path, ApiPath):
             return await self._api(request, verb, path.parts)
         handler = self._handlers.get((verb, type(path)))
@@ -104,21 +118,16 @@ class NpmSite:
             raise self._not_allowed(path)
         return await handler(request, path)
 
-    async def _choose(self, found: Sequence[Path]) -> Path:
+    def _site_of(self, repository: Repository) -> NpmSite:
+        return NpmSite(self._services, repository, self._packuments, self._advisories)
+
+    async def _choose(self, request: Request, found: Sequence[Path]) -> Path:
         """The first meaning of an ambiguous path that exists; the first of all when none exists."""
         if len(found) > 1:
             for path in found:
-                if await self._exists(path):
+                if isinstance(path, (ApiPath, RootPath)) or await self._packages.exists(request, path):
                     return path
         return found[0]
-
-    async def _exists(self, path: Path) -> bool:
-        if isinstance(path, (ApiPath, RootPath)):
-            return True
-        package = await self._packages.find_package(path.name)
-        if package is None or not isinstance(path, VersionPath):
-            return package is not None
-        return await self._services.catalog.look(find_selected, package.id, path.selector) is not None
 
     def _not_allowed(self, path: Path, why: str = "this address does not take this method") -> Refusal:
         """A 405 that lists the allowed methods (RFC 9110 section 15.5.6)."""
@@ -203,10 +212,10 @@ class NpmSite:
     async def _npm(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         match [verb, *parts]:
             case ["GET", "keys"]:
-                return await answer_keys(self._services)
+                return await self._signatures.keys(request)
             case ["GET", "attestations", *rest]:
                 name, _, version = "/".join(rest).rpartition("@")  # the last one: a scope has an "@" of its own
-                return await self._packages.attestations(request, name, version)
+                return await self._signatures.attestations(request, name, version)
             case ["GET", "user"]:
                 return await self._account.profile(request)
             case ["POST", "user"]:
@@ -238,6 +247,11 @@ class NpmSite:
 
 
 refuse_unrouted(NpmSite.app, ERRORS)
+
+
+def _names_package(path: Path) -> bool:
+    """Whether a path is about packages, and not about users, their tokens or audits."""
+    return not isinstance(path, ApiPath) or path.parts[:1] == ("package",) or path.parts[:3] == ("user", "v1", "star")
 
 
 def _no_such_address() -> Refusal:

@@ -38,12 +38,15 @@ class AccessRequests(RepositoryRequests):
         :raises NotFound: no such package
         """
         await self._authorize_read(request, name)
-        package, public = await self._packages.package(name), not is_private(self._repository)
+        await self._packages.check_exists(request, name)
+        package, public = await self._packages.find_package(name), not is_private(self._repository)
         answers: dict[str, Any] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
         }
-        value = answers[what] if what in answers else await self._collaborators(request, package)
+        value = answers.get(what, {})
+        if what not in answers and package is not None:
+            value = await self._collaborators(request, package)
         return json_answer(value, headers=NO_STORE)
 
     async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,8 +13,7 @@ from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
-from pkgrepo.proxy.members import MemberParts, merge_fragments
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.proxy.members import MemberParts
 from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 
 from . import document as packument
@@ -30,7 +28,7 @@ CONTENT_TYPES: Final = {FULL: packument.FULL_TYPE, SHORT: packument.SHORT_TYPE}
 _encode = msgspec.json.Encoder().encode
 
 
-KINDS: Final = {FULL: (FULL, TIME), SHORT: (SHORT, TIME)}
+KINDS: Final = {form: (form, TIME) for form in (FULL, SHORT)}
 
 
 def make_packuments() -> SplicedDocuments:
@@ -39,30 +37,29 @@ def make_packuments() -> SplicedDocuments:
 
 
 def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tuple[MemberParts, Package]:
-    """The parts of a document, and the package, from one snapshot. :raises NotFound: no such package"""
+    """
+    What a hosted repository has of a package, for one form of its document, and the package, from one snapshot.
+
+    :raises NotFound: no such package
+    """
     package = existing(packages.find_package(reader, repository_id, name), "package", name)
-    found = {kind: fragments.list_fragments(reader, package.id, kind) for kind in KINDS[form]}
-    return MemberParts(read_top(reader, package, whole=form == FULL), found), package
+    top = msgspec.to_builtins(_read_top(reader, package, whole=form == FULL))
+    return MemberParts(top, {kind: fragments.list_fragments(reader, package.id, kind) for kind in KINDS[form]}), package
 
 
-def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-    """A document of one or more repositories; the first one decides what is above the versions."""
-    top = Top(name=name, revision=packument.revision(name, serial), **members[0].top)
-    make = packument.splice_full if form == FULL else packument.splice_short
-    return make(top, merge_fragments(members, TIME), merge_fragments(members, form))
-
-
-def read_top(reader: Reader, package: Package, *, whole: bool) -> Mapping[str, Any]:
-    """The fields of a L{Top} without name and revision; without ``whole`` only what the abbreviated form needs."""
+def _read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
+    """The top of a document; without ``whole`` only what the abbreviated form needs."""
     tagged = tags.tagged_versions(reader, package.id)
     version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
     latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
-    return {
-        "tags": tagged,
-        "created": format_time(package.created_at),
-        "modified": format_time(package.updated_at),
-        "fields": {} if latest is None else _fields(package, latest),
-    }
+    return Top(
+        name=package.name,
+        tags=tagged,
+        revision=packument.revision(package.name, package.serial),
+        created=format_time(package.created_at),
+        modified=format_time(package.updated_at),
+        fields={} if latest is None else _fields(package, latest),
+    )
 
 
 def _fields(package: Package, latest: Version) -> dict[str, str]:

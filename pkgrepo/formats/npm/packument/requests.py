@@ -9,7 +9,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.layout import bundle_path, tarball_path
+from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.gateway.answer_cache import CachedAnswer
@@ -21,19 +21,21 @@ from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Document, Package, Repository, Version
+from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
+from pkgrepo.proxy.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import BASE
-from pkgrepo.storage.catalog.packages import files, fragments, packages, tags, versions
+from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
 
-from .document import FULL_TYPE, SHORT_TYPE, attestations_document
+from .document import FULL_TYPE, SHORT_TYPE
+from .selecting import find_fragment, read_tags
 from .version_fragments import FULL, SHORT, version_document
 
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
 
 class PackageRequests(RepositoryRequests):
-    """Answers read requests of one hosted repository; each method authorizes its caller."""
+    """Answers read requests of one repository of any type; each method authorizes its caller."""
 
     def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
         super().__init__(services, repository)
@@ -49,12 +51,12 @@ class PackageRequests(RepositoryRequests):
 
         :raises NotFound: no such package
         """
-        catalog, repository, name = self._services.catalog, self._repository, path.name
+        name = path.name
         await self._authorize_read(request, name)
-        generation = catalog.generation()
+        generation = self._services.catalog.generation()
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
-        found = await self._services.resolver.state(repository, name, revalidate=request.revalidates)
+        found = await self._state(request, name)
         rendered = await self._packuments.get(self._services.pools, found, form, self.address(request))
         state, document = rendered.state, rendered.document
 
@@ -83,11 +85,10 @@ class PackageRequests(RepositoryRequests):
 
         :raises NotFound: no such package; :raises Refusal: no such version or tag
         """
-        catalog, repository, name = self._services.catalog, self._repository, path.name
+        repository, name = self._repository, path.name
         await self._authorize_read(request, name)
-        generation = catalog.generation()
-        package = await self.package(name)
-        fragment = await catalog.look(find_version_fragment, package.id, path.selector)
+        generation = self._services.catalog.generation()
+        state, fragment = await self._find_version(request, name, path.selector)
         if fragment is None:
             raise version_not_found(path.selector)
 
@@ -100,25 +101,30 @@ class PackageRequests(RepositoryRequests):
                 headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
             )
 
-        self._services.answer_cache.put(
-            request,
-            CachedAnswer(
+        if state.cacheable:
+            entry = CachedAnswer(
                 repository,
                 package=name,
                 negotiate=negotiate,
-                fresh=lambda r: packages.package_serial(r, repository.id, name) == package.serial,
+                fresh=state.fresh,
                 size=2 * len(fragment),
                 generation=generation,
                 by_address=True,
-            ),
-        )
+                ends_s=state.expires_s,
+            )
+            self._services.answer_cache.put(request, entry)
         return negotiate(request)
 
     async def dist_tags(self, request: Request, name: str) -> Answer:
         """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
         await self._authorize_read(request, name)
-        package = await self.package(name)
-        tagged = await self._services.catalog.look(tags.tagged_versions, package.id)
+        if self._repository.type is RepositoryType.HOSTED:
+            package = await self.package(name)
+            tagged = await self._services.catalog.look(tags.tagged_versions, package.id)
+        else:
+            state = await self._state(request, name)
+            spliced, _ = await state.load(SHORT)
+            tagged = await self._services.pools.cpu(read_tags, spliced)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
     async def tarball(self, request: Request, path: TarballPath) -> Answer:
@@ -131,28 +137,26 @@ class PackageRequests(RepositoryRequests):
             raise NotFound("tarball", path.filename)
         return answer
 
-    async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
-        """The provenance bundle of a version. :raises NotFound: it has none"""
-        await self._authorize_read(request, name)
-        package = await self.package(name)
-        version = await self._services.catalog.look(find_selected, package.id, version_text)
-        file = None
-        if version is not None:
-            path = bundle_path(name, version.text)
-            file = await self._services.catalog.look(files.find_file, self._repository.id, path)
-        if file is None:
-            raise NotFound("attestation of", f"{name}@{version_text}")
-        answer = await self._services.files.answer(self._repository, file)
-        assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
-        body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
-        return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
+    async def check_exists(self, request: Request, name: str) -> None:
+        """Check that there is a package. :raises NotFound: there is none; :raises UpstreamFailed: that is not known"""
+        await self._state(request, name)
+
+    async def exists(self, request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:
+        """Whether there is the package, or the version, that a path names. :raises UpstreamFailed: that is not known"""
+        try:
+            if isinstance(path, VersionPath):
+                return (await self._find_version(request, path.name, path.selector))[1] is not None
+            await self._state(request, path.name)
+        except NotFound:
+            return False
+        return True
 
     async def package(self, name: str) -> Package:
-        """A package by its name. :raises NotFound: there is none"""
+        """A package of a hosted repository by its name. :raises NotFound: there is none"""
         return existing(await self.find_package(name), "package", name)
 
     async def find_package(self, name: str) -> Package | None:
-        """A package by its name, or None."""
+        """A package of a hosted repository by its name, or None."""
         return await self._services.catalog.look(packages.find_package, self._repository.id, name)
 
     async def info(self, request: Request, _path: RootPath) -> Answer:
@@ -172,6 +176,23 @@ class PackageRequests(RepositoryRequests):
             },
             headers=((b"Cache-Control", b"no-cache"),),
         )
+
+    async def _state(self, request: Request, name: str) -> PackageState:
+        """A package as this repository shows it to this request. :raises NotFound: there is none"""
+        return await self._services.resolver.state(self._repository, name, revalidate=request.revalidates)
+
+    async def _find_version(self, request: Request, name: str, selector: str) -> tuple[PackageState, bytes | None]:
+        """
+        A package, and the fragment in the full form of a version of it, which is None when there is no such version.
+
+        :raises NotFound: no such package
+        """
+        state = await self._state(request, name)
+        if self._repository.type is RepositoryType.HOSTED:
+            package = await self.package(name)
+            return state, await self._services.catalog.look(find_version_fragment, package.id, selector)
+        spliced, state = await state.load(FULL)
+        return state, await self._services.pools.cpu(find_fragment, spliced, selector)
 
     def _tarball_path(self, path: TarballPath) -> str:
         """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""

@@ -18,7 +18,8 @@ from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.packument.loading import read_parts, splice
+from pkgrepo.formats.npm.packument.loading import read_parts
+from pkgrepo.formats.npm.packument.merging import splice
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState

@@ -1,0 +1,103 @@
+"""Answers requests for what verifies a package: the keys of registries, and the attestations of a version."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from pkgrepo.errors import NotFound, UpstreamFailed, existing
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.layout import bundle_path
+from pkgrepo.formats.npm.packument.document import FULL_TYPE, attestations_document
+from pkgrepo.formats.npm.packument.requests import find_selected
+from pkgrepo.formats.npm.signing.keys import find_public_key
+from pkgrepo.formats.npm.signing.signatures import keys_document
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.held import DocumentRequest
+from pkgrepo.proxy.resolver import UpstreamMember
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages import files, packages
+from pkgrepo.untrusted.json_errors import ERRORS
+
+from .questions import attestations_question, keys_question
+from .verbatim import kept_text
+
+_HEADERS: Final[Fields] = ((b"Cache-Control", b"no-cache"),)
+
+
+class SignatureRequests(RepositoryRequests):
+    """Answers requests to one repository of any type; of upstreams it passes on what they say."""
+
+    async def keys(self, request: Request) -> Answer:
+        """
+        The keys that clients verify signatures with, of all members of the repository.
+
+        :raises Refusal: there are none, so that clients expect no signatures
+        :raises UpstreamFailed: an upstream failed, and there are no others
+        """
+        if self._repository.type is not RepositoryType.HOSTED:
+            await self._authorize_audit(request)
+        found: dict[Any, Any] = {}
+        failure: UpstreamFailed | None = None
+        for each in self._services.resolver.leaves(self._repository):
+            try:
+                keys = await self._keys_of(each)
+            except NotFound:
+                continue
+            except UpstreamFailed as error:
+                failure = failure or error
+                continue
+            found = {**{key.get("keyid"): key for key in keys}, **found}
+        if not found:
+            raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
+        return json_answer({"keys": list(found.values())}, headers=_HEADERS)
+
+    async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
+        """The attestations of a version. :raises NotFound: it has none"""
+        await self._authorize_read(request, name)
+        what = f"{name}@{version_text}"
+        version = existing(semver.find_version(version_text), "attestation of", what)
+        members = await self._services.resolver.members(self._repository, name, Trace())
+        for member in members.serving:
+            if isinstance(member, UpstreamMember):
+                body = await self._ask(member.repository, attestations_question(name, version.text))
+                return Answer(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
+            file = await self._services.catalog.look(_find_bundle, member.repository.id, name, version.key)
+            if file is not None:
+                answer = await self._services.files.answer(member.repository, file)
+                assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
+                bundle = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
+                return Answer(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
+        raise NotFound("attestation of", what)
+
+    async def _keys_of(self, repository: Repository) -> list[dict[str, Any]]:
+        if repository.type is RepositoryType.PROXY:
+            try:
+                return msgspec.json.decode(await self._ask(repository, keys_question()), type=_Keys).keys
+            except ERRORS:
+                return []
+        key = await self._services.catalog.look(find_public_key)
+        found: list[dict[str, Any]] = [] if key is None else keys_document([key])["keys"]
+        return found
+
+    async def _ask(self, repository: Repository, question: DocumentRequest) -> str:
+        """What the upstreams of a proxy answer, from the cache while it is fresh."""
+        documents = self._services.documents
+        held = await documents.get(repository, question, Trace())
+        with await documents.open(repository, held) as parts:
+            return kept_text(parts.top)
+
+
+class _Keys(msgspec.Struct):
+    keys: list[dict[str, Any]] = []
+
+
+def _find_bundle(reader: Reader, repository_id: int, name: str, version_key: str) -> File | None:
+    package = packages.find_package(reader, repository_id, name)
+    version = None if package is None else find_selected(reader, package.id, version_key)
+    return None if version is None else files.find_file(reader, repository_id, bundle_path(name, version.text))

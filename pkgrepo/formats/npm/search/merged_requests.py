@@ -1,0 +1,91 @@
+"""
+Answers searches in proxies and virtual repositories: in what the server has, and in what the upstreams find.
+
+What the server has comes first, in pages; the upstreams' results follow. An upstream that does not answer in time is
+left out. Of a package that a hosted member has, or whose name is reserved, no result of an upstream is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from attrs import evolve
+from twisted.internet.defer import Deferred, gatherResults
+
+from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.http.answers import NO_STORE, Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity, Repository, RepositoryType
+from pkgrepo.proxy.private_names import find_private
+from pkgrepo.proxy.uncached import ask_routes
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.search.index import Query
+
+from .query import Page, read_page, read_query
+from .rendering import render_answer
+from .requests import SearchRequests, parameter
+from .rows import ROW, Row, read_entry, read_rows
+from .upstream_results import UpstreamResults, read_results, search_question
+
+_Results = dict[str, tuple[float, Row]]  # score and row by package
+
+
+class MergedSearchRequests(SearchRequests):
+    """Answers searches in one proxy or virtual repository; lists of packages are of those that it has itself."""
+
+    async def search(self, request: Request, address: str) -> Answer:
+        """See L{SearchRequests.search}."""
+        identity = await self._identify(request)
+        text = parameter(request, b"text") or ""
+        page = read_page(parameter(request, b"size"), parameter(request, b"from"))
+        leaves = self._services.resolver.leaves(self._repository)
+        present, count = await self._search_here(request, identity, leaves, read_query(text), page)
+        shown = dict(list(present.items())[page.start : page.start + page.size])
+        found = await self._search_upstreams(leaves, text, evolve(page, start=max(0, page.start - count)))
+        now = from_ms(self._services.clock.now_ms())
+        answer = render_answer(list(shown.values()), count + found.total, now, address)
+        ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
+        others = [each for name, each in found.objects.items() if name not in present]
+        return json_answer({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
+
+    async def _search_here(
+        self, request: Request, identity: Identity, leaves: Sequence[Repository], query: Query, page: Page
+    ) -> tuple[_Results, int]:
+        """The best matches of all members, up to the end of the page, and the number of matches."""
+        sees_all, found, total = await self._sees_all(identity), _Results(), 0
+        for leaf in leaves:
+            if not leaf.active:
+                continue
+            index = await self._services.searches.get(leaf, ROW, read_entry)
+            end = page.start + page.size
+            if sees_all:
+                matches = await self._work(request, index.find, query, 0, end)
+            else:
+                keys = await self._readable(request, identity, await self._work(request, index.keys, query))
+                matches = await self._work(request, index.page, query, keys, 0, end)
+            scores = dict(matches.keys)
+            total += matches.total
+            for row in await self._services.catalog.scan(read_rows, leaf.id, scores):
+                found.setdefault(row.name, (scores[row.name], row))
+        return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
+
+    async def _search_upstreams(self, leaves: Sequence[Repository], text: str, page: Page) -> UpstreamResults:
+        proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
+        answers = await gatherResults([Deferred.fromCoroutine(self._ask(leaves, each, text, page)) for each in proxies])
+        objects: dict[str, msgspec.Raw] = {}
+        for each in answers:
+            objects = {**each.objects, **objects}
+        return UpstreamResults(objects, sum(each.total for each in answers))
+
+    async def _ask(self, leaves: Sequence[Repository], proxy: Repository, text: str, page: Page) -> UpstreamResults:
+        services = self._services
+        try:
+            body = await ask_routes(services.upstreams, proxy, search_question(text, page))
+        except (NotFound, UpstreamFailed):
+            return UpstreamResults()
+        results = await services.pools.cpu(read_results, body)
+        private = await find_private(services.catalog, self._repository, leaves, proxy, results.objects)
+        shown = {name: each for name, each in results.objects.items() if name not in private}
+        return evolve(results, objects=shown)

@@ -1,0 +1,61 @@
+"""A server with a proxy of a registry that the tests fill, and virtual repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.configurations import hosted, proxy, virtual
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess, running
+from tests.support.upstreams.npm import NpmUpstream
+
+
+@pytest.fixture(scope="package")
+def upstream() -> Iterator[NpmUpstream]:
+    """A registry, whose packages each test adds under names of its own."""
+    with NpmUpstream() as registry:
+        yield registry
+
+
+@pytest.fixture(scope="package")
+def server(upstream: NpmUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with a hosted repository, a proxy of the registry, and a virtual repository of both."""
+    configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
+        (
+            hosted("npm", "own"),
+            proxy("npm", "mirror", upstream.url),
+            proxy("npm", "short", upstream.url, cache_ttl="0"),
+            virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
+            virtual("npm", "readable", "main/own", "main/mirror"),
+        )
+    )
+    with running(tmp_path_factory.mktemp("server"), configuration) as process:
+        yield process
+
+
+@pytest.fixture
+def at(server: ServerProcess, upstream: NpmUpstream):
+    """Return a client of a repository by name, with the admin's credentials; the registry begins without exchanges."""
+    upstream.forget()
+    yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
+    upstream.behave()
+
+
+@pytest.fixture
+def mirror(at):
+    return at("mirror")
+
+
+@pytest.fixture
+def publish(at):
+    """Publish a small package: ``publish(name, version, where=..., **options of make_publish)``."""
+
+    def put(name: str, version: str = "1.0.0", *, where: HttpClient | None = None, **options):
+        reply = (where or at("own")).put(f"/{name.replace('/', '%2f')}", make_publish(name, version, **options))
+        assert reply.status == 201, reply
+
+    return put

@@ -1,0 +1,95 @@
+"""Documents of packages of upstreams."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from tests.support.upstreams.faults import failing
+from tests.support.upstreams.npm import ABBREVIATED
+
+pytestmark = pytest.mark.server
+
+
+def test_document_of_the_upstream_has_our_addresses(mirror, upstream):
+    upstream.add("@sc/doc", "1.0.0", dependencies={"left": "^1"}, scripts={"install": "x"})
+    upstream.add("@sc/doc", "1.1.0-rc.1", tag="next", dist={"signatures": [{"keyid": "k", "sig": "s"}]})
+    for path in ("/@sc%2fdoc", "/@sc/doc", "/package/@sc%2fdoc"):
+        document = mirror.get(path).json
+        assert document["dist-tags"] == {"latest": "1.0.0", "next": "1.1.0-rc.1"}
+        version = document["versions"]["1.1.0-rc.1"]
+        assert version["dist"]["tarball"] == mirror.url + "/@sc/doc/-/doc-1.1.0-rc.1.tgz"
+        assert version["dist"]["signatures"] == [{"keyid": "k", "sig": "s"}]
+        assert document["versions"]["1.0.0"]["dependencies"] == {"left": "^1"}
+    (asked,) = upstream.requests()
+    assert (asked.path, asked.fields["accept"]) == ("/@sc%2fdoc", "application/json")
+    short = mirror.get("/@sc%2fdoc", Accept=ABBREVIATED)
+    assert short.headers["content-type"] == ABBREVIATED
+    assert short.json["versions"]["1.0.0"]["hasInstallScript"] is True
+    assert set(short.json["time"]) == {"created", "modified", "1.0.0", "1.1.0-rc.1"}
+    assert upstream.count() == 1
+
+
+def test_document_has_validators_of_its_own_and_is_compressed(mirror, upstream):
+    upstream.add("validated", keywords=["x" * 2000])
+    first = mirror.get("/validated")
+    assert mirror.get("/validated", If_None_Match=first.headers["etag"]).status == 304
+    packed = mirror.get("/validated", Accept_Encoding="gzip")
+    assert json.loads(gzip.decompress(packed.body)) == first.json
+    assert packed.headers["etag"] != first.headers["etag"]
+    assert mirror.head("/validated").headers["content-length"] == str(len(first.body))
+
+
+def test_versions_and_tags_are_selected(mirror, upstream):
+    upstream.add("chosen", "1.0.0")
+    upstream.add("chosen", "2.0.0-rc.1", tag="next")
+    for selector, version in (("latest", "1.0.0"), ("next", "2.0.0-rc.1"), ("v1.0.0", "1.0.0")):
+        found = mirror.get(f"/chosen/{selector}").json
+        assert (found["version"], found["dist"]["tarball"]) == (
+            version,
+            f"{mirror.url}/chosen/-/chosen-{version}.tgz",
+        )
+        assert mirror.get(f"/package/chosen/{selector}").json == found
+    assert mirror.get("/chosen/3.0.0").status == 404
+    assert mirror.get("/-/package/chosen/dist-tags").json == {"latest": "1.0.0", "next": "2.0.0-rc.1"}
+    assert mirror.get("/-/package/chosen/visibility").json == {"public": True}
+    assert upstream.count() == 1
+
+
+def test_unknown_package_is_not_found_and_the_answer_remembered(mirror, upstream):
+    for _ in range(2):
+        reply = mirror.get("/nowhere")
+        assert (reply.status, reply.json["error"]) == (404, "not_found")
+    assert upstream.count("/nowhere") == 1
+
+
+def test_failing_upstream_is_no_missing_package(mirror, upstream):
+    upstream.add("broken")
+    upstream.misbehave("/broken", failing(500), repeat=True)
+    reply = mirror.get("/broken")
+    assert reply.status == 502
+    assert "127.0.0.1" not in reply.json["error"].replace("'127.0.0.1'", "")
+    upstream.behave()
+    assert mirror.get("/broken").status == 200
+
+
+def test_changes_upstream_are_seen_after_the_ttl_or_on_request(at, upstream):
+    short, mirror = at("short"), at("mirror")
+    for name, where, headers in (("moving", short, {}), ("asked", mirror, {})):
+        upstream.add(name, "1.0.0")
+        assert list(where.get(f"/{name}").json["versions"]) == ["1.0.0"]
+        upstream.add(name, "1.1.0")
+        upstream.change(name)["versions"]["1.0.0"]["deprecated"] = "old"
+        upstream.change(name)
+        again = where.get(f"/{name}", **headers).json
+        if where is short:
+            assert again["dist-tags"] == {"latest": "1.1.0"}
+            assert again["versions"]["1.0.0"]["deprecated"] == "old"
+        else:
+            assert list(again["versions"]) == ["1.0.0"]
+
+
+def test_repository_describes_itself(mirror):
+    assert mirror.get("/").json["db_name"] == "mirror"

@@ -1,0 +1,123 @@
+"""Packuments of several repositories, and packuments from which a rule hides versions."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.packument.document import Top, revision
+from pkgrepo.formats.npm.packument.merging import splice
+from pkgrepo.formats.npm.packument.version_fragments import (
+    FULL,
+    SHORT,
+    TIME,
+    full_fragment,
+    short_fragment,
+    time_fragment,
+)
+from pkgrepo.model import Fragment
+from pkgrepo.proxy.members import MemberParts
+from pkgrepo.repositories.publish.splicing import BASE
+
+AT = datetime(2026, 3, 4, tzinfo=UTC)
+
+
+def member(
+    *texts: str, tags: Mapping[str, str] | None = None, hidden: tuple[str, ...] = (), label: str = "a", **top: Any
+) -> MemberParts:
+    """A member whose versions, in order, have the label as description; the hidden ones have no fragments."""
+    kinds: dict[str, list[Fragment]] = {FULL: [], SHORT: [], TIME: []}
+    shown = []
+    for text in texts:
+        version = semver.parse_version(text)
+        manifest = {"name": "x", "version": text, "description": f"{label} {text}", "dist": {"shasum": label}}
+        shown.append((version.sort, text))
+        for kind, body in (
+            (FULL, full_fragment(manifest)),
+            (SHORT, short_fragment(manifest)),
+            (TIME, time_fragment(text, AT)),
+        ):
+            kinds[kind].append(Fragment(version.sort, version.key, body))
+    top = {"tags": tags or {}, "fields": {"description": f'"{label}"', "readme": '"# r"', "own": "1"}, **top}
+    value = msgspec.to_builtins(Top(name="x", **top))
+    return MemberParts(value, kinds, shown, frozenset(hidden))
+
+
+def document(*members: MemberParts, form: str = FULL) -> Any:
+    return json.loads(splice("x", form, 9, members).joined().replace(BASE, b"http://h"))
+
+
+def test_versions_of_several_members_are_in_order() -> None:
+    members = member("1.0.0", "1.10.0", label="a"), member("1.0.0", "1.2.0", "2.0.0-rc.1", label="b")
+    for form in (FULL, SHORT):
+        merged = document(*members, form=form)
+        assert [(text, each["dist"]["shasum"]) for text, each in merged["versions"].items()] == [
+            ("1.0.0", "a"),
+            ("1.2.0", "b"),
+            ("1.10.0", "a"),
+            ("2.0.0-rc.1", "b"),
+        ]
+        assert list(merged["time"]) == list(merged["versions"])
+
+
+def test_first_member_decides_about_tags_and_description() -> None:
+    first = member("1.0.0", tags={"latest": "1.0.0"}, created="2020", modified="2021")
+    second = member("2.0.0", tags={"latest": "2.0.0", "next": "2.0.0"}, label="b", created="2019", modified="2022")
+    merged = document(first, second)
+    assert merged["dist-tags"] == {"latest": "1.0.0", "next": "2.0.0"}
+    assert merged["description"] == "a"
+    assert (merged["time"]["created"], merged["time"]["modified"]) == ("2019", "2022")
+
+
+def test_revision_is_that_of_the_package_that_can_be_written_to() -> None:
+    assert document(member("1.0.0"))["_rev"] == revision("x", 9)
+    assert document(member("1.0.0", revision="5-a"), member("2.0.0"))["_rev"] == "5-a"
+
+
+def test_unknown_times_are_left_out() -> None:
+    assert set(document(member("1.0.0"))["time"]) == {"1.0.0"}
+    assert "modified" not in document(member("1.0.0"), form=SHORT)
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden", "latest"),
+    [
+        (["1.0.0", "1.1.0"], "1.2.0", "1.1.0"),
+        (["1.0.0", "1.1.0-rc.1"], "1.1.0", "1.0.0"),
+        (["1.0.0", "3.0.0"], "2.0.0", "1.0.0"),
+        (["1.0.0-rc.1", "3.0.0"], "2.0.0", "3.0.0"),
+        (["1.0.0-rc.1", "1.0.0-rc.2"], "1.0.0", "1.0.0-rc.2"),
+        (["2.0.0-rc.1"], "1.0.0", "2.0.0-rc.1"),
+    ],
+)
+def test_latest_of_a_hidden_version_goes_to_another(shown: list[str], hidden: str, latest: str) -> None:
+    parts = member(*shown, tags={"latest": hidden, "next": hidden, "old": shown[0]}, hidden=(hidden,))
+    for form in (FULL, SHORT):
+        merged = document(parts, form=form)
+        assert merged["dist-tags"] == {"latest": latest, "old": shown[0]}
+        assert hidden not in merged["time"]
+    merged = document(parts)
+    assert merged["description"] == f"a {latest}"
+    assert (merged["readme"], merged["own"]) == ("", 1)
+
+
+def test_hiding_another_version_leaves_latest_alone() -> None:
+    merged = document(member("1.0.0", tags={"latest": "1.0.0", "next": "2.0.0"}, hidden=("2.0.0",)))
+    assert merged["dist-tags"] == {"latest": "1.0.0"}
+    assert (merged["description"], merged["readme"]) == ("a", "# r")
+
+
+def test_version_that_another_member_shows_keeps_its_tag() -> None:
+    hiding = member("1.0.0", tags={"latest": "2.0.0"}, hidden=("2.0.0",))
+    merged = document(hiding, member("2.0.0", label="b"))
+    assert merged["dist-tags"] == {"latest": "2.0.0"}
+    assert list(merged["versions"]) == ["1.0.0", "2.0.0"]
+
+
+def test_package_of_hidden_versions_alone_has_none() -> None:
+    merged = document(member(tags={"latest": "1.0.0"}, hidden=("1.0.0",)))
+    assert (merged["versions"], merged["dist-tags"], merged["time"]) == ({}, {}, {})
