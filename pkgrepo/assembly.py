@@ -63,7 +63,7 @@ class Assembly:
         await core.start()
         password = await provisioning.prepare(core, config)
         identification = await make_identification(core, config, reactor)
-        self._proxies = ProxyParts(core, config.proxy, reactor)
+        self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()
         services = self._services(identification, self._proxies)
         mounts = Mounts(services=services, formats=core.formats)
@@ -131,6 +131,7 @@ class Assembly:
             upstreams=proxies.upstreams,
             documents=proxies.documents,
             resolver=proxies.resolver,
+            fetching=proxies.fetching,
             package_files=proxies.package_files,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),

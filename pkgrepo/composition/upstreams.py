@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.request import getproxies_environment
 
+from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.documents import Documents
+from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.package_files import PackageFiles
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.resolver import Resolver
+from pkgrepo.proxy.transfers.receiving import Context
+from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.settings import UpstreamSettings
 
@@ -25,10 +29,10 @@ from .formats import indexed_formats
 class ProxyParts:
     """The parts of proxies, put together over a core that was started."""
 
-    def __init__(self, core: Core, settings: Proxy, reactor: Any) -> None:
+    def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
         self.upstreams = Upstreams(
-            upstream_settings(settings, getproxies_environment()),
+            upstream_settings(config.proxy, getproxies_environment()),
             reactor,
             authorize=lambda route: authorization_of(route, core.secrets),
         )
@@ -60,12 +64,25 @@ class ProxyParts:
             formats=formats,
         )
 
+        self._transfers = Transfers(Context(reactor=reactor))
+        self.fetching = Fetching(
+            catalog=core.catalog,
+            publisher=core.publisher,
+            pools=core.pools,
+            clock=core.clock,
+            upstreams=self.upstreams,
+            transfers=self._transfers,
+            formats=formats,
+            largest=config.server.max_upload,
+        )
+
     def check_settings(self) -> None:
         """Check the settings of upstream connections. :raises Invalid: one cannot be used"""
         self.upstreams.check_settings()
 
     async def stop(self) -> None:
-        """End the connections to upstreams, and the processes."""
+        """End transfers, the connections to upstreams, and the worker processes."""
+        await self._transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
 

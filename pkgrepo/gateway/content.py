@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -65,6 +66,19 @@ class Files:
             etag=b'"%s"' % file.sha256.encode("ascii"),
             last_modified=int(file.created_at.timestamp()),
             headers=_with_cache_control(headers, file_cache_control(repository)),
+            ranges=True,
+        )
+
+    def answer_arriving(
+        self, repository: Repository, media_type: str, digests: Mapping[str, str], found: ArrivingBody | bytes
+    ) -> Answer:
+        """A file that a transfer has so far; ``digests`` are those that the upstream announced."""
+        sha256 = digests.get("sha256")
+        return Answer(
+            body=arriving(found),
+            content_type=media_type.encode("latin-1", "replace"),
+            etag=None if sha256 is None else b'"%s"' % sha256.encode("ascii"),
+            headers=_with_cache_control(SAFE, file_cache_control(repository)),
             ranges=True,
         )
 

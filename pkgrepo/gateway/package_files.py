@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import File, Identity, Repository, RepositoryType
+from pkgrepo.proxy.package_files import FoundFile, RemoteFile, same_file
 from pkgrepo.storage.catalog.packages import files
 
 from .content import sends_all
@@ -18,24 +18,42 @@ async def answer_file(
     """
     The file of a package (a key) at a path of a repository, or None. The answer is cached until the file is another.
 
-    An answer with the whole file is a download by ``identity``, unless the file is a companion of another.
+    A file of an upstream that is not kept yet is sent while it arrives. An answer with the whole file is a download by
+    ``identity``, unless the file is a companion of another.
 
-    :raises BlobMissing: the storage has lost the bytes
+    :raises BlobMissing: the storage has lost the bytes; :raises NotFound: an upstream does not have it
+    :raises UpstreamFailed: it cannot be had from there; :raises TooYoung: a rule refuses it until later
     """
     generation = services.catalog.generation()
-    file = await services.catalog.look(files.find_file, repository.id, path)
-    if file is None:
+    found = await _find(services, repository, package, path)
+    if found is None:
         return None
+    file = found.file
+    if isinstance(file, RemoteFile):
+        content = await services.fetching.content(file)
+        if not isinstance(content, File):
+            return services.files.answer_arriving(repository, file.source.media_type, file.source.digests, content)
+        file = content
     answer = await services.files.answer(repository, file)
     item = file if file.role is None else None
-
-    def fresh(r: Reader) -> bool:
-        now = files.find_file(r, repository.id, path)
-        return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
-
-    services.answer_cache.put_answer(
-        request, repository, answer, package=package, fresh=fresh, generation=generation, item=item
-    )
+    if found.fresh is not None:
+        services.answer_cache.put_answer(
+            request,
+            repository,
+            answer,
+            package=package,
+            fresh=found.fresh,
+            ends_s=found.ends_s,
+            generation=generation,
+            item=item,
+        )
     if item is not None and sends_all(request, answer):
         services.downloads.record(item, identity)
     return answer
+
+
+async def _find(services: Services, repository: Repository, package: str, path: str) -> FoundFile | None:
+    if repository.type is not RepositoryType.HOSTED:
+        return await services.package_files.find(repository, package, path)
+    file = await services.catalog.look(files.find_file, repository.id, path)
+    return None if file is None else FoundFile(file, same_file(file))

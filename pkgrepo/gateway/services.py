@@ -9,6 +9,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents import Documents
+from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.package_files import PackageFiles
 from pkgrepo.proxy.resolver import Resolver
 from pkgrepo.proxy.upstream.instances import Upstreams
@@ -44,6 +45,7 @@ class Services:
     upstreams: Upstreams
     documents: Documents
     resolver: Resolver
+    fetching: Fetching
     package_files: PackageFiles
     max_upload: int
     public_url: str = ""

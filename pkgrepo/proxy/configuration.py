@@ -12,6 +12,7 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET
 
+from pkgrepo.errors import existing
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.untrusted.quantities import seconds_of
 
@@ -128,6 +129,12 @@ def proxy_config_of(repository: Repository) -> ProxyConfig:
 def virtual_config_of(repository: Repository) -> VirtualConfig:
     """The configuration of a repository of type Virtual; a look-up in memory."""
     return _virtual_configs(repository)
+
+
+def find_route(repository: Repository, name: str) -> Route:
+    """The route of a proxy with this name. :raises NotFound: there is none now"""
+    found = next((route for route in proxy_config_of(repository).routes if route.name == name), None)
+    return existing(found, "route", name)
 
 
 def rules_of(repository: Repository) -> Rules:

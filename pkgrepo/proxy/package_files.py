@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from attrs import frozen
 
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.interfaces import ICatalog, IProxiedFormat
+from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files
@@ -31,6 +32,20 @@ class RemoteFile:
     entry: Entry
 
 
+@frozen(eq=False)
+class FoundFile:
+    """
+    A file, kept or still to be fetched.
+
+    ``fresh`` is a query that tells whether this is still the file at its path; None if that is not to be cached. The
+    answer is also to be asked for again at ``ends_s`` (Unix seconds; 0 for never).
+    """
+
+    file: File | RemoteFile
+    fresh: Callable[[Reader], bool] | None = None
+    ends_s: int = 0
+
+
 class PackageFiles:
     """Finds the files of packages in repositories of any type."""
 
@@ -51,20 +66,20 @@ class PackageFiles:
         self._clock = clock
         self._formats = formats
 
-    async def find(self, repository: Repository, key: str, path: str, trace: Trace | None = None) -> File | RemoteFile:
+    async def find(self, repository: Repository, key: str, path: str, trace: Trace | None = None) -> FoundFile:
         """
-        The file of a package at a path, kept or still to be fetched.
+        The file of a package at a path.
 
         A kept file is served also if its upstream fails or does not list it any more.
 
-        :raises NotFound: there is no such file; :raises UpstreamFailed, RepositoryInactive: see ``state``
+        :raises NotFound: there is no such file; :raises UpstreamFailed, RepositoryInactive: see L{Resolver.state}
         :raises TooYoung: a rule refuses it until later
         """
         trace = trace or Trace()
         if repository.type is not RepositoryType.VIRTUAL:
             kept = await self._find_kept(repository, [repository], key, path, trace)
             if kept is not None:
-                return kept
+                return FoundFile(kept, same_file(kept))
             if repository.type is RepositoryType.HOSTED:
                 raise _no_file(path)
         try:
@@ -74,13 +89,15 @@ class PackageFiles:
             kept = await self._find_kept(repository, active, key, path, trace)
             if kept is None:
                 raise
-            return kept
+            return FoundFile(kept)
         for member in members.serving:
-            found: File | RemoteFile | None = await self._find_kept(repository, [member.repository], key, path, trace)
-            if found is None and isinstance(member, UpstreamMember):
-                found = await self._find_remote(repository, member, key, path, trace)
-            if found is not None:
-                return found
+            kept = await self._find_kept(repository, [member.repository], key, path, trace)
+            if kept is not None:
+                return FoundFile(kept, same_file(kept, partial(members.fresh, key=key)), members.expires_s)
+            if isinstance(member, UpstreamMember):
+                remote = await self._find_remote(repository, member, key, path, trace)
+                if remote is not None:
+                    return FoundFile(remote)
         raise _no_file(path)
 
     async def _find_kept(
@@ -124,6 +141,18 @@ class PackageFiles:
     async def _find_source(self, proxy: Repository, key: str, path: str, held: Held) -> tuple[Entry, FileSource] | None:
         with await self._resolver.open(proxy, key, held) as parts:
             return await self._pools.cpu(parts.find_path, path)
+
+
+def same_file(file: File, condition: Callable[[Reader], bool] | None = None) -> Callable[[Reader], bool]:
+    """A query that tells whether a file is still the one at its path, and a condition is met."""
+
+    def same(reader: Reader) -> bool:
+        now = files.find_file(reader, file.repository_id, file.path)
+        if now is None or (now.sha256, now.locator) != (file.sha256, file.locator):
+            return False
+        return condition is None or condition(reader)
+
+    return same
 
 
 def _no_file(path: str) -> NotFound:

@@ -104,6 +104,12 @@ class Members:
     without: Sequence[Repository]
     config_serial: int
 
+    @property
+    def expires_s(self) -> int:
+        """When upstreams must be asked again, in Unix seconds; 0 for never."""
+        expiries = [each.expires_ms for each in self.serving if isinstance(each, UpstreamMember)]
+        return min(expiries) // 1000 if expiries else 0
+
     def fresh(self, reader: Reader, key: str) -> bool:
         """Whether the same members serve the package with the same content."""
         if repositories.config_serial(reader) != self.config_serial:
@@ -295,14 +301,13 @@ class Resolver:
         return spliced, self._hosted_state(repository, key, package.serial, package.modified_s)
 
     def _merged_state(self, repository: Repository, key: str, members: Members) -> PackageState:
-        expiries = [each.expires_ms for each in members.serving if isinstance(each, UpstreamMember)]
         return PackageState(
             repository=repository,
             key=key,
             stamp=tuple(each.stamp for each in members.serving),
             serial=sum(each.serial for each in members.serving),
             modified_s=None,
-            expires_s=min(expiries) // 1000 if expiries else 0,
+            expires_s=members.expires_s,
             fresh=partial(members.fresh, key=key),
             load=partial(self._load, repository, key, members),
             cacheable=all(isinstance(each, HostedMember) or each.held.stored for each in members.serving),

@@ -50,8 +50,8 @@ class Release:
     What a format publishes: one version of one package, with the files of this request.
 
     With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. With
-    ``reuse`` they may have paths of deleted files. ``guard`` is called first in the transaction, and raises an error if
-    the release may not be published.
+    ``reuse`` they may have paths of deleted files. ``kind`` is that of the event. ``guard`` is called first in the
+    transaction, and raises an error if the release may not be published.
     """
 
     package_key: str
@@ -65,6 +65,7 @@ class Release:
     overwrite: bool = False
     reuse: bool = False
     obsolete: tuple[str, ...] = ()
+    kind: str = "published"
     guard: Callable[[Transaction], None] | None = None
 
 
@@ -281,7 +282,7 @@ def publish_release(
         package_id=package.id,
         package_key=package.key,
         version_key=version.key,
-        kind="published",
+        kind=release.kind,
         data={
             "version": version.text,
             "files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in added],
