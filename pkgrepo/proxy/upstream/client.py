@@ -92,6 +92,7 @@ class Upstream:
         self._other_health: OrderedDict[Origin, Health] = OrderedDict()
         self._open_count = 0
         self._retired = False
+        self._closed = False
 
     @property
     def name(self) -> str:
@@ -140,7 +141,8 @@ class Upstream:
         self._close_if_retired()
 
     async def close(self) -> None:
-        """Abort all connections. Returns when they have ended."""
+        """Abort all connections, and try nothing again. Returns when they have ended."""
+        self._closed = True
         self._pool.persistent = False
         await self._connections.close()
         await self._pool.closeCachedConnections()
@@ -218,7 +220,7 @@ class Upstream:
                 return outcome
             await stack.aclose()
             pause_s = pause_before_retry(outcome, tries, self._shared.jitter)
-            if pause_s is None or pause_s >= request.deadline.left_s:
+            if pause_s is None or pause_s >= request.deadline.left_s or self._closed:
                 if isinstance(outcome, UpstreamLimited):
                     health.limited(outcome.retry_after_s)
                 raise outcome

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.web.iweb import IPolicyForHTTPS
@@ -20,10 +22,12 @@ from .permits import HostPermits
 from .settings import UpstreamSettings
 from .tls import make_policy
 
+MOST_UPSTREAMS = 1000  # in memory; each takes 3 KiB without connections
+
 
 class Upstreams:
     """
-    Clients by repository and name of the route.
+    Clients by repository and name of the route; the ones that were used last are kept.
 
     ``authorize`` returns the value of the Authorization field for a route, or None. ``jitter`` returns a number from 0
     to 1.
@@ -43,7 +47,8 @@ class Upstreams:
         self._guard = AddressGuard(settings.allow_private)
         permits = HostPermits(settings.max_connections_per_host, reactor)
         self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
-        self._upstreams: dict[int, dict[str, Upstream]] = {}
+        self._recent: OrderedDict[tuple[int, str], Upstream] = OrderedDict()
+        self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
 
     def check_settings(self) -> None:
         """
@@ -60,25 +65,25 @@ class Upstreams:
         :raises Invalid: a file of certificates, of the route or of the server, cannot be used
         :raises PkgrepoError: what ``authorize`` raises
         """
-        upstreams = self._upstreams.setdefault(repository_id, {})
-        known = upstreams.get(route.name)
+        key = repository_id, route.name
+        known = self._recent.get(key)
         if known is not None and known.route == route:
+            self._recent.move_to_end(key)
             return known
-        made = upstreams[route.name] = Upstream(route, self._authorize(route), self._shared, self._ways(route))
+        made = Upstream(route, self._authorize(route), self._shared, self._ways(route))
         if known is not None:
             known.retire()
+        elif len(self._recent) >= MOST_UPSTREAMS:
+            self._recent.popitem(last=False)[1].retire()
+        self._recent[key] = made
+        self._recent.move_to_end(key)
+        self._all.add(made)
         return made
-
-    def drop(self, repository_id: int) -> None:
-        """Forget the clients of a repository; they finish their requests."""
-        for upstream in self._upstreams.pop(repository_id, {}).values():
-            upstream.retire()
 
     async def close(self) -> None:
         """Abort all requests, and return when the connections have ended."""
-        upstreams = [each for known in self._upstreams.values() for each in known.values()]
-        self._upstreams.clear()
-        await gatherResults([Deferred.fromCoroutine(each.close()) for each in upstreams])
+        await gatherResults([Deferred.fromCoroutine(each.close()) for each in list(self._all)])
+        self._recent.clear()
 
     def _ways(self, route: Route) -> Ways:
         policy = self._policy

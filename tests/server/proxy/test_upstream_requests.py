@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import Deferred
 from zope.interface.verify import verifyObject
 
-from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamTruncated
+from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamTruncated, UpstreamUnavailable
 from pkgrepo.interfaces import IUpstream, IUpstreamResponse
 from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.upstream.instances import MOST_UPSTREAMS
 from tests.support.inprocess_server import turn, until
-from tests.support.upstreams.faults import failing, redirect
+from tests.support.upstreams.faults import STALL_BEFORE_HEAD, failing, redirect
 from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.server import ANY
 
@@ -175,9 +177,27 @@ async def test_changed_route_has_a_new_client(scene: Any) -> None:
         assert upstreams.of(2, scene.route(server.url)) is not first
         assert await response.read() == b"x"
     await fetch(second)
-    upstreams.drop(1)
     assert server.connections == 2
-    # Both are closed now, though the clients are forgotten: the fixture checks what is left in the reactor.
+    # The first is closed, though it is forgotten: the fixture checks what is left in the reactor.
+
+
+@pytest_twisted.ensureDeferred
+async def test_clients_that_are_not_used_are_forgotten(scene: Any) -> None:
+    server = scene.serve({"/x": b"x" * 1000})
+    upstreams, route = scene.upstreams(), scene.route(server.url)
+    oldest, kept = upstreams.of(1, route), upstreams.of(2, route)
+    await fetch(oldest)
+    for number in range(3, MOST_UPSTREAMS + 2):
+        assert upstreams.of(2, route) is kept
+        upstreams.of(number, route)
+    assert upstreams.of(1, route) is not oldest
+    assert await fetch(oldest) == (200, b"x" * 1000), "a caller that still has it can use it"
+    server.misbehave("/x", Fault(pause_at=500))
+    async with oldest.open("GET", "x") as response:
+        await anext(response.chunks())
+        await upstreams.close()
+        with pytest.raises(UpstreamTruncated):
+            await anext(response.chunks())
 
 
 @pytest_twisted.ensureDeferred
@@ -215,3 +235,16 @@ async def test_requests_that_change_something_are_not_sent(scene: Any, method: s
     with pytest.raises(ValueError, match=f"{method} is not sent to upstreams"):
         async with scene.upstream("http://127.0.0.1:1").open(method, "x", body=body):
             pass
+
+
+@pytest_twisted.ensureDeferred
+async def test_request_without_an_answer_is_not_sent_again_after_a_stop(scene: Any) -> None:
+    server = scene.serve({"/x": b"x"})
+    server.misbehave("/x", STALL_BEFORE_HEAD)
+    upstreams = scene.upstreams()
+    running = Deferred.fromCoroutine(fetch(upstreams.of(1, scene.route(server.url))))
+    await until(lambda: server.exchanges and server.exchanges[0].paused)
+    await upstreams.close()
+    with pytest.raises(UpstreamUnavailable):
+        await running
+    assert server.count() == 1
