@@ -22,11 +22,17 @@ def origin() -> Iterator[ScriptedUpstream]:
         yield upstream
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of the storage."""
+    return tmp_path / "store"
+
+
 @pytest_twisted.async_yield_fixture
-async def make_proxy(scene: Any, origin: ScriptedUpstream, tmp_path: Path) -> Any:
+async def make_proxy(scene: Any, origin: ScriptedUpstream, root: Path) -> Any:
     """Makes a proxy of ``origin``. At the end no transfer, descriptor or unfinished upload may be left."""
     pools = started_pools()
-    services = RepositoryServices(tmp_path / "store", pools)
+    services = RepositoryServices(root, pools)
     await services.start()
     made: list[CachingProxy] = []
 
