@@ -5,6 +5,7 @@ from __future__ import annotations
 METADATA = ".metadata"  # PEP 658
 SIGNATURE = ".asc"
 PROVENANCE = ".provenance"  # PEP 740
+PROVENANCE_TYPE = "application/vnd.pypi.integrity.v1+json"
 COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
 
 

@@ -19,9 +19,8 @@ from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import fragments, packages, versions
 
 from . import pages
+from .pages import HTML_PAGE, JSON_PAGE
 
-JSON_PAGE = "simple.json"
-HTML_PAGE = "simple.html"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "text/html; charset=utf-8"
 CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
@@ -55,18 +54,18 @@ def index_project(index: PackageIndex, change: Change) -> None:
 
 def file_entry(file: File, version: Version) -> pages.FileEntry:
     """The entry of a stored distribution in the simple index."""
-    attrs = file.attrs
+    attrs, core_metadata = file.attrs, file.attrs.get("core_metadata")
     filename = file.path.rsplit("/", 1)[-1]
     url = "../../" + "/".join(pages.quote(part) for part in file.path.split("/"))
     return pages.FileEntry(
         filename=filename,
         url=url,
-        sha256=file.sha256,
+        hashes={"sha256": file.sha256},
         requires_python=attrs.get("requires_python"),
         size=file.size,
         upload_time=file.created_at,
         yanked=version.reason if version.state is VersionState.YANKED else False,
-        core_metadata_sha256=attrs.get("core_metadata"),
+        core_metadata={"sha256": core_metadata} if core_metadata else False,
         has_sig=bool(attrs.get("signature")),
         provenance=f"{url}.provenance" if attrs.get("provenance") else None,
     )

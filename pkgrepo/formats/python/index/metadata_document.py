@@ -9,8 +9,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
 
-from .indexing import JSON_PAGE
-from .pages import quote
+from .pages import JSON_PAGE, quote
 from .project_json import Release, ReleaseFile, project_json
 
 

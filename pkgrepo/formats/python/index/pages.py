@@ -7,18 +7,24 @@ A project's page is joined from one fragment per file, so that publishing a file
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Any, Literal
 
 import msgspec
-from attrs import frozen
+from attrs import Factory, frozen
 
 from pkgrepo.formats.python.names import collapse
 from pkgrepo.repositories.publish.splicing import Spliced
 
+JSON_PAGE = "simple.json"
+HTML_PAGE = "simple.html"
+
 API_VERSION = "1.4"
+
+# The hashes that clients know in the fragments of URLs; the one that all of them know comes first.
+URL_HASHES = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -28,20 +34,23 @@ class FileEntry:
     """
     The entry of one file in the simple index.
 
-    ``url`` is relative to the project's page and percent-encoded, ``upload_time`` is aware. ``yanked`` is False or the
-    reason, which may be empty. ``core_metadata_sha256`` is the digest of ``<url>.metadata``, None if there is none.
+    ``url`` is relative to the project's page and percent-encoded. ``hashes`` are hexadecimal, by ``hashlib`` names.
+    ``size`` (bytes) and ``upload_time`` (aware) are None if the upstream does not say them. ``yanked`` is False or the
+    reason, which may be empty. ``core_metadata`` are the hashes of ``<url>.metadata``, False if there is none, True if
+    they are unknown. ``other`` has JSON members for which there is no field here.
     """
 
     filename: str
     url: str
-    sha256: str
+    hashes: Mapping[str, str]
     requires_python: str | None
-    size: int
-    upload_time: datetime
+    size: int | None
+    upload_time: datetime | None
     yanked: Literal[False] | str
-    core_metadata_sha256: str | None
+    core_metadata: Mapping[str, str] | bool
     has_sig: bool = False
     provenance: str | None = None
+    other: Mapping[str, Any] = Factory(dict)
 
 
 def quote(part: str) -> str:
@@ -59,40 +68,51 @@ def file_fragment_json(entry: FileEntry) -> bytes:
     value: dict[str, Any] = {
         "filename": entry.filename,
         "url": entry.url,
-        "hashes": {"sha256": entry.sha256},
-        "size": entry.size,
-        "upload-time": format_time(entry.upload_time),
-        # PEP 691 allows a string or true. An empty string is false in most languages, so an empty reason becomes true.
-        "yanked": entry.yanked or entry.yanked == "",
-        # PEP 714: some versions of pip before 23.1.2 crash if the older key holds an object.
-        "core-metadata": {"sha256": entry.core_metadata_sha256} if entry.core_metadata_sha256 else False,
+        "hashes": entry.hashes,
     }
+    if entry.size is not None:
+        value["size"] = entry.size
+    if entry.upload_time is not None:
+        value["upload-time"] = format_time(entry.upload_time)
+    # PEP 691 allows a string or true. An empty string is false in most languages, so an empty reason becomes true.
+    value["yanked"] = entry.yanked or entry.yanked == ""
+    # PEP 714: some versions of pip before 23.1.2 crash if the older key holds an object.
+    value["core-metadata"] = entry.core_metadata
     if entry.requires_python:
         value["requires-python"] = entry.requires_python
     if entry.has_sig:
         value["gpg-sig"] = True
     if entry.provenance:
         value["provenance"] = entry.provenance
+    if entry.other:
+        value = {**entry.other, **value}
     return _encode(value)
 
 
 def file_fragment_html(entry: FileEntry) -> bytes:
     """The file's anchor in a project's HTML page."""
-    attributes = {"href": f"{entry.url}#sha256={entry.sha256}"}
+    attributes = {"href": f"{entry.url}{_named_hash(entry.hashes, '#')}"}
     if entry.requires_python:
         attributes["data-requires-python"] = entry.requires_python
     if entry.yanked is not False:
         attributes["data-yanked"] = entry.yanked
-    if entry.core_metadata_sha256:
-        attributes["data-core-metadata"] = f"sha256={entry.core_metadata_sha256}"
+    if entry.core_metadata is not False:
+        digest = "true" if entry.core_metadata is True else _named_hash(entry.core_metadata) or "true"
+        attributes["data-core-metadata"] = digest
         # PEP 714: pip before 23.2 reads this name only.
-        attributes["data-dist-info-metadata"] = f"sha256={entry.core_metadata_sha256}"
+        attributes["data-dist-info-metadata"] = digest
     if entry.has_sig:
         attributes["data-gpg-sig"] = "true"
     if entry.provenance:
         attributes["data-provenance"] = entry.provenance
     text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
     return f"<a {text}>{escape(entry.filename)}</a><br>".encode()
+
+
+def _named_hash(hashes: Mapping[str, str], prefix: str = "") -> str:
+    """The hash that most clients know, as ``sha256=<hex>``; empty if there is none."""
+    name = next((name for name in URL_HASHES if name in hashes), None)
+    return "" if name is None else f"{prefix}{name}={hashes[name]}"
 
 
 def project_page_json(

@@ -31,7 +31,8 @@ from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.storage.pools import Pools
 
 from . import pages
-from .indexing import CONTENT_TYPES, HTML_PAGE, JSON_PAGE, is_quarantined
+from .indexing import CONTENT_TYPES, is_quarantined
+from .pages import HTML_PAGE, JSON_PAGE
 
 CHUNK: Final = 256  # names rendered together; a chunk of twice as many is split
 GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms

@@ -26,10 +26,11 @@ from pkgrepo.repositories.publish.index import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
-from .indexing import HTML_PAGE, JSON_PAGE, JSON_TYPE
+from .indexing import JSON_TYPE
 from .info import info_answer, read_figures
 from .metadata_document import read_document
 from .negotiation import choose_page_type
+from .pages import HTML_PAGE, JSON_PAGE
 from .project_lists import ProjectLists
 
 

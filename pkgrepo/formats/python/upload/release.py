@@ -16,7 +16,7 @@ from packaging.version import Version
 from pkgrepo import model
 from pkgrepo.errors import Conflict, DigestMismatch, FileExists, existing
 from pkgrepo.formats.python.index.indexing import index_project
-from pkgrepo.formats.python.layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
+from pkgrepo.formats.python.layout import COMPANIONS, METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
 from pkgrepo.formats.python.names import LONGEST_FILENAME, FileName
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
@@ -95,7 +95,7 @@ class Uploads:
                 NewFile(
                     path=path + PROVENANCE,
                     blob=await staged.store(document),
-                    media_type="application/vnd.pypi.integrity.v1+json",
+                    media_type=PROVENANCE_TYPE,
                     attrs={"role": PROVENANCE},
                 )
             )

@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.formats.python.index import pages
-from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_parts, splice
+from pkgrepo.formats.python.index.indexing import file_entry, read_parts, splice
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions

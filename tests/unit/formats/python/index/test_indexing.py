@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, index_project, read_parts, splice
+from pkgrepo.formats.python.index.indexing import index_project, read_parts, splice
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.names import parse_version
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.repositories.publish.index import Change, PackageIndex

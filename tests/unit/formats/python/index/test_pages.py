@@ -16,16 +16,16 @@ from pkgrepo.formats.python.index.pages import FileEntry
 ENTRY = FileEntry(
     filename="demo_pkg-1.0-py3-none-any.whl",
     url="../../packages/demo-pkg/1/demo_pkg-1.0-py3-none-any.whl",
-    sha256="ab" * 32,
+    hashes={"sha256": "ab" * 32},
     requires_python="<4,>=3.8",
     size=1447,
     upload_time=datetime(2024, 1, 1, 0, 0, 0, 123456, UTC),
     yanked=False,
-    core_metadata_sha256="cd" * 32,
+    core_metadata={"sha256": "cd" * 32},
     has_sig=True,
     provenance="../../packages/demo-pkg/1/demo_pkg-1.0-py3-none-any.whl.provenance",
 )
-BARE = evolve(ENTRY, requires_python=None, core_metadata_sha256=None, has_sig=False, provenance=None)
+BARE = evolve(ENTRY, requires_python=None, core_metadata=False, has_sig=False, provenance=None)
 
 
 class Page(HTMLParser):
@@ -90,7 +90,7 @@ def test_html_fragment_says_everything_of_a_file() -> None:
     [(attributes, text)] = Page(fragment).anchors
     assert text == ENTRY.filename
     assert attributes == {
-        "href": f"{ENTRY.url}#sha256={ENTRY.sha256}",
+        "href": f"{ENTRY.url}#sha256={ENTRY.hashes['sha256']}",
         "data-requires-python": "<4,>=3.8",
         "data-core-metadata": f"sha256={'cd' * 32}",
         "data-dist-info-metadata": f"sha256={'cd' * 32}",

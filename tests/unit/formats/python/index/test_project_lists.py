@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.formats.python.index import pages
 from pkgrepo.formats.python.index import project_lists as module
-from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_lists import NameList, ProjectLists
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages import events, packages

@@ -1,0 +1,161 @@
+"""
+The normaliser of project pages: a page of an upstream -> its top, and an entry with fragments for each file.
+
+What a client would take for an address is replaced by one of ours. Files whose names are not those of wheels or source
+distributions, or that have no usable address, are left out. This module runs in a child process and imports little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.index.pages import (
+    HTML_PAGE,
+    JSON_PAGE,
+    FileEntry,
+    file_fragment_html,
+    file_fragment_json,
+    quote,
+)
+from pkgrepo.formats.python.layout import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
+from pkgrepo.formats.python.names import FileName, find_version, is_valid_name, collapse, parse_filename, parse_version
+from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
+from pkgrepo.untrusted.quoting import quoted
+
+from .html_listing import read_html
+from .json_listing import read_json
+from .listing import ListedFile, Listing
+
+NORMALISER: Final = f"{__name__}:normalise"
+
+_BOM: Final = b"\xef\xbb\xbf"
+_FILE_TYPE: Final = "application/octet-stream"
+
+
+def normalise(source: bytes, context: Context) -> Normalised:
+    """
+    The parts of a project's page; see L{pkgrepo.proxy.parts.values.NormaliserFunction}.
+
+    :raises Invalid: it is no page of this project
+    """
+    text = source.removeprefix(_BOM)
+    # Content types are not asked: some servers and middleboxes send one for everything.
+    page = read_json(text, context.url) if text[:1024].lstrip()[:1] == b"{" else read_html(text, context.url)
+    if page.name is not None and not (is_valid_name(page.name) and collapse(page.name) == context.name):
+        raise Invalid(f"it is not the page of {quoted(context.name)} but of {quoted(page.name)}")
+    top = {
+        "status": page.status,
+        "reason": page.reason,
+        "tracks": list(page.tracks),
+        "alternate_locations": list(page.alternate_locations),
+    }
+    return Normalised(top=top, entries=_entries(page, context.name))
+
+
+def _entries(page: Listing, project: str) -> Iterator[Entry]:
+    """
+    The entries of a page, which is of one project unless it has files of others only.
+
+    :raises Invalid: it has
+    """
+    if page.status == "quarantined":  # PEP 792: nothing may be installed
+        return
+    texts = {parse_version(text)[0]: text for text in reversed(page.versions) if find_version(text) is not None}
+    base = parse_url(page.base)
+    found, foreign = False, ""
+    for file in page.files:
+        try:
+            name = parse_filename(file.filename, project=project)
+        except Invalid:
+            if not found and not foreign and _is_distribution(file.filename):
+                foreign = file.filename
+            continue
+        url = _resolve(base, file.url)
+        if url is not None:
+            found = True
+            text = texts.setdefault(name.version_key, name.version_text)
+            yield _entry(file, name, text, url, base)
+    if foreign and not found:
+        raise Invalid(f"it is not the page of {quoted(project)}: it lists {quoted(foreign)}")
+
+
+def _is_distribution(filename: str) -> bool:
+    try:
+        parse_filename(filename)
+    except Invalid:
+        return False
+    return True
+
+
+def _entry(file: ListedFile, name: FileName, version_text: str, url: Target, base: Target) -> Entry:
+    # The path has the version as the file's name has it, whatever other files the page lists.
+    path = file_path(name.project_key, name.version_text, name.filename)
+    our_url = "../../" + "/".join(quote(part) for part in path.split("/"))
+    time = _time(file.upload_time)
+    sources = [_source(path, url.text, file.hashes, file.size)]
+    if file.core_metadata is not False:
+        digests = {} if file.core_metadata is True else file.core_metadata
+        sources.append(_source(path + METADATA, _with_suffix(url, METADATA), digests))
+    if file.has_sig:
+        sources.append(_source(path + SIGNATURE, _with_suffix(url, SIGNATURE), {}))
+    provenance = None if file.provenance is None else _resolve(base, file.provenance)
+    if provenance is not None:
+        sources.append(_source(path + PROVENANCE, provenance.text, {}, media_type=PROVENANCE_TYPE))
+    entry = FileEntry(
+        filename=name.filename,
+        url=our_url,
+        hashes=file.hashes,
+        requires_python=file.requires_python,
+        size=file.size,
+        upload_time=time,
+        yanked=file.yanked,
+        core_metadata=file.core_metadata,
+        has_sig=file.has_sig,
+        provenance=None if provenance is None else our_url + PROVENANCE,
+        other=file.other,
+    )
+    return Entry(
+        sort=name.version_sort,
+        key=name.filename,
+        version=version_text,
+        published_ms=None if time is None else round(time.timestamp() * 1000),
+        first_seen=False,
+        fragments={JSON_PAGE: file_fragment_json(entry), HTML_PAGE: file_fragment_html(entry)},
+        files=sources,
+    )
+
+
+def _source(
+    path: str, url: str, digests: Mapping[str, str], size: int | None = None, *, media_type: str = _FILE_TYPE
+) -> FileSource:
+    return FileSource(path=path, url=url, size=size, digests=dict(digests), media_type=media_type, meta={})
+
+
+def _resolve(base: Target, reference: str) -> Target | None:
+    """The absolute URL of a link of the page; None if it has none that can be fetched."""
+    try:
+        return resolve_reference(base, reference.strip().encode().decode("latin-1"))
+    except ValueError:
+        return None
+
+
+def _with_suffix(url: Target, suffix: str) -> str:
+    """The URL of a companion: the suffix belongs to the path (PEP 503, PEP 658)."""
+    parts = urlsplit(url.text)
+    return urlunsplit(parts._replace(path=parts.path + suffix))
+
+
+def _time(text: str | None) -> datetime | None:
+    """A time (PEP 700), aware; None when it is none."""
+    try:
+        time = None if text is None else datetime.fromisoformat(text)
+        if time is None or time.year < 1970:
+            return None
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
