@@ -1,1 +1,1 @@
-"""Projects of upstream indexes: from their pages to fragments like those of hosted projects, and files that are kept."""
+"""Projects of upstream indexes: pages become fragments like those of hosted projects, and files are kept."""

@@ -22,7 +22,7 @@ from pkgrepo.formats.python.index.pages import (
     quote,
 )
 from pkgrepo.formats.python.layout import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
-from pkgrepo.formats.python.names import FileName, find_version, is_valid_name, collapse, parse_filename, parse_version
+from pkgrepo.formats.python.names import FileName, collapse, find_version, is_valid_name, parse_filename, parse_version
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
 from pkgrepo.untrusted.quoting import quoted
