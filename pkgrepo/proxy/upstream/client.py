@@ -32,8 +32,8 @@ from pkgrepo.model import ReadLimits, UpstreamHealth
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
 
-from .agent import UpstreamAgent, Ways
-from .connection import Connections
+from .connecting.agent import UpstreamAgent, Ways
+from .connecting.connection import Connections
 from .deadlines import Deadline, TimedOut
 from .failures import ERRORS, explain
 from .health import Health

@@ -27,10 +27,10 @@ from twisted.web.client import (  # type: ignore[attr-defined]
 
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
 
-from .connection import HeadTooLarge
+from .connecting.connection import HeadTooLarge
+from .connecting.endpoints import AddressRefused
+from .connecting.tunnel import ProxyRefused
 from .deadlines import TimedOut
-from .endpoints import AddressRefused
-from .tunnel import ProxyRefused
 
 # What a request may raise beside the errors of its caller.
 ERRORS = (

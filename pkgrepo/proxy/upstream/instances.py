@@ -14,13 +14,13 @@ from twisted.web.iweb import IPolicyForHTTPS
 
 from pkgrepo.proxy.routes import Route
 
-from .addresses import AddressGuard
-from .agent import Ways
 from .client import Shared, Upstream
-from .environment import ProxyChoice
+from .connecting.addresses import AddressGuard
+from .connecting.agent import Ways
+from .connecting.environment import ProxyChoice
+from .connecting.tls import make_policy
 from .permits import HostPermits
 from .settings import UpstreamSettings
-from .tls import make_policy
 
 MOST_UPSTREAMS = 1000  # in memory; each takes 3 KiB without connections
 

@@ -15,8 +15,8 @@ from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, Up
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 
-from .agent import SENT_ENCODING
 from .body import BodyLost, ReceivedBody
+from .connecting.agent import SENT_ENCODING
 from .deadlines import Deadline, TimedOut
 from .decoding import BadCoding, Inflater, make_inflater
 

@@ -12,9 +12,9 @@ from twisted.python.failure import Failure
 from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
 
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
-from pkgrepo.proxy.upstream.connection import HeadTooLarge
+from pkgrepo.proxy.upstream.connecting.connection import HeadTooLarge
+from pkgrepo.proxy.upstream.connecting.endpoints import AddressRefused
 from pkgrepo.proxy.upstream.deadlines import TimedOut
-from pkgrepo.proxy.upstream.endpoints import AddressRefused
 from pkgrepo.proxy.upstream.failures import explain
 
 

@@ -21,9 +21,10 @@ from twisted.internet.interfaces import (
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from pkgrepo.proxy.upstream.deadlines import within
+
 from .addresses import AddressGuard
 from .connection import ConnectionFactory, Connections
-from .deadlines import within
 
 
 class AddressRefused(Exception):  # noqa: N818 - named for what happened
