@@ -140,7 +140,7 @@ class Publisher:
         published = await self._write_claiming(mine, publish_release, repository, release, actor, indexer)
         if published.changed:
             self._on_change(repository)
-            log_published(repository, release.package_key, release.version_text, actor)
+            log_published(repository, release.package_key, release.version_text, actor, release.kind)
         return published
 
     async def change_with_blobs(
@@ -181,10 +181,11 @@ class Publisher:
         return result
 
 
-def log_published(repository: Repository, package: str, version: str, actor: Actor) -> None:
-    """Log a publish, with the id that the access log has for the request."""
+def log_published(repository: Repository, package: str, version: str, actor: Actor, kind: str = "published") -> None:
+    """Log a publish, or another ``kind`` of event, with the id that the access log has for the request."""
     log.info(
-        "published {package} {version} in {repository} by {user} (request {request})",
+        "{kind} {package} {version} in {repository} by {user} (request {request})",
+        kind=kind,
         package=package,
         version=version,
         repository=repository.path,
