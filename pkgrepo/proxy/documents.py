@@ -28,6 +28,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo import __version__
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound, PkgrepoError, StorageFailed, StorageFull, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
@@ -217,10 +218,11 @@ class Documents:
         upstream = self._upstreams.of(repository.id, route)
         for url in request.urls(route.url):
             headers = {"Accept": request.accept}
-            if old is not None and old.document.etag:
-                headers["If-None-Match"] = old.document.etag
-            if old is not None and old.document.last_modified:
-                headers["If-Modified-Since"] = old.document.last_modified
+            if old is not None and _is_of_this_release(old):
+                if old.document.etag:
+                    headers["If-None-Match"] = old.document.etag
+                if old.document.last_modified:
+                    headers["If-Modified-Since"] = old.document.last_modified
             async with upstream.open("GET", url, headers, decode=True) as response:
                 if response.status == 304 and old is not None:
                     return self._confirmed(repository, old, trace)
@@ -228,6 +230,9 @@ class Documents:
                     continue
                 if response.status != 200:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
+                if not response.framed and "html" in (response.headers.get("content-type") or ""):
+                    # JSON that was cut off does not parse, but a page lacks its last links only.
+                    raise UpstreamFailed(route.name, "it sent a page of unknown length, which may be cut off")
                 return await self._receive(repository, route, request, response, old, before, trace)
         return None
 
@@ -260,6 +265,7 @@ class Documents:
                 etag=etag,
                 last_modified=modified,
                 source=outcome.sha256,
+                meta={"release": __version__},
                 trace=tuple(trace.steps),
                 fetched_ms=_later(now_ms, before),
                 checked_ms=now_ms,
@@ -294,7 +300,7 @@ class Documents:
                 staged,
                 now_ms=self._clock.now_ms(),
                 previous=previous,
-                known_sha256=None if old is None else old.document.source,
+                known_sha256=old.document.source if old is not None and _is_of_this_release(old) else None,
             )
         except Invalid as error:
             raise UpstreamFailed(route.name, f"it sent a document that cannot be used: {error}") from error
@@ -374,6 +380,11 @@ class Documents:
                 held.unstored.close()
 
         Deferred.fromCoroutine(work).addBoth(done)
+
+
+def _is_of_this_release(held: Held) -> bool:
+    """Whether an answer was normalised by this release of the program; another one may do it differently."""
+    return held.document.meta.get("release") == __version__
 
 
 def _later(now_ms: int, before: Held | None) -> int:
