@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import StorageFull
@@ -39,7 +40,8 @@ def fetch_all(proxy: Any, path: str, count: int) -> Deferred[list[Fetched]]:
     return gatherResults([fetch(proxy.server.url, path) for _ in range(count)])
 
 
-def assert_nothing_kept(proxy: Any) -> None:
+async def assert_nothing_kept(proxy: Any) -> None:
+    await until(lambda: not len(proxy.transfers))
     assert proxy.row("file") is None
     assert proxy.services.copies() == []
 
@@ -118,10 +120,22 @@ async def test_last_byte_waits_for_the_digest(proxy: Any, origin: Any) -> None:
     fetched = await fetch_all(proxy, "file", 4)
     assert [each.complete for each in fetched] == [False] * 4
     assert all(each.status in (0, 200, 502) for each in fetched)
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
     # The error is not remembered.
     assert (await fetch(proxy.server.url, "file")).body == body_of(SIZE)
     await assert_stored(proxy, body_of(SIZE))
+
+
+@pytest_twisted.ensureDeferred
+async def test_body_that_is_there_but_not_verified_does_not_look_whole(proxy: Any, origin: Any) -> None:
+    origin.serve("/file", document())
+    origin.misbehave("/file", lambda answer: evolve(corrupted(answer), fault=Fault(chunked=True, pause_at=SIZE)))
+    proxy.sizes["file"] = SIZE
+    proxy.expect("file", body_of(SIZE))
+    client = await start_reading(proxy, SIZE - 1)
+    origin.release("/file")
+    assert len((await in_thread(client.read)).body) == SIZE - 1
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -184,7 +198,7 @@ async def test_answer_that_is_not_the_file_is_refused(proxy: Any, origin: Any, s
     proxy.sizes["file"] = SIZE
     fetched = await fetch_all(proxy, "file", 3)
     assert [each.status for each in fetched] == [status] * 3
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -203,7 +217,7 @@ async def test_file_of_another_size_than_announced_is_refused(proxy: Any, origin
         proxy.sizes["file"] = announced
         fetched = await fetch(proxy.server.url, "file")
         assert fetched.status == 502 or not fetched.complete
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -213,7 +227,7 @@ async def test_small_file_with_a_wrong_digest_is_an_error_and_no_broken_connecti
     fetched = await fetch(proxy.server.url, "file")
     assert (fetched.status, fetched.complete) == (502, True)
     assert b"sha256 digest" in fetched.body
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -221,7 +235,7 @@ async def test_body_that_nothing_confirms_is_not_kept(proxy: Any, origin: Any) -
     origin.serve("/file", document(1000))
     origin.misbehave("/file", Fault(unframed=True), repeat=True)
     assert (await fetch(proxy.server.url, "file")).status == 502
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -229,7 +243,7 @@ async def test_full_disk_is_an_error_and_keeps_nothing(proxy: Any, origin: Any) 
     origin.serve("/file", document())
     proxy.services.store._low_water = 1 << 60
     assert (await fetch(proxy.server.url, "file")).status == 507
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -237,7 +251,7 @@ async def test_file_that_cannot_be_recorded_still_reaches_its_readers(proxy: Any
     origin.serve("/file", document())
     proxy.record_error = StorageFull("main")
     assert (await fetch(proxy.server.url, "file")).body == body_of(SIZE)
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 # Resuming
@@ -267,7 +281,7 @@ async def test_connection_that_breaks_again_and_again_aborts_the_clients(proxy: 
     fetched = await fetch_all(proxy, "file", 3)
     assert [each.complete for each in fetched] == [False] * 3
     assert origin.count() == 4
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest.mark.parametrize("announced", [False, True])
@@ -292,7 +306,7 @@ async def test_file_that_changed_is_not_continued(proxy: Any, origin: Any, step:
     client = await start_reading(proxy, MIB)
     origin.release("/file")
     assert not (await in_thread(client.read)).complete
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -303,7 +317,7 @@ async def test_range_of_another_file_is_refused(proxy: Any, origin: Any) -> None
     client = await start_reading(proxy, MIB)
     origin.release("/file")
     assert not (await in_thread(client.read)).complete
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -337,8 +351,7 @@ async def test_transfer_that_nobody_waits_for_is_given_up(proxy: Any, origin: An
         assert len(proxy.transfers) == 1
         client.socket.close()
     await in_thread(origin.wait_for, lambda: origin.exchanges[0].ended == "left")
-    await until(lambda: not len(proxy.transfers))
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
     assert (await fetch(proxy.server.url, "file")).body == body_of(SIZE)
 
 
@@ -356,8 +369,7 @@ async def test_client_that_leaves_before_the_first_byte_ends_the_transfer(proxy:
     await in_thread(origin.wait_paused, "/file")
     client.socket.close()
     await in_thread(origin.wait_for, lambda: origin.exchanges[0].ended == "left")
-    await until(lambda: not len(proxy.transfers))
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 @pytest_twisted.ensureDeferred
@@ -391,7 +403,7 @@ async def test_head_request_leaves_no_reader_behind(proxy: Any, origin: Any) -> 
     head = await fetch(proxy.server.url, "file", "HEAD")
     assert head.fields["content-length"] == str(SIZE)
     await in_thread(origin.wait_for, lambda: origin.exchanges[0].ended == "left")
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
 
 
 # The process
@@ -420,4 +432,4 @@ async def test_stop_aborts_the_readers_and_leaves_nothing(proxy: Any, origin: An
     await proxy.transfers.stop()
     assert len(proxy.transfers) == 0
     assert not (await in_thread(client.read)).complete
-    assert_nothing_kept(proxy)
+    await assert_nothing_kept(proxy)
