@@ -22,13 +22,31 @@ def upstream() -> Iterator[NpmUpstream]:
 
 
 @pytest.fixture(scope="package")
-def server(upstream: NpmUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with a hosted repository, a proxy of the registry, and a virtual repository of both."""
+def second() -> Iterator[NpmUpstream]:
+    """Another registry."""
+    with NpmUpstream() as registry:
+        yield registry
+
+
+@pytest.fixture(scope="package")
+def server(
+    upstream: NpmUpstream, second: NpmUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """
+    A server with repositories of all types.
+
+    C{mirror} is a proxy of the first registry, C{short} one that asks it each time, C{aged} one that hides versions of
+    the last week. C{both} has routes to both registries, and C{other} to the second alone.
+    """
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
         (
             hosted("npm", "own"),
             proxy("npm", "mirror", upstream.url),
             proxy("npm", "short", upstream.url, cache_ttl="0"),
+            proxy("npm", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
+            proxy("npm", "both", upstream.url, second.url),
+            proxy("npm", "other", second.url),
+            virtual("npm", "merged", "main/mirror", "main/other", resolution='"merge"'),
             virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
             virtual("npm", "readable", "main/own", "main/mirror"),
         )
@@ -38,11 +56,13 @@ def server(upstream: NpmUpstream, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def at(server: ServerProcess, upstream: NpmUpstream):
-    """Return a client of a repository by name, with the admin's credentials; the registry begins without exchanges."""
+def at(server: ServerProcess, upstream: NpmUpstream, second: NpmUpstream):
+    """Return a client of a repository by name, with the admin's credentials; registries begin without exchanges."""
     upstream.forget()
+    second.forget()
     yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
     upstream.behave()
+    second.behave()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -93,3 +94,47 @@ def test_changes_upstream_are_seen_after_the_ttl_or_on_request(at, upstream):
 
 def test_repository_describes_itself(mirror):
     assert mirror.get("/").json["db_name"] == "mirror"
+
+
+def test_young_versions_are_hidden_and_latest_is_the_highest_of_the_others(at, upstream):
+    aged = at("aged")
+    now = datetime.now(UTC)
+    for version, days in (("1.0.0", 30), ("1.1.0", 20), ("2.0.0-rc.1", 10), ("1.2.0", 1)):
+        tag = "next" if "-" in version else "latest"
+        published = (now - timedelta(days=days)).isoformat().replace("+00:00", "Z")
+        upstream.add("aging", version, published=published, tag=tag, description=version)
+    for accept in ("application/json", ABBREVIATED):
+        document = aged.get("/aging", Accept=accept).json
+        assert list(document["versions"]) == ["1.0.0", "1.1.0", "2.0.0-rc.1"]
+        assert document["dist-tags"] == {"latest": "1.1.0", "next": "2.0.0-rc.1"}
+        assert "1.2.0" not in document["time"]
+    assert aged.get("/aging").json["description"] == "1.1.0"
+    assert aged.get("/aging/latest").json["version"] == "1.1.0"
+    assert aged.get("/aging/1.2.0").status == 404
+    refused = aged.get("/aging/-/aging-1.2.0.tgz")
+    assert refused.status == 403
+    assert "minimum_release_age" in refused.json["error"]
+
+
+def test_next_route_is_asked_for_what_the_first_lacks_or_cannot_answer(at, upstream, second):
+    both = at("both")
+    second.add("second-only")
+    assert both.get("/second-only/latest").json["version"] == "1.0.0"
+    assert (upstream.count(), second.count()) == (1, 1)
+    upstream.add("in-both", "2.0.0")
+    second.add("in-both", "1.0.0")
+    upstream.misbehave("/in-both", failing(500))
+    assert list(both.get("/in-both").json["versions"]) == ["1.0.0"]
+
+
+def test_versions_of_several_proxies_are_merged(at, upstream, second):
+    upstream.add("shared", "1.0.0", description="first")
+    second.add("shared", "1.0.0", description="second")
+    second.add("shared", "1.1.0", tag="next")
+    document = at("merged").get("/shared").json
+    assert {version: each["description"] for version, each in document["versions"].items()} == {
+        "1.0.0": "first",
+        "1.1.0": "shared for tests",
+    }
+    assert document["dist-tags"] == {"latest": "1.0.0", "next": "1.1.0"}
+    assert at("merged").get("/-/package/shared/dist-tags").json == document["dist-tags"]
