@@ -57,6 +57,9 @@ class Fetching:
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         key = remote.repository.id, remote.source.path
+        kept: File | None = await self._catalog.look(files.find_file, *key)
+        if kept is not None:  # by a transfer that ended after the caller had looked for the file
+            return kept
         return await self._transfers.get(*key, lambda: self._download(remote)).content()
 
     def _download(self, remote: RemoteFile) -> Download:

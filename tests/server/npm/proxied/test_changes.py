@@ -18,6 +18,7 @@ def test_own_packages_are_never_asked_upstream(at, upstream, publish):
     publish("private-one", "1.0.0")
     assert list(everything.get("/private-one").json["versions"]) == ["1.0.0"]
     assert everything.get("/private-one/-/private-one-9.9.9.tgz").status == 404
+    assert everything.get("/private-one/-/private-one-1.0.0.tgz").status == 200
     assert upstream.count() == 0
     upstream.add("public-one")
     assert everything.get("/public-one/latest").json["version"] == "1.0.0"
@@ -34,7 +35,7 @@ def test_packages_are_published_through_a_virtual_repository(at, publish):
 
 
 @pytest.mark.parametrize("name", ["mirror", "readable"])
-def test_repositories_without_a_target_take_no_changes(at, upstream, name):
+def test_repositories_without_a_target_take_no_changes(at, upstream, name, publish):
     where = at(name)
     upstream.add("fixed")
     for reply in (

@@ -1,0 +1,198 @@
+"""Node's clients install through a proxy of another registry: cold, warm, and while that is down."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.configurations import hosted, proxy
+from tests.support.http_client import HttpClient
+from tests.support.npm_clients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import running
+from tests.support.tcp_proxy import TcpProxy
+from tests.support.upstreams.faults import corrupted
+from tests.support.upstreams.npm import NpmUpstream
+from tests.support.verdaccio import verdaccio
+
+# The versions that are published of each package, and their dependencies.
+TREE: dict[str, tuple[list[str], dict[str, str]]] = {
+    "leaf": (["1.0.0", "1.1.0", "2.0.0-rc.1"], {}),
+    "@sc/branch": (["1.0.0"], {"leaf": "^1.0.0"}),
+    "digits-64": (["0.9.0", "0.10.0"], {"leaf": "1.0.0"}),
+    "root": (["1.0.0"], {"@sc/branch": "^1.0.0", "digits-64": "*", "leaf": "^1.0.0"}),
+}
+JSON = "application/json"  # verdaccio reads no other type
+INSTALLED = {"root": "root@1.0.0", "@sc/branch": "@sc/branch@1.0.0", "leaf": "leaf@1.1.0"}
+WANTED = ("root", "@sc/branch", "leaf")
+
+
+class Scene:
+    """A server with a proxy of a registry, which it reaches through ``line``."""
+
+    def __init__(self, registry: Registry, line: TcpProxy, make_folder: Callable[[], Path]) -> None:
+        self.registry = registry
+        self.line = line
+        self._make_folder = make_folder
+
+    def bench(self) -> NodeBench:
+        """A bench with empty caches, whose only registry is the proxy."""
+        return NodeBench(self._make_folder(), self.registry, None)
+
+    def tarballs(self) -> int:
+        """How many tarballs were requested of the registry."""
+        return len(self.line.requests(".tgz"))
+
+
+Mirror = Callable[[str], AbstractContextManager[Scene]]
+
+
+@pytest.fixture
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Mirror:
+    """Return a function that runs a server with a proxy of the registry at a URL, which is asked each time."""
+
+    @contextmanager
+    def run(url: str) -> Iterator[Scene]:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        with TcpProxy((parts.hostname, parts.port)).running() as line:
+            section = proxy("npm", "mirror", f"http://{line.host}{parts.path}", cache_ttl="0")
+            configuration = f'proxy.allow_private = ["127.0.0.1"]\n{section}'
+            with running(tmp_path_factory.mktemp("mirror"), configuration) as server:
+                registry = Registry(server.url, "main/mirror")
+                yield Scene(registry, line, lambda: tmp_path_factory.mktemp("bench"))
+
+    return run
+
+
+def publish(where: HttpClient, name: str, version: str, **options: Any) -> None:
+    tag = "next" if "-" in version else "latest"
+    reply = where.put(
+        f"/{name.replace('/', '%2f')}", make_publish(name, version, tag=tag, **options), Content_Type=JSON
+    )
+    assert reply.status == 201, reply
+
+
+def publish_tree(where: HttpClient) -> None:
+    for name, (versions, dependencies) in TREE.items():
+        for version in versions:
+            publish(where, name, version, dependencies=dependencies)
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
+    """A hosted repository of another server, with the packages."""
+    with running(tmp_path_factory.mktemp("origin"), hosted("npm", "own")) as process:
+        where = HttpClient(f"{process.url}/repositories/main/own", (USER, PASSWORD))
+        publish_tree(where)
+        yield where
+
+
+def install(bench: NodeBench, client: str) -> Path:
+    """Install the packages into a new project, and return it."""
+    project = bench.project(f"app-{client}")
+    bench.install(client, project, *WANTED)
+    assert {name: bench.required(project, name) for name in INSTALLED} == INSTALLED
+    return project
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_install_cold_warm_and_without_the_upstream(mirror: Mirror, origin: HttpClient, client: str) -> None:
+    with mirror(origin.url) as scene:
+        install(scene.bench(), client)
+        fetched = scene.tarballs()
+        assert fetched == 5
+        install(scene.bench(), client)
+        assert scene.tarballs() == fetched
+        scene.line.stop()
+        bench = scene.bench()
+        project = install(bench, client)
+        if client in (*NPMS, *PNPMS):
+            shutil.rmtree(project / "node_modules")
+            command = ("ci",) if client in NPMS else ("install", "--frozen-lockfile")
+            bench.run(client, *command, cwd=project)
+            assert bench.required(project, "root") == "root@1.0.0"
+
+
+@pytest.mark.parametrize("npm", ["npm-9", "npm-11"])
+def test_lockfile_is_installed_by_a_proxy_that_knows_no_package(mirror: Mirror, origin: HttpClient, npm: str) -> None:
+    with mirror(origin.url) as first:
+        bench = first.bench()
+        project = install(bench, npm)
+        lock = (project / "package-lock.json").read_text()
+    with mirror(origin.url) as scene:
+        bench = scene.bench()
+        (project / "package-lock.json").write_text(lock.replace(first.registry.url, scene.registry.url))
+        shutil.rmtree(project / "node_modules")
+        bench.run(npm, "ci", "--no-audit", cwd=project)
+        assert bench.required(project, "root") == "root@1.0.0"
+        assert scene.tarballs() == 5
+
+
+@pytest.mark.parametrize("client", ["npm-11", "pnpm", "yarn-4", "bun"])
+def test_new_version_is_installed_once_it_is_published(mirror: Mirror, origin: HttpClient, client: str) -> None:
+    name = f"moving-{client}"
+    publish(origin, name, "1.0.0")
+    with mirror(origin.url) as scene:
+        for version in ("1.0.0", "1.1.0"):
+            bench = scene.bench()
+            project = bench.project(f"moving-{version}")
+            bench.install(client, project, name)
+            assert bench.required(project, name) == f"{name}@{version}"
+            if version == "1.0.0":
+                publish(origin, name, "1.1.0")
+
+
+@pytest.mark.parametrize("client", ["npm-9", "npm-11", "pnpm", "yarn-1", "yarn-4", "bun"])
+def test_corrupted_tarball_fails_the_install_and_is_not_kept(mirror: Mirror, client: str) -> None:
+    with NpmUpstream() as upstream:
+        upstream.add("leaf", pad=200_000)
+        path = upstream.tarball_path("leaf", "1.0.0")
+        upstream.misbehave(path, corrupted, repeat=True)
+        with mirror(upstream.url) as scene:
+            bench = scene.bench()
+            with pytest.raises(pytest.fail.Exception, match="exited with"):
+                bench.install(client, bench.project("corrupted"), "leaf")
+            upstream.behave()
+            bench = scene.bench()
+            project = bench.project("mended")
+            bench.install(client, project, "leaf")
+            assert bench.required(project, "leaf") == "leaf@1.0.0"
+
+
+@pytest.mark.parametrize("npm", ["npm-9", "npm-11"])
+def test_publish_to_a_proxy_is_refused_with_a_sentence(mirror: Mirror, origin: HttpClient, npm: str) -> None:
+    with mirror(origin.url) as scene:
+        bench = scene.bench()
+        bench.log_in(scene.registry.token())
+        printed = bench.publish(npm, bench.package(f"new-by-{npm}"), status=1)
+        assert "405" in printed, printed
+        assert "is a proxy" in printed, printed
+
+
+def test_audit_and_search_go_through_a_proxy(mirror: Mirror, origin: HttpClient) -> None:
+    with mirror(origin.url) as scene:
+        bench = scene.bench()
+        project = install(bench, "npm-11")
+        assert "found 0 vulnerabilities" in bench.run("npm-11", "audit", cwd=project)
+        found = json.loads(bench.run("npm-11", "search", "--json", "leaf", cwd=project))
+        assert "leaf" in [each["name"] for each in found]
+
+
+@pytest.mark.parametrize("client", ["npm-11", "pnpm", "yarn-4"])
+def test_verdaccio_is_an_upstream(mirror: Mirror, tmp_path: Path, client: str) -> None:
+    with verdaccio(tmp_path) as url:
+        publish_tree(HttpClient(url))
+        with mirror(url) as scene:
+            install(scene.bench(), client)
+            scene.line.stop()
+            install(scene.bench(), client)

@@ -1,0 +1,88 @@
+"""Tarballs of upstreams: fetched once, verified and kept."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.support.http_client import HttpClient, Reply
+from tests.support.upstreams.faults import corrupted
+
+pytestmark = pytest.mark.server
+
+
+def kept(mirror: HttpClient, path: str) -> Reply:
+    """Return the answer for a file once it is kept: while it is being stored, its digest is not known."""
+    while "etag" not in (reply := mirror.get(path)).headers:
+        pass
+    return reply
+
+
+def test_many_cold_requests_ask_the_upstream_once(mirror, upstream):
+    tarball = upstream.add("crowded", pad=300_000)
+    with ThreadPoolExecutor(50) as pool:
+        documents = list(pool.map(lambda _: mirror.get("/crowded"), range(50)))
+        tarballs = list(pool.map(lambda _: mirror.get("/crowded/-/crowded-1.0.0.tgz"), range(50)))
+    assert {reply.status for reply in documents} == {200}
+    assert {reply.body for reply in tarballs} == {tarball}
+    assert (upstream.count("/crowded"), upstream.count("/crowded/-/crowded-1.0.0.tgz")) == (1, 1)
+
+
+def test_tarball_is_fetched_once_and_served_like_a_hosted_one(mirror, upstream):
+    tarball = upstream.add("@sc/tar", pad=200_000)
+    path = "/@sc/tar/-/tar-1.0.0.tgz"
+    cold = mirror.get(path)
+    assert (cold.status, cold.body) == (200, tarball)
+    warm = kept(mirror, path)
+    assert warm.body == tarball
+    assert warm.headers["content-type"] == "application/octet-stream"
+    assert "immutable" in warm.headers["cache-control"]
+    assert mirror.get(path, If_None_Match=warm.headers["etag"]).status == 304
+    assert mirror.get(path, Range="bytes=10-19").body == tarball[10:20]
+    assert mirror.head(path).headers["content-length"] == str(len(tarball))
+    assert upstream.count(path) == 1
+
+
+@pytest.mark.parametrize("path", ["/package/literal/1.0.0/literal-1.0.0.tgz", "/literal/-/1.0.0/literal-1.0.0.tgz"])
+def test_tarball_has_the_addresses_of_the_specification(mirror, upstream, path):
+    tarball = upstream.add("literal")
+    assert mirror.get(path).body == tarball
+
+
+def test_range_of_a_cold_tarball_is_answered(mirror, upstream):
+    tarball = upstream.add("ranged", pad=200_000)
+    reply = mirror.get("/ranged/-/ranged-1.0.0.tgz", Range="bytes=100000-100009")
+    assert reply.body in (tarball[100_000:100_010], tarball)
+    assert mirror.get("/ranged/-/ranged-1.0.0.tgz").body == tarball
+
+
+def test_unknown_tarballs_are_not_found(mirror, upstream):
+    upstream.add("known")
+    for path in ("/known/-/known-9.9.9.tgz", "/known/-/other-1.0.0.tgz", "/unknown/-/unknown-1.0.0.tgz"):
+        assert mirror.get(path).status == 404
+
+
+def test_corrupted_tarball_is_not_kept(mirror, upstream):
+    tarball = upstream.add("corrupt", pad=100_000)
+    path = "/corrupt/-/corrupt-1.0.0.tgz"
+    upstream.misbehave(path, corrupted)
+    with pytest.raises((AssertionError, EOFError, OSError)):
+        assert mirror.get(path).body == b"".join([tarball[:-1], bytes([tarball[-1] ^ 1])])
+    assert mirror.get(path).body == tarball
+    assert upstream.count(path) == 2
+
+
+def test_kept_packages_are_served_while_the_upstream_is_down(at, upstream):
+    short = at("short")
+    tarball = upstream.add("stale")
+    first = short.get("/stale")
+    assert short.get("/stale/-/stale-1.0.0.tgz").body == tarball
+    upstream.stop()
+    try:
+        assert short.get("/stale").json == first.json
+        assert short.get("/stale/latest").status == 200
+        assert short.get("/stale/-/stale-1.0.0.tgz").body == tarball
+        assert short.get("/cold").status in (502, 503, 504)
+    finally:
+        upstream.start()
