@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -13,6 +12,7 @@ from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Document, File, Repository, Visibility
+from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -70,15 +70,15 @@ class Files:
         )
 
     def answer_arriving(
-        self, repository: Repository, media_type: str, digests: Mapping[str, str], found: ArrivingBody | bytes
+        self, repository: Repository, source: FileSource, found: ArrivingBody | bytes, headers: Fields
     ) -> Answer:
-        """A file that a transfer has so far; ``digests`` are those that the upstream announced."""
-        sha256 = digests.get("sha256")
+        """A file that a transfer has so far, as the upstream announced it; ``headers`` as for ``answer``."""
+        sha256 = source.digests.get("sha256")
         return Answer(
             body=arriving(found),
-            content_type=media_type.encode("latin-1", "replace"),
+            content_type=source.media_type.encode("latin-1", "replace"),
             etag=None if sha256 is None else b'"%s"' % sha256.encode("ascii"),
-            headers=_with_cache_control(SAFE, file_cache_control(repository)),
+            headers=_with_cache_control(headers, file_cache_control(repository)),
             ranges=True,
         )
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.package_files import FoundFile, RemoteFile, same_file
 from pkgrepo.storage.catalog.packages import files
 
-from .content import sends_all
+from .content import SAFE, sends_all
 from .services import Services
 
 
 async def answer_file(
-    services: Services, request: Request, identity: Identity, repository: Repository, package: str, path: str
+    services: Services,
+    request: Request,
+    identity: Identity,
+    repository: Repository,
+    package: str,
+    path: str,
+    headers: Fields | None = None,
 ) -> Answer | None:
     """
-    The file of a package (a key) at a path of a repository, or None. The answer is cached until the file is another.
+    The file of a package (a key) at a path of a repository, or None.
+
+    The answer is cached until the file is another. With ``headers``, see L{Files.answer}, it is not cached: a request
+    with another path may mean another file later.
 
     A file of an upstream that is not kept yet is sent while it arrives. An answer with the whole file is a download by
     ``identity``, unless the file is a companion of another.
@@ -32,11 +41,11 @@ async def answer_file(
     if isinstance(file, RemoteFile):
         content = await services.fetching.content(file)
         if not isinstance(content, File):
-            return services.files.answer_arriving(repository, file.source.media_type, file.source.digests, content)
+            return services.files.answer_arriving(repository, file.source, content, headers or SAFE)
         file = content
-    answer = await services.files.answer(repository, file)
+    answer = await services.files.answer(repository, file, headers or SAFE)
     item = file if file.role is None else None
-    if found.fresh is not None:
+    if found.fresh is not None and headers is None:
         services.answer_cache.put_answer(
             request,
             repository,

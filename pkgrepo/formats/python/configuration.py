@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories import configuration
 
 
@@ -26,4 +27,4 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Policy | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig)
+CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig | ProxyConfig | VirtualConfig)

@@ -9,15 +9,22 @@ from zope.interface import implementer
 
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
 from pkgrepo.formats.python.index.project_lists import ProjectLists
+from pkgrepo.formats.python.proxied.questions import page_question
+from pkgrepo.formats.python.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
-from pkgrepo.model import Package, Repository
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProxiedFormat, Reader
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.proxy.held import DocumentRequest
 from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
 
 from . import layout
 from .configuration import CONFIGURATIONS
@@ -26,7 +33,7 @@ from .routes import PythonSite
 from .setup import snippets
 
 
-@implementer(IFormat, ICachingFormat, IIndexedFormat)
+@implementer(IFormat, ICachingFormat, IProxiedFormat)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -61,6 +68,16 @@ class PythonFormat(FormatBase):
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
         """See L{IIndexedFormat.splice}."""
         return splice(key, form, serial, members)
+
+    def document_request(self, key: str) -> DocumentRequest:
+        """See L{IProxiedFormat.document_request}."""
+        return page_question(key)
+
+    async def make_release(
+        self, file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools
+    ) -> tuple[Release, Indexer]:
+        """See L{IProxiedFormat.make_release}."""
+        return await make_release(file, staged, blob, pools), index_project
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""

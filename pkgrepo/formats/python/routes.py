@@ -1,5 +1,5 @@
 """
-The paths of a hosted Python repository.
+The paths of a Python repository.
 
 ``pypi`` and ``pkgindex`` are synonyms, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words win over project
 names: a project called ``simple`` is found at ``/simple/simple/``.
@@ -8,13 +8,15 @@ names: a project called ``simple`` is found at ``/simple/simple/``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.formats.python.index.requests import IndexRequests
+from pkgrepo.formats.python.proxied.document_requests import ProjectDocuments
 from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceiver
 from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.access import actor_of
@@ -25,7 +27,8 @@ from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.proxy.publishing import publish_target
 
 from .change_requests import ChangeRequests
 from .names import FileName, normalise, parse_filename, parse_version
@@ -58,8 +61,23 @@ def index_route(path: str, methods: list[str]) -> Callable[[T], T]:
     return decorate
 
 
+def _by_target(handler: T) -> T:
+    """A handler of a change: it is called on the site of the repository that takes changes."""
+
+    @wraps(handler)
+    async def run(site: PythonSite, request: Request, **arguments: str) -> Answer:
+        answer: Answer = await handler(await site.target(request), request, **arguments)
+        return answer
+
+    return cast("T", run)
+
+
 class PythonSite:
-    """One hosted Python repository as a Klein application."""
+    """
+    One Python repository as a Klein application.
+
+    Changes go to the site of the repository that takes them, which checks the permissions of the caller.
+    """
 
     app = app
 
@@ -68,7 +86,10 @@ class PythonSite:
     ) -> None:
         self._services = services
         self._repository = repository
+        self._pages = index
+        self._lists = lists
         self._index = IndexRequests(services, repository, index, lists)
+        self._documents = ProjectDocuments(services, repository)
         self._uploads = Uploads(services, repository)
         self._changes = ChangeRequests(services, repository)
 
@@ -180,7 +201,11 @@ class PythonSite:
         key = _project_key(project)
         await self._admit(request, Action.READ, key)
         try:
-            return await self._index.project_document(request, key, version, simple=simple)
+            if self._repository.type is RepositoryType.HOSTED:
+                return await self._index.project_document(request, key, version, simple=simple)
+            address = self._services.repository_url(request, self._repository)
+            document = await self._documents.get(key, version, address, simple=simple)
+            return self._index.metadata_answer(request, document)
         except NotFound:
             return json_answer({"message": "Not Found"}, 404, headers=NO_STORE)
 
@@ -189,12 +214,14 @@ class PythonSite:
     @app.route("/", methods=["POST"])
     @app.route("/legacy/", methods=["POST"])
     @answering(ERRORS)
+    @_by_target
     async def upload(self, request: Request) -> Answer:
         """The legacy upload form."""
         return await self._upload_form(request, None)
 
     @index_route("/<project>/upload/", ["POST"])
     @answering(ERRORS)
+    @_by_target
     async def upload_to(self, request: Request, project: str) -> Answer:
         """The legacy upload form, at a project's address."""
         return await self._upload_form(request, _project_key(project))
@@ -202,6 +229,7 @@ class PythonSite:
     @app.route("/<project>/<version>/<filename>", methods=["PUT", "POST"])
     @app.route("/packages/<project>/<version>/<filename>", methods=["PUT", "POST"])
     @answering(ERRORS)
+    @_by_target
     async def upload_raw(self, request: Request, project: str, version: str, filename: str) -> Answer:
         """A distribution as the whole body."""
         key = _project_key(project)
@@ -245,6 +273,7 @@ class PythonSite:
     @app.route("/simple/", methods=["POST", "PUT"])
     @app.route("/simple/<project>/", methods=["POST", "PUT"])
     @answering(ERRORS)
+    @_by_target
     async def upload_to_index(self, request: Request, **_: str) -> Answer:
         """A common mistake: uploading to the index address that installers use."""
         await self._admit(request, Action.WRITE)
@@ -255,6 +284,7 @@ class PythonSite:
 
     @index_route("/<project>/<version>/yank", ["POST"])
     @answering(ERRORS)
+    @_by_target
     async def yank(self, request: Request, project: str, version: str) -> Answer:
         """Yank a version (PEP 592); ``reason`` comes as form or query parameter, or as JSON."""
         identity, key = await self._admit_change(request, project)
@@ -263,6 +293,7 @@ class PythonSite:
 
     @index_route("/<project>/<version>/unyank", ["POST"])
     @answering(ERRORS)
+    @_by_target
     async def unyank(self, request: Request, project: str, version: str) -> Answer:
         """Restore a yanked version."""
         identity, key = await self._admit_change(request, project)
@@ -270,6 +301,7 @@ class PythonSite:
 
     @app.route("/packages/<project>/<version>/<filename>", methods=["DELETE"])
     @answering(ERRORS)
+    @_by_target
     async def delete_file(self, request: Request, project: str, version: str, filename: str) -> Answer:
         """Remove one distribution with its companions."""
         identity, key = await self._admit_change(request, project)
@@ -278,6 +310,7 @@ class PythonSite:
 
     @index_route("/<project>/<version>/", ["DELETE"])
     @answering(ERRORS)
+    @_by_target
     async def delete_version(self, request: Request, project: str, version: str) -> Answer:
         """Remove a version with all its files."""
         identity, key = await self._admit_change(request, project)
@@ -285,6 +318,7 @@ class PythonSite:
 
     @index_route("/<project>/status", ["PUT"])
     @answering(ERRORS)
+    @_by_target
     async def status(self, request: Request, project: str) -> Answer:
         """Set a project's status (PEP 792)."""
         key = _project_key(project)
@@ -300,6 +334,18 @@ class PythonSite:
         return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
     # Shared
+
+    async def target(self, request: Request) -> PythonSite:
+        """
+        The site of the hosted repository that takes changes.
+
+        :raises ReadOnly: there is none; only callers who may read this repository are told so
+        """
+        if self._repository.type is RepositoryType.HOSTED:
+            return self
+        await self._admit(request, Action.READ)
+        target = publish_target(self._services.registry, self._repository)
+        return PythonSite(self._services, target, self._pages, self._lists)
 
     async def _admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
         return await self._services.access.admit(request, action, self._repository, package)

@@ -97,6 +97,8 @@ def splice(project: str, form: str, serial: int, members: Sequence[MemberParts])
         merge_fragments(members, form),
         status=top["status"],
         reason=top["reason"],
+        tracks=top.get("tracks", ()),
+        alternate_locations=top.get("alternate_locations", ()),
     )
 
 
@@ -109,7 +111,8 @@ def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
 
 
 def _check_sdists(index: PackageIndex, version: Version) -> None:
-    sdists = [f for f in _distributions(index.files(version)) if f.attrs.get("packagetype") == "sdist"]
+    published = [file for file in _distributions(index.files(version)) if "upstream" not in file.attrs]
+    sdists = [file for file in published if file.attrs.get("packagetype") == "sdist"]
     if len(sdists) > 1:
         names = " and ".join(sorted(file.path.rsplit("/", 1)[-1] for file in sdists))
         raise Conflict(f"only one source distribution is allowed per version, not {names}")

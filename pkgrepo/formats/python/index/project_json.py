@@ -36,16 +36,16 @@ class ReleaseFile:
     """
     One distribution; ``url`` is absolute, ``upload_time`` aware, ``size`` in bytes.
 
-    ``digests`` maps algorithm to hex and always has ``sha256``.
+    ``digests`` maps algorithm to hex. An upstream may not say the size, the time or any digest.
     """
 
     filename: str
     url: str
     packagetype: str
     python_version: str
-    size: int
+    size: int | None
     digests: Mapping[str, str]
-    upload_time: datetime
+    upload_time: datetime | None
     requires_python: str | None = None
     has_sig: bool = False
     comment: str = ""
@@ -159,8 +159,8 @@ def _files(release: Release) -> list[dict[str, Any]]:
             "python_version": file.python_version,
             "requires_python": file.requires_python,
             "size": file.size,
-            "upload_time": file.upload_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-            "upload_time_iso_8601": format_time(file.upload_time),
+            "upload_time": file.upload_time and file.upload_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+            "upload_time_iso_8601": file.upload_time and format_time(file.upload_time),
             "url": file.url,
             "yanked": release.yanked is not None,
             "yanked_reason": release.yanked or None,

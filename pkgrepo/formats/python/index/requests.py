@@ -1,10 +1,12 @@
-"""Answers to reads of a hosted Python repository: pages, files, metadata."""
+"""Answers to reads of a Python repository: pages, files, metadata."""
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from attrs import evolve
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.python.layout import file_path, split_companion
 from pkgrepo.formats.python.names import parse_filename, parse_version
 from pkgrepo.gateway.answer_cache import CachedAnswer
@@ -14,20 +16,20 @@ from pkgrepo.gateway.content import (
     document_answer,
     document_cache_control,
     is_private,
-    sends_all,
 )
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
-from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.model import Document, File, Identity, Repository, RepositoryType, Version
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
 from .indexing import JSON_TYPE
 from .info import info_answer, read_figures
+from .listed_releases import read_listed
 from .metadata_document import read_document
 from .negotiation import choose_page_type
 from .pages import HTML_PAGE, JSON_PAGE
@@ -35,7 +37,7 @@ from .project_lists import ProjectLists
 
 
 class IndexRequests:
-    """Reads of one hosted repository. Permissions are checked by the caller."""
+    """Reads of one repository. Permissions are checked by the caller."""
 
     def __init__(
         self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
@@ -105,9 +107,7 @@ class IndexRequests:
         """The file at a path of this repository. :raises NotFound: there is none"""
         package, _, _ = path.removeprefix("packages/").partition("/")
         answer = await answer_file(self._services, request, identity, self._repository, package, path)
-        if answer is None:
-            raise NotFound("file", path.rsplit("/", 1)[-1])
-        return answer
+        return existing(answer, "file", path.rsplit("/", 1)[-1])
 
     def project_of(self, filename: str) -> str | None:
         """The key of the project in a file's name, whether or not it exists; None if it cannot be parsed."""
@@ -119,7 +119,7 @@ class IndexRequests:
 
     async def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
         """
-        The stored path of a file, from its name and from the project and version in the URL if they are there.
+        The path of a file, from its name and from the project and version in the URL if they are there.
 
         :raises NotFound: there is no such version, or the name is of another project or version
         """
@@ -130,8 +130,19 @@ class IndexRequests:
             raise NotFound("file", filename) from None
         if version is not None and parse_version(version)[0] != name.version_key:
             raise NotFound("file", f"{version}/{filename}")
-        _, found = await self.version(name.project_key, name.version_key)
-        return file_path(name.project_key, found.text, filename)
+        for leaf in self._services.resolver.leaves(self._repository):
+            if leaf.type is RepositoryType.HOSTED:
+                found = await self._find_version(leaf, name.project_key, name.version_key)
+                if found is not None:
+                    return file_path(name.project_key, found.text, filename)
+        if self._repository.type is RepositoryType.HOSTED:
+            raise NotFound("file", filename)
+        # As the normaliser of pages makes it.
+        return file_path(name.project_key, name.version_text, filename)
+
+    async def _find_version(self, repository: Repository, project: str, key: str) -> Version | None:
+        package = await self._services.catalog.look(packages.find_package, repository.id, project)
+        return None if package is None else await self._services.catalog.look(versions.find_version, package.id, key)
 
     async def file_of_version(
         self,
@@ -150,37 +161,48 @@ class IndexRequests:
 
         :raises NotFound: no file fits
         """
-        file = await self._distribution_of(project, version, filename=filename, packagetype=packagetype)
-        named = b'attachment; filename="%s"' % file.path.rsplit("/", 1)[-1].encode("ascii")
+        path = await self._path_of_version(project, version, filename=filename, packagetype=packagetype)
+        named = b'attachment; filename="%s"' % path.rsplit("/", 1)[-1].encode("ascii")
         headers: Fields = (
             (b"Content-Disposition", named),
             (b"Cache-Control", document_cache_control(self._repository)),
             *(field for field in SAFE if field[0] != b"Content-Disposition"),
         )
-        answer = await self._services.files.answer(self._repository, file, headers)
-        if sends_all(request, answer):
-            self._services.downloads.record(file, identity)
-        return answer
+        answer = await answer_file(self._services, request, identity, self._repository, project, path, headers)
+        return existing(answer, "file", path.rsplit("/", 1)[-1])
 
-    async def _distribution_of(
+    async def _path_of_version(
         self, project: str, version: str, *, filename: str | None, packagetype: str | None
-    ) -> File:
-        package, found = await self.version(project, version)
+    ) -> str:
         candidates = [
-            file
-            for file in await self._services.catalog.look(files.files_of_version, found.id)
-            if file.role is None
-            and (filename is None or file.path.endswith("/" + filename))
-            and (packagetype is None or file.attrs.get("packagetype") == packagetype)
+            (path, kind)
+            for path, kind in await self._distributions_of(project, version)
+            if (filename is None or path.endswith("/" + filename)) and (packagetype is None or kind == packagetype)
         ]
         if not candidates:
-            raise NotFound("file", filename or f"{package.name} {version}")
+            raise NotFound("file", filename or f"{project} {version}")
 
-        def rank(file: File) -> tuple[int, str]:
-            pure = file.path.endswith("-py3-none-any.whl") or file.path.endswith("-py2.py3-none-any.whl")
-            return (0 if pure else 1 if file.attrs.get("packagetype") == "sdist" else 2), file.path
+        def rank(candidate: tuple[str, str]) -> tuple[int, str]:
+            path, kind = candidate
+            pure = path.endswith(("-py3-none-any.whl", "-py2.py3-none-any.whl"))
+            return (0 if pure else 1 if kind == "sdist" else 2), path
 
-        return min(candidates, key=rank)
+        return min(candidates, key=rank)[0]
+
+    async def _distributions_of(self, project: str, version: str) -> list[tuple[str, str]]:
+        """The path and package type of each distribution of a version. :raises NotFound: there is no such version"""
+        key = parse_version(version)[0]
+        if self._repository.type is RepositoryType.HOSTED:
+            found = existing(
+                await self._find_version(self._repository, project, key), "version", f"{project} {version}"
+            )
+            stored = await self._services.catalog.look(files.files_of_version, found.id)
+            return [(file.path, file.attrs.get("packagetype", "")) for file in stored if file.role is None]
+        state = await self._services.resolver.state(self._repository, project)
+        spliced, _ = await state.load(JSON_PAGE)
+        releases = await self._services.pools.cpu(read_listed, spliced.fragments, project, "")
+        release = existing(releases.get(key), "version", f"{project} {version}")
+        return [(unquote(file.url.removeprefix("/")), file.packagetype) for file in release.files]
 
     async def project_document(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
         """
@@ -192,10 +214,13 @@ class IndexRequests:
         body, serial = await self._services.catalog.scan(
             read_document, self._repository.id, project, key, self._address(request), simple=simple
         )
-        document = render("application/json", body, serial)
+        return self.metadata_answer(request, render("application/json", body, serial))
+
+    def metadata_answer(self, request: Request, document: Document) -> Answer:
+        """The JSON metadata of a project, which pages of other origins may read unless the repository is private."""
         headers: Fields = (
             (b"Cache-Control", document_cache_control(self._repository)),
-            (b"X-PyPI-Last-Serial", b"%d" % serial),
+            (b"X-PyPI-Last-Serial", b"%d" % document.serial),
             (b"Vary", b"Accept-Encoding"),
         )
         if not is_private(self._repository):
@@ -208,16 +233,6 @@ class IndexRequests:
         now = await catalog.look(repositories.find_repository, self._repository.uid) or self._repository
         figures = await catalog.scan(read_figures, now)
         return info_answer(request.header(b"accept"), now, figures, self._address(request))
-
-    async def version(self, project: str, version: str) -> tuple[Package, Version]:
-        """A project and one of its versions, in any spelling. :raises NotFound: there is none"""
-        package = await self._services.catalog.look(packages.find_package, self._repository.id, project)
-        if package is None:
-            raise NotFound("project", project)
-        found = await self._services.catalog.look(versions.find_version, package.id, parse_version(version)[0])
-        if found is None:
-            raise NotFound("version", f"{package.name} {version}")
-        return package, found
 
     async def _find(self, path: str) -> File | None:
         return await self._services.catalog.look(files.find_file, self._repository.id, path)

@@ -1,8 +1,8 @@
-"""Reads project pages in HTML (PEP 503, 592, 629, 658, 714, 740, 792)."""
+"""Reads project pages and lists of projects in HTML (PEP 503, 592, 629, 658, 714, 740, 792)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import unquote
@@ -25,15 +25,7 @@ def read_html(source: bytes, url: str) -> Listing:
 
     :raises Invalid: it is no project page
     """
-    if len(source) > LARGEST:
-        raise Invalid(f"it is a page in HTML of more than {LARGEST} bytes")
-    page = _Page()
-    try:
-        # Not closed: the parser would search the whole rest again for each construct that has no end.
-        page.feed(source.decode("utf-8", "replace"))
-    except AssertionError as error:  # of the parser, for a malformed declaration
-        raise Invalid("it is no page of a project: its HTML is malformed") from error
-    check_api_version((page.metas.get(_VERSION) or ["1.0"])[0].strip())
+    page = _parse(source)
     files = [file for file in map(_file, page.anchors) if file is not None]
     # Any server that answers 200 for what it does not know sends HTML.
     if not files and _VERSION not in page.metas and not page.title.strip().lower().startswith("links for"):
@@ -47,6 +39,34 @@ def read_html(source: bytes, url: str) -> Listing:
         tracks=find_locations(page.metas.get("pypi:tracks", ())),
         alternate_locations=find_locations(page.metas.get("pypi:alternate-locations", ())),
     )
+
+
+def read_html_list(source: bytes) -> Iterable[str]:
+    """
+    The names in a list of projects: the last parts of its links.
+
+    :raises Invalid: it is none
+    """
+    page = _parse(source)
+    links = ((attributes.get("href") or "").partition("#")[0].partition("?")[0] for attributes in page.anchors)
+    names = [unquote(link.strip().rstrip("/").rpartition("/")[2]) for link in links]
+    # Any server that answers 200 for what it does not know sends HTML.
+    if not names and _VERSION not in page.metas:
+        raise Invalid("it is no list of projects: it has no links")
+    return names
+
+
+def _parse(source: bytes) -> _Page:
+    if len(source) > LARGEST:
+        raise Invalid(f"it is a page in HTML of more than {LARGEST} bytes")
+    page = _Page()
+    try:
+        # Not closed: the parser would search the whole rest again for each construct that has no end.
+        page.feed(source.decode("utf-8", "replace"))
+    except AssertionError as error:  # of the parser, for a malformed declaration
+        raise Invalid("its HTML is malformed") from error
+    check_api_version((page.metas.get(_VERSION) or ["1.0"])[0].strip())
+    return page
 
 
 class _Page(HTMLParser):

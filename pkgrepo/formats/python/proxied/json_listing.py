@@ -1,8 +1,8 @@
-"""Reads project pages in JSON (PEP 691, 700, 708, 714, 740, 792)."""
+"""Reads project pages and lists of projects in JSON (PEP 691, 700, 708, 714, 740, 792)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -43,6 +43,15 @@ class _Page(msgspec.Struct, rename="kebab"):
     alternate_locations: Any = None
 
 
+class _Project(msgspec.Struct, gc=False):
+    name: str
+
+
+class _List(msgspec.Struct):
+    projects: list[_Project]
+    meta: Any = None
+
+
 def read_json(source: bytes, url: str) -> Listing:
     """
     The page at a URL. Files that cannot be read are left out.
@@ -53,9 +62,8 @@ def read_json(source: bytes, url: str) -> Listing:
         page = _decode(source, type=_Page)
     except ERRORS as error:
         raise Invalid(f"it is no page of a project in JSON: {describe(source, error)}") from None
-    meta = page.meta if isinstance(page.meta, dict) else {}
-    check_api_version(str(meta.get("api-version", "1.0")))
-    status = page.project_status if isinstance(page.project_status, dict) else {}
+    check_api_version(_version(page.meta))
+    meta, status = _object(page.meta), _object(page.project_status)
     return Listing(
         name=page.name,
         base=url,
@@ -66,6 +74,24 @@ def read_json(source: bytes, url: str) -> Listing:
         tracks=find_locations(_list(meta.get("tracks"))),
         alternate_locations=find_locations(_list(page.alternate_locations)),
     )
+
+
+def read_json_list(source: bytes) -> Iterable[str]:
+    """
+    The names in a list of projects.
+
+    :raises Invalid: it is none
+    """
+    try:
+        page = _decode(source, type=_List)
+    except ERRORS as error:
+        raise Invalid(f"it is no list of projects in JSON: {describe(source, error)}") from None
+    check_api_version(_version(page.meta))
+    return [project.name for project in page.projects]
+
+
+def _version(meta: Any) -> str:
+    return str(meta.get("api-version", "1.0")) if isinstance(meta, dict) else "1.0"
 
 
 def _files(raws: list[msgspec.Raw]) -> Iterator[ListedFile]:

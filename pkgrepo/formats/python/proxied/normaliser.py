@@ -1,5 +1,7 @@
 """
-The normaliser of project pages: a page of an upstream -> its top, and an entry with fragments for each file.
+The normalisers of project pages and of the list of projects.
+
+Of a page of an upstream they make its top, and an entry with fragments for each file.
 
 What a client would take for an address is replaced by one of ours. Files whose names are not those of wheels or source
 distributions, or that have no usable address, are left out. This module runs in a child process and imports little.
@@ -7,10 +9,12 @@ distributions, or that have no usable address, are left out. This module runs in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import (
@@ -27,11 +31,15 @@ from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
 from pkgrepo.untrusted.quoting import quoted
 
-from .html_listing import read_html
-from .json_listing import read_json
+from .html_listing import read_html, read_html_list
+from .json_listing import read_json, read_json_list
 from .listing import ListedFile, Listing
 
 NORMALISER: Final = f"{__name__}:normalise"
+LIST_NORMALISER: Final = f"{__name__}:normalise_list"
+
+NAME_LIST: Final = "names"  # the kind of fragments with pairs of key and name, as JSON
+NAMES: Final = 256  # in one fragment
 
 _BOM: Final = b"\xef\xbb\xbf"
 _FILE_TYPE: Final = "application/octet-stream"
@@ -44,8 +52,7 @@ def normalise(source: bytes, context: Context) -> Normalised:
     :raises Invalid: it is no page of this project
     """
     text = source.removeprefix(_BOM)
-    # Content types are not asked: some servers and middleboxes send one for everything.
-    page = read_json(text, context.url) if text[:1024].lstrip()[:1] == b"{" else read_html(text, context.url)
+    page = read_json(text, context.url) if _is_json(text) else read_html(text, context.url)
     if page.name is not None and not (is_valid_name(page.name) and collapse(page.name) == context.name):
         raise Invalid(f"it is not the page of {quoted(context.name)} but of {quoted(page.name)}")
     top = {
@@ -55,6 +62,38 @@ def normalise(source: bytes, context: Context) -> Normalised:
         "alternate_locations": list(page.alternate_locations),
     }
     return Normalised(top=top, entries=_entries(page, context.name))
+
+
+def normalise_list(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
+    """
+    The names of all projects: entries of several names each, in order. What is no name is left out.
+
+    :raises Invalid: it is no list of projects
+    """
+    text = source.removeprefix(_BOM)
+    names = read_json_list(text) if _is_json(text) else read_html_list(text)
+    known = {collapse(name): name for name in names if is_valid_name(name)}
+    return Normalised(top={}, entries=_name_entries(sorted(known.items())))
+
+
+def _is_json(text: bytes) -> bool:
+    """What a text is. Content types are not asked: some servers and middleboxes send one for everything."""
+    return text[:1024].lstrip()[:1] == b"{"
+
+
+def _name_entries(names: Sequence[tuple[str, str]]) -> Iterator[Entry]:
+    for at in range(0, len(names), NAMES):
+        some = names[at : at + NAMES]
+        body = msgspec.json.encode(some)
+        yield Entry(
+            sort=b"",
+            key=some[0][0],
+            version="",
+            published_ms=0,
+            first_seen=False,
+            fragments={NAME_LIST: body},
+            files=[],
+        )
 
 
 def _entries(page: Listing, project: str) -> Iterator[Entry]:

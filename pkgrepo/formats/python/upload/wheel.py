@@ -24,9 +24,9 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
     """
     archive = ZipArchive(source)
     folder = _find_dist_info(source, archive, filename)
-    metadata = archive.read(f"{folder}/METADATA", METADATA_SIZE)
+    metadata = _read_metadata(source, archive, folder)
     record = archive.read(f"{folder}/RECORD", RECORD_SIZE)
-    if metadata is None or record is None or f"{folder}/WHEEL" not in archive.entries:
+    if record is None or f"{folder}/WHEEL" not in archive.entries:
         raise source.refuse(f"must have METADATA, WHEEL and RECORD in {folder}")
     try:
         metadata.decode()
@@ -34,6 +34,19 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
         # The core metadata specification requires UTF-8, and the public index refuses others too.
         raise source.refuse("has a METADATA that is not UTF-8") from None
     _check_record(source, archive, folder, record)
+    return metadata
+
+
+def read_metadata(source: Source, filename: FileName) -> bytes:
+    """The same of a wheel whose other parts do not matter. :raises Invalid: it has none"""
+    archive = ZipArchive(source)
+    return _read_metadata(source, archive, _find_dist_info(source, archive, filename))
+
+
+def _read_metadata(source: Source, archive: ZipArchive, folder: str) -> bytes:
+    metadata = archive.read(f"{folder}/METADATA", METADATA_SIZE)
+    if metadata is None:
+        raise source.refuse(f"must have METADATA, WHEEL and RECORD in {folder}")
     return metadata
 
 

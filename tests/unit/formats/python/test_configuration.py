@@ -25,8 +25,7 @@ def test_keys_of_others_are_kept_when_they_say_so():
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
-        ({"type": "Proxy"}, "/type"),
-        ({"type": "Virtual"}, "/type"),
+        ({"type": "Group"}, "/type"),
         ({"polcy": {}}, "/polcy"),
         ({"policy": {"allow_overwirte": True}}, "/policy/allow_overwirte"),
         ({"policy": {"allow_overwrite": "yes"}}, "/policy/allow_overwrite"),
