@@ -71,7 +71,7 @@ def mirror(at: Callable[[str], HttpClient]) -> HttpClient:
 
 @pytest.fixture
 def publish(at: Callable[[str], HttpClient]) -> Callable[..., tuple[str, bytes]]:
-    """Publish a wheel: ``publish(project, version, where=..., **options of make_wheel)``. Returns its name and bytes."""
+    """Publish a wheel with options of ``make_wheel``. Returns its name and bytes."""
 
     def put(
         project: str, version: str = "1.0", *, where: HttpClient | None = None, **options: Any
