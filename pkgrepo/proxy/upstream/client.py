@@ -118,12 +118,14 @@ class Upstream:
         body: bytes | None = None,
         limits: ReadLimits | None = None,
         decode: bool = False,
+        entrust: bool = False,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
         if method not in (("GET", "HEAD") if body is None else ("POST",)):
             raise ValueError(f"{method} is not sent to upstreams")
         target = self._find_target(url)
-        request = self._make_request(method, target, headers or {}, body, limits, "gzip" if decode else "identity")
+        known = self._authorization if entrust or target.origin == self.route.target.origin else None
+        request = self._make_request(method, known, headers or {}, body, limits, "gzip" if decode else "identity")
         self._open_count += 1
         try:
             async with AsyncExitStack() as stack:
@@ -160,7 +162,7 @@ class Upstream:
     def _make_request(
         self,
         method: str,
-        target: Target,
+        authorization: str | None,
         headers: Mapping[str, str],
         body: bytes | None,
         limits: ReadLimits | None,
@@ -169,8 +171,8 @@ class Upstream:
         given = {name.lower(): value for name, value in headers.items()}
         fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
         credentials = {name: value for name, value in given.items() if name in _CREDENTIALS}
-        if self._authorization is not None and target.origin == self.route.target.origin:
-            credentials.setdefault("authorization", self._authorization)
+        if authorization is not None:
+            credentials.setdefault("authorization", authorization)
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
         limits = limits or self._shared.settings.documents
         return _Request(method, fields, credentials, body, limits, Deadline.start(limits.total_s, self._reactor))
