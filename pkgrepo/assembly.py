@@ -131,6 +131,7 @@ class Assembly:
             upstreams=proxies.upstreams,
             documents=proxies.documents,
             resolver=proxies.resolver,
+            transfers=proxies.transfers,
             fetching=proxies.fetching,
             package_files=proxies.package_files,
             max_upload=config.server.max_upload,

@@ -64,14 +64,14 @@ class ProxyParts:
             formats=formats,
         )
 
-        self._transfers = Transfers(Context(reactor=reactor))
+        self.transfers = Transfers(Context(reactor=reactor))
         self.fetching = Fetching(
             catalog=core.catalog,
             publisher=core.publisher,
             pools=core.pools,
             clock=core.clock,
             upstreams=self.upstreams,
-            transfers=self._transfers,
+            transfers=self.transfers,
             formats=formats,
             largest=config.server.max_upload,
         )
@@ -82,7 +82,7 @@ class ProxyParts:
 
     async def stop(self) -> None:
         """End transfers, the connections to upstreams, and the worker processes."""
-        await self._transfers.stop()
+        await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
 

@@ -12,6 +12,7 @@ from pkgrepo.proxy.documents import Documents
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.package_files import PackageFiles
 from pkgrepo.proxy.resolver import Resolver
+from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -45,6 +46,7 @@ class Services:
     upstreams: Upstreams
     documents: Documents
     resolver: Resolver
+    transfers: Transfers
     fetching: Fetching
     package_files: PackageFiles
     max_upload: int

@@ -62,7 +62,7 @@ class Fetching:
             return kept
         return await self._transfers.get(*key, lambda: self._download(remote)).content()
 
-    def _download(self, remote: RemoteFile) -> Download:
+    def _download(self, remote: RemoteFile) -> Download[File]:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))
 
         def open_(headers: Mapping[str, str]) -> AbstractAsyncContextManager[IUpstreamResponse]:

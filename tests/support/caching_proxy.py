@@ -90,7 +90,7 @@ class CachingProxy:
         except StorageFull as error:
             return text_answer(str(error), 507)
 
-    def _download(self, path: str) -> Download:
+    def _download(self, path: str) -> Download[File]:
         return Download(
             route="main",
             open=lambda fields: self.upstream.open("GET", path, fields, limits=ReadLimits(MAX_BYTES)),

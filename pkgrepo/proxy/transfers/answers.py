@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from attrs import frozen
 
@@ -31,7 +32,7 @@ class Origin:
     is_plain: bool
 
 
-def check_first(download: Download, path: str, response: IUpstreamResponse) -> Origin:
+def check_first(download: Download[Any], path: str, response: IUpstreamResponse) -> Origin:
     """
     The answer to a request for the whole file.
 
@@ -49,7 +50,7 @@ def check_first(download: Download, path: str, response: IUpstreamResponse) -> O
     return Origin(response.headers, length if size is None else size, _strong_etag(response), length is not None)
 
 
-def fields_for_rest(download: Download, origin: Origin, offset: int) -> dict[str, str] | None:
+def fields_for_rest(download: Download[Any], origin: Origin, offset: int) -> dict[str, str] | None:
     """
     Header fields that ask for the bytes from ``offset`` on; None if nothing shows that they are of the same file.
 
@@ -62,7 +63,9 @@ def fields_for_rest(download: Download, origin: Origin, offset: int) -> dict[str
     return {"Range": f"bytes={offset}-"} if download.expected else None
 
 
-def check_rest(download: Download, path: str, origin: Origin, offset: int, response: IUpstreamResponse) -> int | None:
+def check_rest(
+    download: Download[Any], path: str, origin: Origin, offset: int, response: IUpstreamResponse
+) -> int | None:
     """
     How many bytes of this answer we have already, or None: it is another file, and whole.
 
@@ -81,7 +84,7 @@ def check_rest(download: Download, path: str, origin: Origin, offset: int, respo
     return 0
 
 
-def _check_status(download: Download, path: str, response: IUpstreamResponse, wanted: int) -> None:
+def _check_status(download: Download[Any], path: str, response: IUpstreamResponse, wanted: int) -> None:
     if response.status in (404, 410):
         raise NotFound("file", path)
     if response.status != wanted:

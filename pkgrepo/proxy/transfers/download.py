@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from attrs import Factory, frozen
 
 from pkgrepo.interfaces import IUpstreamResponse
-from pkgrepo.model import BlobInfo, File
+from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
+
+T = TypeVar("T")
 
 
 class Headers(Protocol):
@@ -21,7 +23,7 @@ class Headers(Protocol):
 
 
 @frozen(kw_only=True)
-class Download:
+class Download(Generic[T]):
     """
     A file of an upstream that is to be stored.
 
@@ -36,7 +38,7 @@ class Download:
     route: str
     open: Callable[[Mapping[str, str]], AbstractAsyncContextManager[IUpstreamResponse]]
     stage: Callable[[], AbstractAsyncContextManager[Staged]]
-    record: Callable[[Staged, BlobInfo, Headers], Awaitable[File]]
+    record: Callable[[Staged, BlobInfo, Headers], Awaitable[T]]
     expected: Mapping[str, str] = Factory(dict)
     algorithms: Sequence[str] = ()
     size: int | None = None

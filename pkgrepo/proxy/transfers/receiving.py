@@ -49,7 +49,9 @@ class Receiver:
     not verified.
     """
 
-    def __init__(self, download: Download, path: str, *, context: Context, on_progress: Callable[[], None]) -> None:
+    def __init__(
+        self, download: Download[Any], path: str, *, context: Context, on_progress: Callable[[], None]
+    ) -> None:
         self.is_read = False
         self.origin: Origin | None = None
         self._download = download

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 
@@ -13,6 +14,7 @@ from .transfer import Transfer
 MOST = 64  # at once; each has 1 MiB of chunks in memory at most, and two or three descriptors
 
 Key = tuple[int, str]
+T = TypeVar("T")
 
 
 class Transfers:
@@ -21,12 +23,12 @@ class Transfers:
     def __init__(self, context: Context, *, most: int = MOST) -> None:
         self._context = context
         self._permits = FairSemaphore(most, context.reactor)
-        self._running: dict[Key, Transfer] = {}
+        self._running: dict[Key, Transfer[Any]] = {}
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def get(self, repository_id: int, path: str, make: Callable[[], Download]) -> Transfer:
+    def get(self, repository_id: int, path: str, make: Callable[[], Download[T]]) -> Transfer[T]:
         """
         The transfer of the file with this path in a repository; ``make`` is called if there is none yet.
 
@@ -36,7 +38,9 @@ class Transfers:
         found = self._running.get(key)
         if found is not None:
             return found
-        transfer = Transfer(make(), path, context=self._context, on_end=lambda: self._forget(key, transfer))
+        transfer: Transfer[T] = Transfer(
+            make(), path, context=self._context, on_end=lambda: self._forget(key, transfer)
+        )
         self._running[key] = transfer
         transfer.start(self._permits.hold((repository_id,)))
         return transfer
@@ -46,6 +50,6 @@ class Transfers:
         for transfer in list(self._running.values()):
             await transfer.stop()
 
-    def _forget(self, key: Key, transfer: Transfer) -> None:
+    def _forget(self, key: Key, transfer: Transfer[Any]) -> None:
         if self._running.get(key) is transfer:
             del self._running[key]

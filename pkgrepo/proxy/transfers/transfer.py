@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -33,7 +34,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import Permit
 from pkgrepo.errors import PkgrepoError, UpstreamUnavailable
-from pkgrepo.model import BlobInfo, File
+from pkgrepo.model import BlobInfo
 
 from .arriving import ArrivingBody
 from .download import Download
@@ -41,15 +42,17 @@ from .receiving import Context, Receiver
 
 log = Logger()
 
+T = TypeVar("T")
 
-class Transfer:
+
+class Transfer(Generic[T]):
     """
     One transfer; `Transfers` makes and starts them.
 
     ``on_end`` is called, perhaps twice, when no more readers should come: it is over or given up.
     """
 
-    def __init__(self, download: Download, path: str, *, context: Context, on_end: Callable[[], None]) -> None:
+    def __init__(self, download: Download[T], path: str, *, context: Context, on_end: Callable[[], None]) -> None:
         self._download = download
         self._path = path
         self._context = context
@@ -59,7 +62,7 @@ class Transfer:
         self._descriptor = -1  # of the file of the upload, from the first reader on
         self._verified: BlobInfo | None = None
         self._data: bytes | None = None  # of a verified file that is small
-        self._file: File | None = None
+        self._file: T | None = None
         self._failure: Failure | None = None
         self._readers = 0
         self._waiting: list[Deferred[None]] = []
@@ -81,7 +84,7 @@ class Transfer:
 
     # For readers
 
-    async def content(self) -> ArrivingBody | bytes | File:
+    async def content(self) -> ArrivingBody | bytes | T:
         """
         The file, as soon as there is anything to send: its row, its verified bytes if they are few, or what arrives.
 
@@ -108,7 +111,7 @@ class Transfer:
         self._waiting.append(waiting)
         return waiting
 
-    def _find_content(self) -> ArrivingBody | bytes | File | None:
+    def _find_content(self) -> ArrivingBody | bytes | T | None:
         if self._file is not None:
             return self._file
         if self._failure is not None:
