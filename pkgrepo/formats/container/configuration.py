@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 
 from .public_keys import KeyInvalid, parse_key
@@ -86,7 +87,38 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
         return self
 
 
-CONFIGURATIONS = configuration.Configurations("container images", HostedConfig)
+class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
+    """
+    The configuration of a proxy repository, see there; ``default`` is that of hosted ones.
+
+    library_prefix tells when ``library/`` stands before names without a slash at the upstreams: auto tries both forms.
+    """
+
+    library_prefix: Literal["auto", "always", "never"] | None = None
+    default: bool | None = None
+
+    def normalised(self) -> Self:
+        """See there. :raises Invalid: it has a rule about times, which images of upstreams do not have"""
+        if self.policy is not None and self.policy.minimum_release_age is not None:
+            raise Invalid("registries do not tell when an image was published", "/policy/minimum_release_age")
+        return super().normalised()
+
+
+class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+    """The configuration of a virtual repository, see there; ``default`` is that of hosted ones."""
+
+    default: bool | None = None
+
+    def normalised(self) -> Self:
+        """See there. :raises Invalid: it has a rule about times, or joins images, whose tags cannot be joined"""
+        if self.policy is not None and self.policy.minimum_release_age is not None:
+            raise Invalid("registries do not tell when an image was published", "/policy/minimum_release_age")
+        if self.resolution != "first":
+            raise Invalid("an image is served by the first member that has it", "/resolution")
+        return super().normalised()
+
+
+CONFIGURATIONS = configuration.Configurations("container images", HostedConfig | ProxyConfig | VirtualConfig)
 
 
 def push_rules(repository: Repository) -> PushRules:

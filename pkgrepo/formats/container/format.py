@@ -25,6 +25,7 @@ from pkgrepo.storage.catalog.images.trust import Keys
 from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .ping import ping_answer
+from .proxied.images import UpstreamImages
 from .routes import RegistrySite
 from .setup import snippets
 
@@ -45,6 +46,7 @@ class ContainerFormat(FormatBase):
         self._service = service
         self._ping = ping
         self._keyring = Keyring(trusted_keys)
+        self._upstream_images: tuple[Services, UpstreamImages] | None = None
 
     def check_place(self, storage: str, repository: str) -> None:
         """See L{IFormat.check_place}."""
@@ -59,6 +61,7 @@ class ContainerFormat(FormatBase):
             service=self._service,
             ping=self._ping,
             keyring=self._keyring,
+            upstream_images=self._images_for(services),
             repository=repository,
         ).resource()
 
@@ -74,6 +77,7 @@ class ContainerFormat(FormatBase):
             service=self._service,
             ping=self._ping,
             keyring=self._keyring,
+            upstream_images=self._images_for(services),
             token=token_service,
         )
         return {"v2": site.resource()}
@@ -127,3 +131,9 @@ class ContainerFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(base_url, repository.path)
+
+    def _images_for(self, services: Services) -> UpstreamImages:
+        """The images of upstreams, which all sites over these services share."""
+        if self._upstream_images is None or self._upstream_images[0] is not services:
+            self._upstream_images = (services, UpstreamImages.make(services))
+        return self._upstream_images[1]

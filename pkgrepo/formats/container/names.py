@@ -86,9 +86,14 @@ def check_place(storage: str, repository: str) -> None:
         raise Invalid(f"/v2/{TOKEN} is the token service, so no image can be in a storage of this name", "/storage")
 
 
+def is_tag(text: str) -> bool:
+    """Whether this is a valid tag."""
+    return _TAG.fullmatch(text) is not None
+
+
 def parse_tag(text: str) -> str:
     """The tag itself. :raises TagInvalid: it is not a valid tag"""
-    if _TAG.fullmatch(text) is None:
+    if not is_tag(text):
         raise TagInvalid(text)
     return text
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from attrs import evolve
 from twisted.web.resource import IResource
 
 from pkgrepo.formats.container.blobs.requests import BlobRequests
@@ -17,6 +18,8 @@ from pkgrepo.formats.container.lists.referrers import ReferrerRequests
 from pkgrepo.formats.container.lists.tags import TagListRequests
 from pkgrepo.formats.container.manifests.push import ManifestPushRequests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
+from pkgrepo.formats.container.proxied.images import UpstreamImages
+from pkgrepo.formats.container.proxied.requests import ProxiedReads
 from pkgrepo.formats.container.trust.keyring import Keyring
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.formats.container.uploads.mount import BlobMounts
@@ -28,7 +31,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.proxy.publishing import publish_target
 
 from .authorization import Authorization, scope_of
 from .names import parse_name
@@ -61,11 +65,13 @@ class RegistrySite:
         service: str,
         ping: str,
         keyring: Keyring,
+        upstream_images: UpstreamImages,
         repository: Repository | None = None,
         token: IResource | None = None,
     ) -> None:
         self._repository = repository
         self._token = token
+        self._registry = services.registry
         self._authorization = Authorization(services, addresses, service)
         self._push_rules = PushRuleCheck(services, self._authorization)
         self._ping = PingRequests(services, self._authorization, ping, repository)
@@ -77,6 +83,16 @@ class RegistrySite:
         tags, referrers = TagListRequests(services, visibility), ReferrerRequests(services, visibility)
         starts = UploadStartRequests(services, BlobMounts(services, addresses), self._push_rules)
         sessions = UploadSessionRequests(services, self._push_rules)
+        proxied = ProxiedReads(
+            services, upstream_images, manifests=manifests, blobs=blobs, tags=tags, referrers=referrers
+        )
+        # reads of repositories that are not hosted
+        self._proxied: dict[PathKind, Handler] = {
+            PathKind.MANIFEST: proxied.get_manifest,
+            PathKind.BLOB: proxied.get_blob,
+            PathKind.TAGS: proxied.get_tags,
+            PathKind.REFERRERS: proxied.get_referrers,
+        }
         read, write, delete = Action.READ, Action.WRITE, Action.DELETE
         # the methods of each kind of path, each with the permission that it needs
         self._routes: dict[PathKind, dict[str, tuple[Action, Handler]]] = {
@@ -130,6 +146,8 @@ class RegistrySite:
             raise Refusal(405, sentence, "UNSUPPORTED", headers=((b"Allow", allowed),))
         action, handler = methods[method]
         identity, target = await self._authorize(request, place, action, base.decode("ascii"))
+        if target.repository.type is not RepositoryType.HOSTED:
+            handler = self._proxied[place.kind]
         if action is Action.WRITE:
             await self._push_rules.check(identity, target)
         elif (place.kind, method) == (PathKind.BLOB, "HEAD"):
@@ -146,6 +164,10 @@ class RegistrySite:
             target = await self._authorization.resolve(request, identity, place.name, action)
         else:
             target = Target(own, place.name, place.name, base, scope)
+        if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
+            # whoever may read it is told why nothing can be pushed to it
+            await self._authorization.require(request, identity, target, Action.READ)
+            target = evolve(target, repository=publish_target(self._registry, target.repository))
         await self._authorization.require(request, identity, target, action)
         return identity, target
 

@@ -21,6 +21,11 @@ class Target:
     base: str
     scope: str
 
+    @property
+    def alone(self) -> bool | None:
+        """Whether the client named the image without its repository; None if the address does not tell."""
+        return self.name == self.image if self.base == "/v2" else None
+
     def url(self, rest: str) -> bytes:
         """A URL below the image, without scheme and host, which a proxy may change; every client resolves it."""
         return f"{self.base}/{self.name}/{rest}".encode("ascii")

@@ -61,7 +61,7 @@ def mount_blob(
     source: Repository,
     source_image: str,
     digest: str,
-    client: str,
+    client: str | None,
     now_ms: int,
 ) -> bool:
     """

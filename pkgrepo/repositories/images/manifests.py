@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
@@ -52,8 +54,8 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
         trust.quarantine_manifest(tx, package.id, new.digest, quarantine.expires_ms, new=added)
     if added or moved:
         bump_package_serial(tx, repository, package, now_ms)
-        data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
-        append_package_event(tx, package, "published" if added else "tagged", data, actor, now_ms)
+        kind = "tagged" if not added else "published" if push.upstream is None else "cached"
+        append_package_event(tx, package, kind, _event_data(push, moved), actor, now_ms)
     append_trust_events(tx, repository, package, new.digest, change, actor, now_ms)
     update_trust(tx, repository, package, signed, trusted, actor, now_ms)
     if push.client is not None:
@@ -93,6 +95,12 @@ def delete_manifest(
     append_package_event(tx, package, "deleted", data, actor, now_ms)
     update_trust(tx, repository, package, depending, (), actor, now_ms)
     remove_if_empty(tx, repository, package)
+
+
+def _event_data(push: Push, moved: tuple[str, ...]) -> dict[str, Any]:
+    """The data of the event of a push that moved some tags."""
+    data: dict[str, Any] = {"digest": push.manifest.digest, "media_type": push.manifest.media_type, "tags": list(moved)}
+    return data if push.upstream is None else {**data, "upstream": dict(push.upstream)}
 
 
 def _check_references(

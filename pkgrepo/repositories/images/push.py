@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from attrs import Factory, define, frozen
 
@@ -68,6 +69,7 @@ class Push:
     ``quarantine`` readers see the manifest only when it is signed. ``signatures`` are None if the manifest was not
     searched for them. ``client`` is the one whose promises the push fulfils (see ``promises`` of the catalog).
     ``alone`` says whether the client named the image without its repository; None if the address does not tell.
+    ``upstream`` says where a manifest comes from that no client pushed.
     """
 
     manifest: ManifestRecord
@@ -80,6 +82,7 @@ class Push:
     signatures: VerifiedSignatures | None = None
     client: str | None = None
     alone: bool | None = None
+    upstream: Mapping[str, Any] | None = None
 
 
 @define

@@ -11,10 +11,10 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity
+from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 
@@ -36,7 +36,7 @@ class BlobRequests:
         """
         services, repository = self._services, target.repository
         generation = services.catalog.generation()
-        digest = _parse_known(text)
+        digest = parse_known(text)
         found = await self._find(target, digest)
         if request.method == b"HEAD":
             client = await self._authorization.pushing_client(request, identity, target)
@@ -45,19 +45,8 @@ class BlobRequests:
                 services, repository, promise_blob, found.package_id, content, found.touched_ms, client
             ):
                 raise unknown(str(digest))
-        headers: Fields = (
-            (b"Docker-Content-Digest", str(digest).encode("ascii")),
-            (b"Cache-Control", file_cache_control(repository)),
-            *SAFE,
-        )
-        answer = Answer(
-            body=await services.files.body(repository.storage_id, found.locator, found.size),
-            content_type=OCTETS,
-            etag=f'"{digest}"'.encode("ascii"),
-            headers=headers,
-            always=VERSION,
-            ranges=True,
-        )
+        body = await services.files.body(repository.storage_id, found.locator, found.size)
+        answer = blob_answer(repository, digest, body)
         if request.method == b"GET":
 
             def fresh(r: Reader) -> bool:
@@ -75,7 +64,7 @@ class BlobRequests:
 
         :raises Refusal: the image does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
         """
-        digest = _parse_known(text)
+        digest = parse_known(text)
         check_deletion(target.repository)
         try:
             await self._services.publisher.change(delete_blob, target.repository, target.image, str(digest))
@@ -93,12 +82,30 @@ class BlobRequests:
         return found
 
 
+def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -> Answer:
+    """The answer with a blob."""
+    headers: Fields = (
+        (b"Docker-Content-Digest", str(digest).encode("ascii")),
+        (b"Cache-Control", file_cache_control(repository)),
+        *SAFE,
+    )
+    return Answer(
+        body=body,
+        content_type=OCTETS,
+        etag=f'"{digest}"'.encode("ascii"),
+        headers=headers,
+        always=VERSION,
+        ranges=True,
+    )
+
+
 def unknown(digest: str) -> Refusal:
     """The refusal of a request for a blob that the image does not have."""
     return Refusal(404, f"blob {digest} is unknown to this image", "BLOB_UNKNOWN", detail={"digest": digest})
 
 
-def _parse_known(text: str) -> Digest:
+def parse_known(text: str) -> Digest:
+    """The digest in a path. :raises Refusal: it is none, so that no blob has it"""
     digest = find_digest(text)
     if digest is None:
         raise unknown(text[:200])

@@ -17,6 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from pkgrepo.repositories.images.push import Reference
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 from pkgrepo.untrusted.json_limits import check_value_count
 
@@ -67,6 +68,20 @@ class ManifestDocument:
     artifact_type: str | None
     annotations: Mapping[str, str]
     evidence: bool
+
+    def to_record(self, digest: str, sha256: str, size: int) -> ManifestRecord:
+        """The fields that the catalog stores; annotations only of referrers, since only their lists repeat them."""
+        return ManifestRecord(
+            digest=digest,
+            sha256=sha256,
+            media_type=self.media_type,
+            size=size,
+            subject=self.subject,
+            artifact_type=self.artifact_type,
+            annotations={} if self.subject is None else self.annotations,
+            references=self.references,
+            evidence=self.evidence,
+        )
 
 
 def parse_manifest(data: bytes, content_type: str, *, other_types: bool = False) -> ManifestDocument:

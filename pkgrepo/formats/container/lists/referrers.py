@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pkgrepo.formats.container.documents.media_types import OCI_INDEX
@@ -42,22 +43,35 @@ class ReferrerRequests:
         :raises DigestInvalid: the digest is malformed
         """
         digest = str(parse_digest(text))
-        wanted = parameter(request, "artifactType")
+        types = wanted_types(request)
         after = parameter(request, "last")
-        # the "+" of a media type is decoded as a blank if the client did not encode it
-        types = (wanted, wanted.replace(" ", "+")) if wanted else ()
         view = await self._visibility.view(identity, target.repository, target.image)
         entries, more = await self._services.catalog.scan(
             _read_referrers, target.repository, target.image, digest, types, after, view.keys
         )
-        headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)))
-        if wanted:
-            headers += ((b"OCI-Filters-Applied", b"artifactType"),)
+        headers: Fields = ()
         if more:
-            query = {"artifactType": wanted} if wanted else {}
-            headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
-        value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
-        return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
+            query = {"artifactType": types[0]} if types else {}
+            headers = (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
+        return referrers_answer(target, entries, headers, filtered=bool(types))
+
+
+def wanted_types(request: Request) -> tuple[str, ...]:
+    """The spellings of the type of artifacts that a client wants; none if it wants all."""
+    wanted = parameter(request, "artifactType")
+    # the "+" of a media type is decoded as a blank if the client did not encode it
+    return (wanted, wanted.replace(" ", "+")) if wanted else ()
+
+
+def referrers_answer(
+    target: Target, entries: Sequence[Mapping[str, Any]], more_headers: Fields = (), *, filtered: bool
+) -> Answer:
+    """The answer with a list of referrers; ``filtered`` says that it has only the types that the client wants."""
+    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)), *more_headers)
+    if filtered:
+        headers += ((b"OCI-Filters-Applied", b"artifactType"),)
+    value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
+    return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
 
 
 def _read_referrers(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
@@ -37,13 +39,8 @@ class TagListRequests:
         generation = catalog.generation()
         found, serial = await catalog.scan(_read_tags, repository.id, target.image, last, size + 1, view.keys)
         if found is None:
-            raise Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
-        headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(repository)))
-        if len(found) > size:
-            found = found[:size]
-            if found:
-                headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
-        answer = json_answer({"name": target.name, "tags": found}, headers=headers)
+            raise unknown(target)
+        answer = tags_answer(target, found, size)
 
         def fresh(r: Reader) -> bool:
             return package_serial(r, repository.id, target.image) == serial
@@ -53,6 +50,21 @@ class TagListRequests:
                 request, repository, answer, package=target.image, fresh=fresh, generation=generation
             )
         return answer
+
+
+def tags_answer(target: Target, found: Sequence[str], size: int, more_headers: Fields = ()) -> Answer:
+    """The answer with a page of at most ``size`` tags; there is another page if more are ``found``."""
+    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)), *more_headers)
+    if len(found) > size:
+        found = found[:size]
+        if found:
+            headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
+    return json_answer({"name": target.name, "tags": found}, headers=headers)
+
+
+def unknown(target: Target) -> Refusal:
+    """The refusal of a request for the tags of an image that does not exist."""
+    return Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
 
 
 def _read_tags(

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from pkgrepo.formats.container.client import client_of
 from pkgrepo.formats.container.configuration import immutable_tags, policy
-from pkgrepo.formats.container.documents.document import ManifestDocument, parse_manifest
+from pkgrepo.formats.container.documents.parsing import parse_in_thread
 from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from pkgrepo.formats.container.push_rules import PushRuleCheck
@@ -24,11 +24,8 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, ReferencesMissing, TagCondition, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
-from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
 from .evidence import is_evidence
-
-IN_THREAD = 16 * 1024  # bytes; parsing less takes at most 4 ms, usually less than switching to a thread
 
 _ETAG = re.compile(r'"([^"]*)"|(\*)')
 
@@ -56,12 +53,7 @@ class ManifestPushRequests:
         if digest is not None and not digest.matches(data):
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)
-        if len(data) < IN_THREAD:
-            document = parse_manifest(data, content_type, other_types=rules.other_media_types)
-        else:
-            document = await self._services.pools.cpu(
-                parse_manifest, data, content_type, other_types=rules.other_media_types
-            )
+        document = await parse_in_thread(self._services.pools, data, content_type, other_types=rules.other_media_types)
         document = evolve(document, evidence=await is_evidence(self._services, target, document))
         signatures = await self._visibility.verifier.verify_pushed(
             target.repository, target.image, document, data, tags
@@ -70,7 +62,7 @@ class ManifestPushRequests:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
             push = Push(
-                manifest=_record(document, name, blob.sha256, len(data)),
+                manifest=document.to_record(name, blob.sha256, len(data)),
                 blob=blob,
                 required=() if rules.allow_sparse else document.required,
                 tags=tags,
@@ -79,7 +71,7 @@ class ManifestPushRequests:
                 quarantine=self._visibility.quarantine(target.repository, document),
                 signatures=signatures,
                 client=client_of(request),
-                alone=target.name == target.image if target.base == "/v2" else None,
+                alone=target.alone,
             )
             try:
                 await self._services.publisher.change_with_blobs(
@@ -129,21 +121,6 @@ def _digest_and_tags(request: Request, reference: str) -> tuple[Digest | None, t
     if len(tags) > MOST_TAGS:
         raise Refusal(400, f"one request sets at most {MOST_TAGS} tags", "TAG_INVALID")
     return digest, tags
-
-
-def _record(document: ManifestDocument, digest: str, sha256: str, size: int) -> ManifestRecord:
-    referrer = document.subject is not None
-    return ManifestRecord(
-        digest=digest,
-        sha256=sha256,
-        media_type=document.media_type,
-        size=size,
-        subject=document.subject,
-        artifact_type=document.artifact_type,
-        annotations=document.annotations if referrer else {},
-        references=document.references,
-        evidence=document.evidence,
-    )
 
 
 def _condition(request: Request) -> TagCondition | None:

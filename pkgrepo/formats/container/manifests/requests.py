@@ -34,9 +34,20 @@ class ManifestRequests:
         self._authorization = authorization
         self._visibility = visibility
 
-    async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+    async def get(
+        self,
+        request: Request,
+        target: Target,
+        identity: Identity,
+        reference: str,
+        *,
+        more_headers: Fields = (),
+        ends_s: int = 0,
+    ) -> Answer:
         """
         A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
+
+        With ``ends_s`` the answer is cached until then, see L{CachedAnswer}.
 
         :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
         """
@@ -61,6 +72,7 @@ class ManifestRequests:
             (b"Cache-Control", control if public else b"private, no-cache"),
             (b"Vary", b"Accept"),
             *SAFE,
+            *more_headers,
         )
         answer = Answer(
             body=await services.files.body(repository.storage_id, found.locator, found.size),
@@ -89,6 +101,7 @@ class ManifestRequests:
                 generation=generation,
                 item=item,
                 serves_head=not by_digest,
+                ends_s=ends_s,
             )
         return answer
 

@@ -155,6 +155,11 @@ def renew_document(tx: Transaction, repository: Repository, document: UpstreamDo
     )
 
 
+def remove_document(tx: Transaction, repository: Repository, key: str) -> None:
+    """Forget the answer to a question, if there is one."""
+    tx.execute("DELETE FROM upstream_document WHERE repository_id = ? AND key = ?", (repository.id, key))
+
+
 def remove_documents(
     tx: Transaction, repository: Repository, package_key: str | None, before_ms: int, _now_ms: int
 ) -> int:

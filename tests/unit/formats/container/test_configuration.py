@@ -16,6 +16,8 @@ RULES = {
     "require_content_trust": False,
 }
 
+PROXY = {"type": "Proxy", "config": {"upstream_url": "https://up.example/"}}
+
 
 def test_defaults_are_filled_in_exactly() -> None:
     assert CONFIGURATIONS.validate({"type": "Hosted"}) == ({"type": "Hosted", "push_rules": RULES}, {})
@@ -31,10 +33,18 @@ def test_what_stands_beside_the_rules_is_kept() -> None:
     assert settings["policy"]["allow_sparse"] is True
 
 
+def test_proxies_may_be_the_default_and_have_a_prefix() -> None:
+    fixed, settings = CONFIGURATIONS.validate(PROXY | {"library_prefix": "always", "default": True})
+    assert fixed["type"] == "Proxy"
+    assert settings == {"library_prefix": "always", "default": True}
+
+
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
-        ({"type": "Proxy", "config": {"upstream_url": "https://up.example/"}}, "/type"),
+        (PROXY | {"policy": {"minimum_release_age": 7}}, "/policy/minimum_release_age"),
+        (PROXY | {"library_prefix": "sometimes"}, "/library_prefix"),
+        ({"type": "Virtual", "members": ["a/b"], "resolution": "merge"}, "/resolution"),
         ({"push_rules": {"allow_tag_overwrite": "yes"}}, "/push_rules/allow_tag_overwrite"),
         ({"push_rules": {"unknown": True}}, "/push_rules/unknown"),
         ({"unknown": True}, "/unknown"),

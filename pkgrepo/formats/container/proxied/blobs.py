@@ -1,0 +1,179 @@
+"""
+Blobs of upstreams: sent to clients while they arrive, verified, and kept as those of a hosted image.
+
+A blob that any image of the storage has is not fetched again: that the upstream has it in the image that is asked for
+is enough, and a HEAD tells that. Requests for one blob share one transfer, also those for different images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from weakref import WeakValueDictionary
+
+from attrs import define
+
+from pkgrepo.errors import NotFound, UpstreamFailed, existing
+from pkgrepo.formats.container.names import Digest
+from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
+from pkgrepo.model import BlobInfo, ReadLimits, Repository
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.proxy.transfers.download import Download, Headers
+from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.repositories.images.blobs import mount_blob
+from pkgrepo.repositories.images.cached import keep_blob
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
+
+from .absences import Absences
+from .places import Place, Places
+from .registry_client import RegistryClient
+
+HEAD = ReadLimits(0, 60.0)
+
+
+@define(eq=False)
+class _Receiving:
+    """The images that get the blob of a transfer when it is ``recorded``."""
+
+    images: set[str]
+    recorded: bool = False
+
+
+class UpstreamBlobs:
+    """Keeps the blobs of all proxy repositories; those of more than ``largest`` bytes are refused."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        publisher: Publisher,
+        transfers: Transfers,
+        client: RegistryClient,
+        places: Places,
+        absences: Absences,
+        largest: int,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._publisher = publisher
+        self._transfers = transfers
+        self._client = client
+        self._places = places
+        self._absences = absences
+        self._limits = ReadLimits(largest)
+        # each is alive for as long as its transfer
+        self._receiving: WeakValueDictionary[tuple[int, str], _Receiving] = WeakValueDictionary()
+
+    async def find(self, repository: Repository, image: str, digest: Digest) -> LinkedBlob | None:
+        """The blob as it is kept, or None."""
+        found: LinkedBlob | None = await self._catalog.look(
+            find_linked, repository.storage_id, repository.id, image, str(digest)
+        )
+        return found if found is not None and found.locator else None
+
+    async def size(self, repository: Repository, image: str, digest: Digest) -> int:
+        """
+        The size in bytes of a blob that is not kept, as an upstream tells it.
+
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known
+        """
+
+        async def ask(place: Place) -> int:
+            async with self._client.open(place, "HEAD", f"blobs/{digest}", limits=HEAD) as response:
+                if response.length is None:
+                    raise UpstreamFailed(place.route.name, "it does not tell the size of a blob")
+                return int(response.length)
+
+        key = f"blob/{image}@{digest}"
+        self._absences.check(repository, key)
+        try:
+            return await self._places.first(repository, image, ask)
+        except NotFound:
+            self._absences.note(repository, key)
+            raise
+
+    async def content(self, repository: Repository, image: str, digest: Digest) -> ArrivingBody | bytes | LinkedBlob:
+        """
+        A blob that is not kept, as soon as there is anything to send; see L{Transfer.content}.
+
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: it cannot be had from there
+        :raises StorageFull, StorageFailed: it cannot be stored
+        """
+        key = f"blob/{image}@{digest}"
+        self._absences.check(repository, key)
+        await self._share(repository, image, digest)
+        route = await self._places.likely_route(repository, image)
+        kept = await self.find(repository, image, digest)
+        if kept is not None:
+            return kept
+        transfer = self._transfers.get(
+            repository.id, str(digest), lambda: self._download(repository, image, digest, route)
+        )
+        try:
+            return await transfer.content()
+        except NotFound:
+            self._absences.note(repository, key)
+            raise
+
+    async def _share(self, repository: Repository, image: str, digest: Digest) -> None:
+        """
+        Take a blob from another image that has it, or let the transfer for another image record it for this one, too.
+
+        :raises NotFound, UpstreamFailed: this image does not have it, see ``size``
+        """
+        receiving = self._receiving.get((repository.id, str(digest)))
+        if receiving is not None and image in receiving.images:
+            return
+        source = await self._catalog.look(_find_source, self._registry, repository, str(digest))
+        if receiving is None and source is None:
+            return
+        await self.size(repository, image, digest)
+        if receiving is not None and not receiving.recorded:
+            receiving.images.add(image)
+            return
+        source = source or await self._catalog.look(_find_source, self._registry, repository, str(digest))
+        if source is not None:
+            await self._publisher.change(mount_blob, repository, image, *source, str(digest), None)
+
+    def _download(self, repository: Repository, image: str, digest: Digest, route: str) -> Download[LinkedBlob]:
+        receiving = self._receiving[repository.id, str(digest)] = _Receiving({image})
+
+        @asynccontextmanager
+        async def open_(headers: Mapping[str, str]) -> AsyncIterator[IUpstreamResponse]:
+            async with AsyncExitStack() as stack:
+
+                async def ask(place: Place) -> IUpstreamResponse:
+                    answer = self._client.open(place, "GET", f"blobs/{digest}", headers, limits=self._limits)
+                    return await stack.enter_async_context(answer)
+
+                yield await self._places.first(repository, image, ask)
+
+        async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
+            images, receiving.recorded = sorted(receiving.images), True
+            await self._publisher.change_with_blobs(keep_blob, repository, staged, [blob], images, blob, str(digest))
+            found = await self.find(repository, images[0], digest)
+            return existing(found, "blob", str(digest))
+
+        return Download(
+            route=route,
+            open=open_,
+            stage=lambda: self._publisher.stage(repository),
+            record=record,
+            expected={digest.algorithm: digest.hex},
+        )
+
+
+def _find_source(r: Reader, registry: Registry, repository: Repository, digest: str) -> tuple[Repository, str] | None:
+    """An image on the same storage that has a blob, and its repository; None if there is none."""
+    for repository_id, image in images_with(r, digest):
+        source = registry.find_id(repository_id)
+        if source is None or source.storage_id != repository.storage_id:
+            continue
+        found = find_linked(r, source.storage_id, source.id, image, digest)
+        if found is not None and found.locator:
+            return source, image
+    return None

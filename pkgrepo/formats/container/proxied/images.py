@@ -1,0 +1,62 @@
+"""What one process keeps in memory about the images of upstreams, put together."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from attrs import frozen
+
+from pkgrepo.gateway.services import Services
+
+from .absences import Absences
+from .blobs import UpstreamBlobs
+from .lists import UpstreamLists
+from .manifests import UpstreamManifests
+from .places import Places
+from .registry_client import RegistryClient
+from .tokens import UpstreamTokens
+
+
+@frozen
+class UpstreamImages:
+    """Images of the upstreams of all proxy repositories."""
+
+    manifests: UpstreamManifests
+    blobs: UpstreamBlobs
+    lists: UpstreamLists
+
+    @classmethod
+    def make(cls, services: Services) -> Self:
+        """The parts, with empty memories."""
+        catalog, publisher, clock = services.catalog, services.publisher, services.clock
+        client = RegistryClient(services.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
+        places, absences = Places(catalog), Absences(clock)
+        return cls(
+            manifests=UpstreamManifests(
+                catalog=catalog,
+                publisher=publisher,
+                pools=services.pools,
+                clock=clock,
+                client=client,
+                places=places,
+                absences=absences,
+            ),
+            blobs=UpstreamBlobs(
+                catalog=catalog,
+                registry=services.registry,
+                publisher=publisher,
+                transfers=services.transfers,
+                client=client,
+                places=places,
+                absences=absences,
+                largest=services.max_upload,
+            ),
+            lists=UpstreamLists(
+                catalog=catalog,
+                publisher=publisher,
+                clock=clock,
+                client=client,
+                places=places,
+                absences=absences,
+            ),
+        )

@@ -1,0 +1,225 @@
+"""
+Lists of upstreams: the tags of an image, and the referrers of a manifest.
+
+They are kept whole, are asked for again after ``cache_ttl``, and are served stale while the upstream fails. An upstream
+without the referrers API has an index of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.formats.container.limits import MANIFEST_SIZE
+from pkgrepo.formats.container.names import Digest, find_digest, is_tag
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.documents import STALE_RETRY_MS
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+
+from .absences import Absences
+from .manifests import ACCEPT, Confirmation
+from .places import Place, Places
+from .registry_client import RegistryClient, next_page
+
+ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
+LIMITS: Final = ReadLimits(MANIFEST_SIZE, 60.0)  # of one page
+PAGE: Final = 1000
+MOST_PAGES: Final = 100
+MOST_TAGS: Final = 50_000
+MOST_REFERRERS: Final = 2000
+MOST_BYTES: Final = 4 * 1024 * 1024  # of the entries of a list of referrers
+
+_SHOWN = ("mediaType", "digest", "size", "artifactType", "annotations")
+
+log = Logger()
+
+
+class _TagPage(msgspec.Struct):
+    tags: list[str] | None = None
+
+
+class _Index(msgspec.Struct):
+    manifests: list[dict[str, Any]] | None = None
+
+
+Ask = Callable[[Place], Awaitable[Sequence[Any]]]
+
+
+@frozen
+class UpstreamList:
+    """A list, the key of the row that has it, when its content changed (ms), and until when it can be used."""
+
+    entries: Sequence[Any]
+    key: str
+    fetched_ms: int
+    confirmation: Confirmation
+
+
+class UpstreamLists:
+    """Keeps the lists of all proxy repositories."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        clock: Clock,
+        client: RegistryClient,
+        places: Places,
+        absences: Absences,
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._clock = clock
+        self._client = client
+        self._places = places
+        self._absences = absences
+        self._flight: SingleFlight[tuple[int, str], UpstreamDocument] = SingleFlight()
+
+    async def tags(self, repository: Repository, image: str) -> UpstreamList:
+        """
+        All tags of an image, in bytewise order.
+
+        :raises NotFound: there is no such image; :raises UpstreamFailed: that is not known, and no list is kept
+        """
+        return await self._get(repository, image, f"tags/{image}", self._ask_tags)
+
+    async def referrers(self, repository: Repository, image: str, digest: Digest) -> UpstreamList:
+        """
+        The descriptors of all referrers of a digest, in the order of their digests.
+
+        :raises NotFound: it has none; :raises UpstreamFailed: that is not known, and no list is kept
+        """
+        key = f"referrers/{image}@{digest}"
+        return await self._get(repository, image, key, lambda place: self._ask_referrers(place, digest))
+
+    async def _get(self, repository: Repository, image: str, key: str, ask: Ask) -> UpstreamList:
+        state: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
+        if state is None:
+            self._absences.check(repository, key)
+        if state is None or self._clock.now_ms() >= state.fresh_until_ms:
+            state = await self._flight.run(
+                (repository.id, key), lambda: self._refresh(repository, image, key, ask, state)
+            )
+        confirmation = Confirmation(state.fresh_until_ms // 1000, stale=bool(state.meta.get("stale")))
+        return UpstreamList(state.meta["entries"], key, state.fetched_ms, confirmation)
+
+    async def _refresh(
+        self, repository: Repository, image: str, key: str, ask: Ask, before: UpstreamDocument | None
+    ) -> UpstreamDocument:
+        async def ask_place(place: Place) -> tuple[Place, Sequence[Any]]:
+            return place, await ask(place)
+
+        config = proxy_config_of(repository)
+        try:
+            place, entries = await self._places.first(repository, image, ask_place)
+        except NotFound:
+            self._absences.note(repository, key)
+            if before is not None:
+                await self._publisher.change(upstream_documents.remove_document, repository, key)
+            raise
+        except UpstreamFailed as error:
+            if before is None:
+                raise
+            log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
+            state = self._state(before.route, image, key, before.meta["entries"], STALE_RETRY_MS, before, stale=True)
+        else:
+            state = self._state(place.route.name, image, key, entries, config.ttl_s * 1000, before)
+        await self._publisher.change(upstream_documents.put_document, repository, state, None)
+        return state
+
+    def _state(
+        self,
+        route: str,
+        image: str,
+        key: str,
+        entries: Sequence[Any],
+        fresh_ms: int,
+        before: UpstreamDocument | None,
+        *,
+        stale: bool = False,
+    ) -> UpstreamDocument:
+        now_ms = self._clock.now_ms()
+        same = before is not None and before.meta.get("entries") == entries
+        return UpstreamDocument(
+            key=key,
+            package_key=image,
+            route=route,
+            meta={"entries": entries, **({"stale": True} if stale else {})},
+            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + fresh_ms,
+        )
+
+    async def _ask_tags(self, place: Place) -> Sequence[str]:
+        found: set[str] = set()
+        rest: str | None = f"tags/list?n={PAGE}"
+        for _ in range(MOST_PAGES):
+            if rest is None or len(found) >= MOST_TAGS:
+                break
+            page, rest = await self._page(place, rest, _TagPage)
+            found.update(each for each in page.tags or () if is_tag(each))
+        if rest is not None:
+            log.warn("{name} has more tags than are listed here", name=place.name)
+        return sorted(found)[:MOST_TAGS]
+
+    async def _ask_referrers(self, place: Place, digest: Digest) -> Sequence[Mapping[str, Any]]:
+        try:
+            found = await self._read_referrers(place, f"referrers/{digest}")
+        except NotFound:
+            # cut as the specification says: tags have at most 128 characters
+            found = await self._read_referrers(place, f"manifests/{digest.algorithm[:32]}-{digest.hex[:64]}")
+        if not found:
+            # Registries say this of every digest and image, so that it does not tell where the image is.
+            raise NotFound("referrer", str(digest))
+        return found
+
+    async def _read_referrers(self, place: Place, first: str) -> Sequence[Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        size = 0
+        rest: str | None = first
+        for _ in range(MOST_PAGES):
+            if rest is None or size > MOST_BYTES or len(found) >= MOST_REFERRERS:
+                break
+            page, rest = await self._page(place, rest, _Index)
+            for each in page.manifests or ():
+                entry = _read_entry(each)
+                if entry is not None:
+                    found.setdefault(entry["digest"], entry)
+                    size += len(msgspec.json.encode(entry))
+        return [found[digest] for digest in sorted(found)]
+
+    async def _page(self, place: Place, rest: str, kind: type[Any]) -> tuple[Any, str | None]:
+        """A page of a list, and the rest of the path of the next one."""
+        async with self._client.open(place, "GET", rest, ACCEPT_LISTS, limits=LIMITS) as response:
+            data = await response.read()
+            link = response.headers.get("Link")
+        try:
+            return msgspec.json.decode(data, type=kind), next_page(rest, link)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            raise UpstreamFailed(place.route.name, "it sent a list that cannot be used") from None
+
+
+def _read_entry(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A descriptor as our own lists have them; None if it is malformed."""
+    entry = {key: value[key] for key in _SHOWN if key in value}
+    well_formed = (
+        isinstance(entry.get("mediaType"), str)
+        and isinstance(entry.get("digest"), str)
+        and find_digest(entry["digest"]) is not None
+        and isinstance(entry.get("size"), int)
+        and isinstance(entry.get("artifactType", ""), str)
+        and isinstance(entry.get("annotations", {}), dict)
+    )
+    return entry if well_formed else None

@@ -1,0 +1,317 @@
+"""
+Manifests of upstreams: fetched once, verified, and kept as those of a hosted image.
+
+==============  ==========================================================  ============================================
+asked for       what is kept is served                                      else
+==============  ==========================================================  ============================================
+by digest       always: it cannot change                                    it is fetched by digest
+by tag          within ``cache_ttl`` of the last confirmation               a HEAD tells the present digest; only a
+                                                                            digest that is not kept is fetched, since
+                                                                            registries limit the number of GETs
+... and the     at once, and for ``STALE_RETRY_MS`` without asking again,   the error is passed on
+upstream fails  with a warning
+... and it has  for ``stale_if_gone`` since that was first seen, with a     404; the tag is removed
+no such tag     warning
+==============  ==========================================================  ============================================
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from attrs import evolve, frozen
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamMismatch
+from pkgrepo.formats.container.documents.document import ManifestDocument
+from pkgrepo.formats.container.documents.media_types import (
+    DOCKER_IMAGE,
+    DOCKER_LIST,
+    OCI_ARTIFACT,
+    OCI_IMAGE,
+    OCI_INDEX,
+)
+from pkgrepo.formats.container.documents.parsing import parse_in_thread
+from pkgrepo.formats.container.limits import MANIFEST_SIZE
+from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, is_digest_like, is_tag
+from pkgrepo.formats.container.target import Target
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.documents import REVALIDATE_MS, STALE_RETRY_MS
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
+from pkgrepo.repositories.images.push import Push
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
+from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.pools import Pools
+
+from .absences import Absences
+from .places import Place, Places, tag_key
+from .registry_client import RegistryClient
+
+ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
+LIMITS: Final = ReadLimits(MANIFEST_SIZE, 60.0)
+STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what upstream has removed
+MOST_STALE: Final = 10_000  # tags whose upstream fails, in memory
+
+log = Logger()
+
+
+@frozen
+class Confirmation:
+    """Until when something kept is served without asking an upstream (Unix s; 0 for ever), and whether it is stale."""
+
+    ends_s: int = 0
+    stale: bool = False
+
+
+@frozen
+class _Fetched:
+    """A manifest as a registry sent it, and the digest by which it is named; None: the sha256 of its bytes."""
+
+    place: Place
+    data: bytes
+    document: ManifestDocument
+    digest: Digest | None
+    url: str
+
+
+class UpstreamManifests:
+    """Keeps the manifests of all proxy repositories."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        pools: Pools,
+        clock: Clock,
+        client: RegistryClient,
+        places: Places,
+        absences: Absences,
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._pools = pools
+        self._clock = clock
+        self._client = client
+        self._places = places
+        self._absences = absences
+        self._flight: SingleFlight[tuple[int, str], Confirmation] = SingleFlight()
+        self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
+
+    async def ensure(self, target: Target, reference: str, *, revalidate: bool = False) -> Confirmation:
+        """
+        Fetch a manifest, unless what is kept can be served. With ``revalidate`` a tag is confirmed again.
+
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known, and nothing is kept
+        """
+        repository, image = target.repository, target.image
+        if not is_digest_like(reference):
+            if not is_tag(reference):
+                raise NotFound("tag", reference)
+            return await self._ensure_tag(target, reference, revalidate=revalidate)
+        digest = find_digest(reference)
+        if digest is None:
+            raise NotFound("manifest", reference)
+        if await self._is_kept(repository, image, digest):
+            return Confirmation()
+        key = f"manifest/{image}@{digest}"
+        self._absences.check(repository, key)
+        return await self._flight.run((repository.id, key), lambda: self._fetch_digest(target, digest, key))
+
+    async def _ensure_tag(self, target: Target, tag: str, *, revalidate: bool) -> Confirmation:
+        repository, image = target.repository, target.image
+        key, now_ms = tag_key(image, tag), self._clock.now_ms()
+        kept, state = await self._catalog.look(_read_tag, repository, image, tag)
+        usable = kept is not None and bool(kept.locator)
+        if usable and state is not None and "gone_ms" not in state.meta and now_ms < state.fresh_until_ms:
+            if not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
+                return Confirmation(state.fresh_until_ms // 1000)
+        elif usable and state is not None and now_ms < state.fresh_until_ms:
+            return Confirmation(state.fresh_until_ms // 1000, stale=True)
+        stale_until_ms = self._stale_until_ms.get((repository.id, key), 0)
+        if usable and now_ms < stale_until_ms:
+            return Confirmation(stale_until_ms // 1000, stale=True)
+        if not usable:
+            self._absences.check(repository, key)
+        return await self._flight.run(
+            (repository.id, key), lambda: self._refresh_tag(target, tag, kept if usable else None, state)
+        )
+
+    async def _refresh_tag(
+        self, target: Target, tag: str, kept: Manifest | None, state: UpstreamDocument | None
+    ) -> Confirmation:
+        repository, image = target.repository, target.image
+        key = tag_key(image, tag)
+        try:
+            known = kept is not None or await self._catalog.look(_has_manifests, repository.id, image)
+            fresh_until_ms = await self._places.first(
+                repository, image, partial(self._ask_tag, target, tag, state, known=known)
+            )
+        except NotFound:
+            if kept is None:
+                self._absences.note(repository, key)
+                raise
+            return await self._note_gone(target, tag, kept, state)
+        except UpstreamFailed as error:
+            if kept is None:
+                raise
+            log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
+            until_ms = self._clock.now_ms() + STALE_RETRY_MS
+            self._stale_until_ms[repository.id, key] = until_ms
+            if len(self._stale_until_ms) > MOST_STALE:
+                self._stale_until_ms.popitem(last=False)
+            return Confirmation(until_ms // 1000, stale=True)
+        self._stale_until_ms.pop((repository.id, key), None)
+        return Confirmation(fresh_until_ms // 1000)
+
+    async def _ask_tag(
+        self, target: Target, tag: str, before: UpstreamDocument | None, place: Place, *, known: bool
+    ) -> int:
+        """
+        Bring a tag to the state that an upstream tells. Returns when it must be asked again (ms).
+
+        If the image is ``known``, its manifest may be kept already.
+        """
+        repository, image = target.repository, target.image
+        reference = tag
+        digest = await self._head(place, tag) if known else None
+        if digest is not None:
+            state = self._state(repository, place, target, tag, str(digest), before)
+            if await self._is_kept(repository, image, digest):
+                await self._publisher.change(keep_tag, repository, image, tag, str(digest), state)
+                return state.fresh_until_ms
+            reference = str(digest)
+        fetched = await self._fetch(place, reference, digest)
+        return await self._keep(target, fetched, tag, before)
+
+    async def _fetch_digest(self, target: Target, digest: Digest, key: str) -> Confirmation:
+        async def ask(place: Place) -> None:
+            await self._keep(target, await self._fetch(place, str(digest), digest))
+
+        try:
+            await self._places.first(target.repository, target.image, ask)
+        except NotFound:
+            self._absences.note(target.repository, key)
+            raise
+        return Confirmation()
+
+    async def _head(self, place: Place, tag: str) -> Digest | None:
+        """The present digest of a tag; None if the registry does not tell it."""
+        async with self._client.open(place, "HEAD", f"manifests/{tag}", ACCEPT, limits=LIMITS) as response:
+            return find_digest(response.headers.get("Docker-Content-Digest") or "")
+
+    async def _fetch(self, place: Place, reference: str, expected: Digest | None) -> _Fetched:
+        route = place.route.name
+        async with self._client.open(place, "GET", f"manifests/{reference}", ACCEPT, limits=LIMITS) as response:
+            data = await response.read()
+            digest = expected or find_digest(response.headers.get("Docker-Content-Digest") or "")
+            content_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+            url = response.url
+        if digest is not None and not digest.matches(data):
+            raise UpstreamMismatch(route, f"it sent a manifest that is not the content of {digest}")
+        try:
+            document = await parse_in_thread(self._pools, data, content_type, other_types=True)
+        except (Invalid, DigestInvalid) as error:
+            raise UpstreamFailed(route, f"it sent a manifest that cannot be used: {error}") from None
+        return _Fetched(place, data, evolve(document, evidence=False), digest, url)
+
+    async def _keep(
+        self, target: Target, fetched: _Fetched, tag: str | None = None, before: UpstreamDocument | None = None
+    ) -> int:
+        """Store a manifest, with its tag if it was asked for by one. Returns when to ask for the tag again (ms)."""
+        repository, place = target.repository, fetched.place
+        async with self._publisher.stage(repository) as staged:
+            blob = await staged.store(fetched.data)
+            digest = str(fetched.digest or f"sha256:{blob.sha256}")
+            push = Push(
+                manifest=fetched.document.to_record(digest, blob.sha256, len(fetched.data)),
+                blob=blob,
+                required=(),
+                tags=() if tag is None else (tag,),
+                alone=target.alone,
+                upstream={"route": place.route.name, "url": fetched.url, "fetched_ms": self._clock.now_ms()},
+            )
+            state = None if tag is None else self._state(repository, place, target, tag, digest, before)
+            await self._publisher.change_with_blobs(
+                keep_manifest, repository, staged, [blob], target.image, push, state
+            )
+        return 0 if state is None else state.fresh_until_ms
+
+    async def _note_gone(
+        self, target: Target, tag: str, kept: Manifest, state: UpstreamDocument | None
+    ) -> Confirmation:
+        """Keep serving a tag that its upstream does not have any more, or remove it. :raises NotFound: it is removed"""
+        repository, config, now_ms = target.repository, proxy_config_of(target.repository), self._clock.now_ms()
+        meta: Mapping[str, object] = {} if state is None else state.meta
+        gone_ms = int(str(meta.get("gone_ms", now_ms)))
+        keep_s = STALE_IF_GONE_S if config.stale_if_gone_s is None else config.stale_if_gone_s
+        key = tag_key(target.image, tag)
+        if now_ms >= gone_ms + keep_s * 1000:
+            await self._publisher.change(drop_tag, repository, target.image, tag, key)
+            self._absences.note(repository, key)
+            raise NotFound("tag", tag)
+        changed = UpstreamDocument(
+            key=key,
+            package_key=target.image,
+            route="" if state is None else state.route,
+            url="" if state is None else state.url,
+            meta={**meta, "digest": kept.digest, "gone_ms": gone_ms},
+            fetched_ms=now_ms if state is None else state.fetched_ms,
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + config.negative_ttl_s * 1000,
+        )
+        await self._publisher.change(keep_tag, repository, target.image, tag, kept.digest, changed)
+        return Confirmation(changed.fresh_until_ms // 1000, stale=True)
+
+    def _state(
+        self,
+        repository: Repository,
+        place: Place,
+        target: Target,
+        tag: str,
+        digest: str,
+        before: UpstreamDocument | None,
+    ) -> UpstreamDocument:
+        now_ms = self._clock.now_ms()
+        same = before is not None and before.meta.get("digest") == digest
+        return UpstreamDocument(
+            key=tag_key(target.image, tag),
+            package_key=target.image,
+            route=place.route.name,
+            url=place.route.url,
+            meta={"digest": digest, "name": place.name},
+            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + proxy_config_of(repository).ttl_s * 1000,
+        )
+
+    async def _is_kept(self, repository: Repository, image: str, digest: Digest) -> bool:
+        found: Manifest | None = await self._catalog.look(
+            find_manifest, repository.storage_id, repository.id, image, str(digest)
+        )
+        return found is not None and bool(found.locator)
+
+
+def _read_tag(
+    r: Reader, repository: Repository, image: str, tag: str
+) -> tuple[Manifest | None, UpstreamDocument | None]:
+    """The manifest of a tag, and when an upstream last confirmed it; None where there is none."""
+    return (
+        find_tagged(r, repository.storage_id, repository.id, image, tag),
+        upstream_documents.find_document(r, repository.id, tag_key(image, tag)),
+    )
+
+
+def _has_manifests(r: Reader, repository_id: int, image: str) -> bool:
+    package = find_package(r, repository_id, image)
+    return package is not None and has_manifests(r, package.id)

@@ -1,0 +1,62 @@
+"""Write commands over images of upstreams: what is kept, and when an upstream last confirmed a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import SYSTEM, BlobInfo, Repository
+from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.storage.catalog.images import manifests
+from pkgrepo.storage.catalog.packages import tags, upstream_documents
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+
+from .blobs import Stored, link_blob
+from .manifests import put_manifest
+from .package import get_image
+from .push import Push
+from .tags import delete_tag
+
+
+def keep_manifest(
+    tx: Transaction, repository: Repository, image: str, push: Push, tag: UpstreamDocument | None, now_ms: int
+) -> Stored:
+    """Store a manifest of an upstream, and the state of the tag for which it was fetched, if any."""
+    stored = put_manifest(tx, repository, image, push, SYSTEM, now_ms)
+    if tag is not None:
+        upstream_documents.put_document(tx, repository, tag, None, now_ms)
+    return stored
+
+
+def keep_tag(
+    tx: Transaction, repository: Repository, image: str, name: str, digest: str, tag: UpstreamDocument, now_ms: int
+) -> None:
+    """
+    Store the state of a tag, and point it to a manifest that is kept.
+
+    :raises NotFound: the manifest is not kept any more
+    """
+    package = get_image(tx, repository, image)
+    found = tags.find_tag(tx, package.id, name)
+    if found is None or found.digest != digest:
+        if not manifests.touch_manifest(tx, package.id, digest, now_ms):
+            raise NotFound("manifest", digest)
+        tags.set_tag(tx, package.id, name, actor=SYSTEM, now_ms=now_ms, digest=digest)
+        bump_package_serial(tx, repository, package, now_ms)
+        append_package_event(tx, package, "tagged", {"digest": digest, "tags": [name]}, SYSTEM, now_ms)
+    upstream_documents.put_document(tx, repository, tag, None, now_ms)
+
+
+def keep_blob(
+    tx: Transaction, repository: Repository, images: Sequence[str], info: BlobInfo, digest: str, now_ms: int
+) -> Stored:
+    """Add a blob of an upstream to the images in which it was asked for, by this digest; there is at least one."""
+    stored = [link_blob(tx, repository, image, info, digest, None, None, now_ms) for image in images]
+    return stored[0]
+
+
+def drop_tag(tx: Transaction, repository: Repository, image: str, name: str, key: str, now_ms: int) -> None:
+    """Remove a tag that its upstream does not have any more, with its state; ``key`` is that of the state."""
+    upstream_documents.remove_document(tx, repository, key)
+    delete_tag(tx, repository, image, name, SYSTEM, now_ms)
