@@ -70,12 +70,12 @@ class Files:
         )
 
     def answer_arriving(
-        self, repository: Repository, source: FileSource, found: ArrivingBody | bytes, headers: Fields
+        self, repository: Repository, source: FileSource, body: bytes | Content, headers: Fields
     ) -> Answer:
-        """A file that a transfer has so far, as the upstream announced it; ``headers`` as for ``answer``."""
+        """A file of an upstream that has no row yet, as the upstream announced it; ``headers`` as for ``answer``."""
         sha256 = source.digests.get("sha256")
         return Answer(
-            body=arriving(found),
+            body=body,
             content_type=source.media_type.encode("latin-1", "replace"),
             etag=None if sha256 is None else b'"%s"' % sha256.encode("ascii"),
             headers=_with_cache_control(headers, file_cache_control(repository)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pkgrepo.http.answers import Answer, Fields
+from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.package_files import FoundFile, RemoteFile, same_file
 from pkgrepo.storage.catalog.packages import files
 
-from .content import SAFE, sends_all
+from .content import SAFE, arriving, sends_all
 from .services import Services
 
 
@@ -39,9 +39,13 @@ async def answer_file(
         return None
     file = found.file
     if isinstance(file, RemoteFile):
-        content = await services.fetching.content(file)
+        source = file.source
+        if request.method == b"HEAD" and source.size is not None:
+            announced = Content(source.size, open=_unavailable)
+            return services.files.answer_arriving(repository, source, announced, headers or SAFE)
+        content = await services.fetching.content(file, part=request.header(b"range") is not None)
         if not isinstance(content, File):
-            return services.files.answer_arriving(repository, file.source, content, headers or SAFE)
+            return services.files.answer_arriving(repository, source, arriving(content), headers or SAFE)
         file = content
     answer = await services.files.answer(repository, file, headers or SAFE)
     item = file if file.role is None else None
@@ -59,6 +63,10 @@ async def answer_file(
     if item is not None and sends_all(request, answer):
         services.downloads.record(item, identity)
     return answer
+
+
+def _unavailable() -> int:
+    raise AssertionError("the answer to a HEAD has no body")
 
 
 async def _find(services: Services, repository: Repository, package: str, path: str) -> FoundFile | None:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from urllib.parse import urlsplit
 
 from attrs import evolve
+from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, IUpstreamResponse
@@ -49,9 +50,11 @@ class Fetching:
         self._formats = formats
         self._limits = ReadLimits(largest)
 
-    async def content(self, remote: RemoteFile) -> ArrivingBody | bytes | File:
+    async def content(self, remote: RemoteFile, *, part: bool = False) -> ArrivingBody | bytes | File:
         """
-        A file as soon as there is anything to send; see L{Transfer.content}. It is kept, also if the caller leaves.
+        A file as soon as there is anything to send; see L{Transfer.content}.
+
+        A caller who wants only a ``part`` leaves early and will want other parts: the file is then fetched to its end.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
@@ -60,7 +63,10 @@ class Fetching:
         kept: File | None = await self._catalog.look(files.find_file, *key)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
-        return await self._transfers.get(*key, lambda: self._download(remote)).content()
+        transfer = self._transfers.get(*key, lambda: self._download(remote))
+        if part:
+            Deferred.fromCoroutine(transfer.finish()).addErrback(lambda _: None)  # the transfer has logged it
+        return await transfer.content()
 
     def _download(self, remote: RemoteFile) -> Download[File]:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))

@@ -100,6 +100,19 @@ class Transfer(Generic[T]):
                     return found
                 await self.wait()
 
+    async def finish(self) -> T:
+        """
+        The row of the file, when it is recorded; until then it is wanted, whoever else leaves.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
+        """
+        with self._reading():
+            while self._file is None:
+                if self._failure is not None:
+                    self._failure.raiseException()
+                await self.wait()
+            return self._file
+
     @property
     def available(self) -> int:
         """How many bytes from the beginning readers may have."""
