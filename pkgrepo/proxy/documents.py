@@ -198,7 +198,7 @@ class Documents:
             return self._absent(repository, request, before, trace)
         if old is None:
             raise failure
-        log.warn(
+        log.debug(  # one for each document; of an upstream that fails the log has one line
             "stale: {key} of {repository}: {error}", key=request.key, repository=repository.path, error=str(failure)
         )
         trace.add("stale", route=old.document.route, fetched_ms=old.document.fetched_ms)

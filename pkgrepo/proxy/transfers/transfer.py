@@ -33,7 +33,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import Permit
-from pkgrepo.errors import PkgrepoError, UpstreamUnavailable
+from pkgrepo.errors import PkgrepoError, UpstreamMismatch, UpstreamUnavailable
 from pkgrepo.model import BlobInfo
 
 from .arriving import ArrivingBody
@@ -203,8 +203,10 @@ class Transfer(Generic[T]):
             self._failure = Failure(UpstreamUnavailable(self._download.route, "the transfer of its file was given up"))
         except Exception as error:  # noqa: BLE001 - the readers get it
             self._failure = Failure()
-            if isinstance(error, PkgrepoError):
-                log.info("{path!r} was not transferred: {reason}", path=self._path, reason=str(error))
+            if isinstance(error, UpstreamMismatch):
+                log.warn("{path!r} was not kept: {reason}", path=self._path, reason=str(error))
+            elif isinstance(error, PkgrepoError):  # in the answers; of upstreams that fail the log has one line
+                log.debug("{path!r} was not transferred: {reason}", path=self._path, reason=str(error))
             else:
                 log.failure("the transfer of {path!r} failed", path=self._path)
         finally:

@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from attrs import Factory, evolve, frozen
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Conflict, ReadOnly, RepositoryInactive, StorageFailed, StorageFull
@@ -182,8 +182,13 @@ class Publisher:
 
 
 def log_published(repository: Repository, package: str, version: str, actor: Actor, kind: str = "published") -> None:
-    """Log a publish, or another ``kind`` of event, with the id that the access log has for the request."""
-    log.info(
+    """
+    Log a publish with the id that the access log has for the request.
+
+    Another ``kind`` of event is no act of a person: an install through a proxy has hundreds, which events list.
+    """
+    log.emit(
+        LogLevel.info if kind == "published" else LogLevel.debug,
         "{kind} {package} {version} in {repository} by {user} (request {request})",
         kind=kind,
         package=package,

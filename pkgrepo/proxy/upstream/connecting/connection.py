@@ -95,6 +95,7 @@ class ConnectionFactory(WrappingFactory[Connection]):
     noisy = False
 
     def __init__(self, wrapped: IProtocolFactory, connections: Connections) -> None:
+        wrapped.noisy = False  # type: ignore[attr-defined]  # Twisted's client logs the start of each connection
         super().__init__(wrapped)  # type: ignore[no-untyped-call]
         self._connections = connections
 

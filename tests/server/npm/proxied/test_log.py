@@ -1,0 +1,17 @@
+"""What the log says about an install through a proxy."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.server
+
+
+def test_log_has_only_the_requests_of_an_install(server, mirror, upstream):
+    """Neither each connection nor each file is an event for an operator, beside the access log."""
+    upstream.add("loud")
+    path = upstream.tarball_path("loud", "1.0.0")
+    assert mirror.get("/loud").status == mirror.get(path).status == 200
+    answered = server.lines(f"GET {mirror.parts.path}{path} ", 1)
+    others = [line for line in server.output.splitlines() if "loud" in line and "GET" not in line]
+    assert (len(answered), others, "factory" in server.output) == (1, [], False)
