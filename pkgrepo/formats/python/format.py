@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.formats.python.index.caches import IndexCaches
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
+from pkgrepo.formats.python.index.merged_lists import MergedLists
 from pkgrepo.formats.python.index.project_lists import ProjectLists
-from pkgrepo.formats.python.proxied.questions import page_question
+from pkgrepo.formats.python.proxied.questions import list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
@@ -42,16 +44,15 @@ class PythonFormat(FormatBase):
     configurations = CONFIGURATIONS
 
     def __init__(self) -> None:
-        self._index = make_index()
-        self._lists = ProjectLists()
+        self._caches = IndexCaches(make_index(), ProjectLists(), MergedLists(list_question()))
 
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
-        return {"pages": self._index.kept}
+        return {"pages": self._caches.pages.kept}
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return PythonSite(services, repository, self._index, self._lists).resource()
+        return PythonSite(services, repository, self._caches).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

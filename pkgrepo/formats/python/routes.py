@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.python.index.project_lists import ProjectLists
+from pkgrepo.formats.python.index.caches import IndexCaches
 from pkgrepo.formats.python.index.requests import IndexRequests
 from pkgrepo.formats.python.proxied.document_requests import ProjectDocuments
 from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceiver
@@ -22,7 +22,6 @@ from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
@@ -81,14 +80,11 @@ class PythonSite:
 
     app = app
 
-    def __init__(
-        self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
-    ) -> None:
+    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
         self._services = services
         self._repository = repository
-        self._pages = index
-        self._lists = lists
-        self._index = IndexRequests(services, repository, index, lists)
+        self._caches = caches
+        self._index = IndexRequests(services, repository, caches)
         self._documents = ProjectDocuments(services, repository)
         self._uploads = Uploads(services, repository)
         self._changes = ChangeRequests(services, repository)
@@ -345,7 +341,7 @@ class PythonSite:
             return self
         await self._admit(request, Action.READ)
         target = publish_target(self._services.registry, self._repository)
-        return PythonSite(self._services, target, self._pages, self._lists)
+        return PythonSite(self._services, target, self._caches)
 
     async def _admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
         return await self._services.access.admit(request, action, self._repository, package)

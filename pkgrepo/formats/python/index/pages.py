@@ -21,6 +21,9 @@ from pkgrepo.repositories.publish.splicing import Spliced
 JSON_PAGE = "simple.json"
 HTML_PAGE = "simple.html"
 
+# The kind of fragments of an upstream's list of projects: some pairs of key and name, as JSON.
+NAME_LIST = "names"
+
 API_VERSION = "1.4"
 
 # The hashes that clients know in the fragments of URLs; the one that all of them know comes first.

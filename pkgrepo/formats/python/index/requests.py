@@ -19,7 +19,6 @@ from pkgrepo.gateway.content import (
 )
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType, Version
@@ -27,25 +26,22 @@ from pkgrepo.repositories.publish.index import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
+from .caches import IndexCaches
 from .indexing import JSON_TYPE
 from .info import info_answer, read_figures
 from .listed_releases import read_listed
 from .metadata_document import read_document
 from .negotiation import choose_page_type
 from .pages import HTML_PAGE, JSON_PAGE
-from .project_lists import ProjectLists
 
 
 class IndexRequests:
     """Reads of one repository. Permissions are checked by the caller."""
 
-    def __init__(
-        self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
-    ) -> None:
+    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
         self._services = services
         self._repository = repository
-        self._index = index
-        self._lists = lists
+        self._caches = caches
 
     async def page(self, request: Request, project: str) -> Answer:
         """
@@ -53,7 +49,7 @@ class IndexRequests:
 
         :raises NotFound: no such project
         """
-        catalog, repository, index = self._services.catalog, self._repository, self._index
+        catalog, repository, index = self._services.catalog, self._repository, self._caches.pages
         generation = catalog.generation()
         wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
         found = await self._services.resolver.state(repository, project, revalidate=request.revalidates)
@@ -69,10 +65,14 @@ class IndexRequests:
 
     async def project_list(self, request: Request) -> Answer:
         """The list of all projects."""
-        catalog, repository, lists = self._services.catalog, self._repository, self._lists
+        catalog, repository, lists = self._services.catalog, self._repository, self._caches.lists
         generation = catalog.generation()
         wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
         kind = _form(wanted)
+        if repository.type is not RepositoryType.HOSTED:
+            merged = self._caches.merged_lists
+            document = await merged.get(self._services, repository, kind, revalidate=request.revalidates)
+            return self._page_answer(request, document, wanted)
         document = await lists.get(catalog, self._services.pools, repository, kind)
 
         def negotiate(again: Request) -> Answer | None:

@@ -20,6 +20,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import (
     HTML_PAGE,
     JSON_PAGE,
+    NAME_LIST,
     FileEntry,
     file_fragment_html,
     file_fragment_json,
@@ -38,8 +39,7 @@ from .listing import ListedFile, Listing
 NORMALISER: Final = f"{__name__}:normalise"
 LIST_NORMALISER: Final = f"{__name__}:normalise_list"
 
-NAME_LIST: Final = "names"  # the kind of fragments with pairs of key and name, as JSON
-NAMES: Final = 256  # in one fragment
+NAMES: Final = 256  # of projects in one fragment
 
 _BOM: Final = b"\xef\xbb\xbf"
 _FILE_TYPE: Final = "application/octet-stream"

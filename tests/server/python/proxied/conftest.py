@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
+from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.python import PythonUpstream
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -41,6 +43,7 @@ def server(
             hosted("python", "own"),
             proxy("python", "mirror", upstream.simple),
             proxy("python", "short", upstream.url, cache_ttl="0"),
+            proxy("python", "lonely", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
             proxy("python", "old", old_upstream.url),
             proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             virtual("python", "all", "main/own", "main/mirror", publish_to="main/own"),
@@ -94,3 +97,16 @@ def files(at: Callable[[str], HttpClient]) -> Callable[..., dict[str, dict[str, 
         return {file["filename"]: file for file in reply.json["files"]}
 
     return read
+
+
+@pytest.fixture
+def keep() -> Callable[[HttpClient, str], None]:
+    """Get a file of a repository until it is kept: then it has a time."""
+
+    def get(where: HttpClient, path: str) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while "last-modified" not in (reply := where.get(path)).headers:
+            assert reply.status == 200, reply
+            assert time.monotonic() < deadline, "it was not kept"
+
+    return get

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import time
 
 import pytest
 
-from tests.support.http_client import HttpClient
 from tests.support.python_packages import make_metadata
-from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Answer
 
 pytestmark = pytest.mark.server
-
-
-def keep(where: HttpClient, path: str) -> None:
-    """Get a file until it is kept: then it has a time."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while "last-modified" not in (reply := where.get(path)).headers:
-        assert reply.status == 200, reply
-        assert time.monotonic() < deadline, "it was not kept"
 
 
 def test_file_is_fetched_once_and_served_as_a_hosted_one(mirror, upstream):
@@ -60,7 +49,7 @@ def test_metadata_is_that_of_the_upstream_and_kept(mirror, upstream):
     assert upstream.count(upstream.file_path(name)) == 0
 
 
-def test_metadata_of_a_kept_wheel_needs_no_upstream(mirror, upstream):
+def test_metadata_of_a_kept_wheel_needs_no_upstream(mirror, upstream, keep):
     for number, offered in enumerate((True, False)):
         project = f"inspected-{number}"
         name, _ = upstream.add(project, requires=["left"], metadata=offered)
@@ -107,7 +96,7 @@ def test_corrupted_metadata_is_refused(mirror, upstream):
     assert mirror.get(f"/packages/corrupted-two/1.0/{name}.metadata").status == 502
 
 
-def test_file_without_a_digest_is_kept_as_it_was_first(at, old_upstream):
+def test_file_without_a_digest_is_kept_as_it_was_first(at, old_upstream, keep):
     old = at("old")
     name, data = old_upstream.add("undigested", metadata=False)
     path = f"/packages/undigested/1.0/{name}"
@@ -150,7 +139,7 @@ def test_both_kinds_of_source_distributions_are_kept(mirror, upstream):
     assert mirror.get(f"/packages/two-sources/1.0/{other}").body == b"zip"
 
 
-def test_kept_file_is_served_when_the_upstream_forgets_it(at, upstream):
+def test_kept_file_is_served_when_the_upstream_forgets_it(at, upstream, keep):
     short = at("short")
     name, data = upstream.add("forgotten")
     keep(short, f"/packages/forgotten/1.0/{name}")

@@ -1,0 +1,136 @@
+"""
+The project lists of proxies and virtual repositories: the names of all members, rendered when one of them has changed.
+
+A proxy has the names in the list of its upstream; if the upstream has no list, those of the projects that are kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import BlobMissing, NotFound
+from pkgrepo.gateway.services import Services
+from pkgrepo.model import Document, Repository, RepositoryType
+from pkgrepo.proxy.configuration import Rules, rules_of
+from pkgrepo.proxy.held import DocumentRequest, Held
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.layout import PartsDamaged
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.publish.splicing import Renderer
+from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.gil import GilReleaser
+
+from .pages import NAME_LIST
+from .project_lists import CACHE_SIZE, NameList, all_names, render_list
+
+MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
+
+Names = Sequence[tuple[str, str]]  # pairs of key and name, by key
+
+
+@frozen(eq=False)
+class _Member:
+    """The names of one repository: of the upstream's list if it is ``held``, else of the catalog."""
+
+    repository: Repository
+    serial: int
+    held: Held | None
+
+
+class MergedLists:
+    """The lists of all repositories that are not hosted, one instance per process."""
+
+    def __init__(self, question: DocumentRequest) -> None:
+        """``question`` asks an upstream for its list, of which the parts have names in fragments of ``NAME_LIST``."""
+        self._question = question
+        self._kept: OrderedDict[tuple[int, str], tuple[Hashable, Document]] = OrderedDict()
+        self._flight: SingleFlight[tuple[int, str, Hashable], Document] = SingleFlight()
+        self._renderer = Renderer(CACHE_SIZE)
+
+    async def get(self, services: Services, repository: Repository, kind: str, *, revalidate: bool) -> Document:
+        """
+        The present list in one form; for ``revalidate`` see L{Documents.get}.
+
+        :raises UpstreamFailed: an upstream failed, and what it said before is not known
+        """
+        leaves = [leaf for leaf in services.resolver.leaves(repository) if leaf.active]
+        members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
+        stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
+        kept = self._kept.get((repository.id, kind))
+        if kept is not None and kept[0] == stamp:
+            self._kept.move_to_end((repository.id, kind))
+            return kept[1]
+        return await self._flight.run(
+            (repository.id, kind, stamp), lambda: self._make(services, repository, kind, members, stamp)
+        )
+
+    async def _member(self, services: Services, leaf: Repository, *, revalidate: bool) -> _Member:
+        if leaf.type is RepositoryType.PROXY:
+            try:
+                held = await services.documents.get(leaf, self._question, Trace(), revalidate=revalidate)
+            except NotFound:
+                pass
+            else:
+                return _Member(leaf, held.document.fetched_ms, held)
+        return _Member(leaf, await services.catalog.look(repositories.names_serial, leaf.id), None)
+
+    async def _make(
+        self, services: Services, repository: Repository, kind: str, members: Sequence[_Member], stamp: Hashable
+    ) -> Document:
+        lists = [await self._names(services, repository, member) for member in members]
+        serial = sum(each.serial for each in members)
+
+        def render() -> Document:
+            names = lists[0] if len(lists) == 1 else list(_merge(lists))
+            return render_list(self._renderer, NameList(names), serial, kind)
+
+        document = await services.pools.cpu(render)
+        self._kept[repository.id, kind] = (stamp, document)
+        self._kept.move_to_end((repository.id, kind))
+        if len(self._kept) > MOST_DOCUMENTS:
+            self._kept.popitem(last=False)
+        return document
+
+    async def _names(self, services: Services, repository: Repository, member: _Member) -> Names:
+        proxy = member.repository
+        if member.held is None:
+            names: Names = await services.catalog.scan(all_names, proxy.id)
+            return names
+        documents = services.documents
+        try:
+            parts = await documents.open(proxy, member.held)
+        except (BlobMissing, PartsDamaged):
+            parts = await documents.open(proxy, await documents.refetch(proxy, self._question))
+        rules = [rules_of(each) for each in {repository.id: repository, proxy.id: proxy}.values()]
+        with parts:
+            return await services.pools.cpu(_listed_names, parts, [each for each in rules if each.reserved_names])
+
+
+def _listed_names(parts: PartsFile, rules: Sequence[Rules]) -> Names:
+    """The names that an upstream lists, without those that it is not asked for."""
+    found: list[tuple[str, str]] = []
+    gil = GilReleaser()
+    for _, _, body in parts.fragments(NAME_LIST):
+        some = msgspec.json.decode(body, type=list[tuple[str, str]])
+        found += [each for each in some if not any(rule.reserved_by(each[0]) for rule in rules)] if rules else some
+        gil.release_if_due()
+    return found
+
+
+def _merge(lists: Sequence[Names]) -> Iterator[tuple[str, str]]:
+    """The names of several lists; of several spellings of one that of the first list."""
+    gil = GilReleaser()
+    last = ""
+    for each in heapq.merge(*lists, key=itemgetter(0)):
+        if each[0] != last:
+            yield each
+        last = each[0]
+        gil.release_if_due()
