@@ -367,15 +367,15 @@ class Documents:
         def done(result: object) -> None:
             if isinstance(result, Failure):
                 # Upstreams are asked again: what cannot be stored is not held in memory for longer.
-                log.failure(
-                    "{key} of {repository} was not stored",
-                    result,
-                    key=held.document.key,
-                    repository=repository.path,
-                )
-            key = (repository.id, held.document.key)
-            if self._held.get(key) is held:
-                del self._held[key]
+                key, path = held.document.key, repository.path
+                if result.check(PkgrepoError):
+                    reason = result.getErrorMessage()
+                    log.info("{key} of {repository} was not stored: {reason}", key=key, repository=path, reason=reason)
+                else:
+                    log.failure("{key} of {repository} was not stored", result, key=key, repository=path)
+            place = (repository.id, held.document.key)
+            if self._held.get(place) is held:
+                del self._held[place]
             if held.unstored is not None:
                 held.unstored.close()
 
