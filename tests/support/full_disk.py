@@ -24,8 +24,10 @@ def file_system(place: Path, size: str) -> Iterator[Path]:
     )
     if done.returncode:
         pytest.skip(f"this machine does not mount: {done.stderr.decode().strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @contextmanager

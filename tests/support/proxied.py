@@ -170,5 +170,4 @@ class ProxiedImages(Proxied[ContainerUpstream]):
 KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "npm": (NpmUpstream, ProxiedNpm),
     "python": (PythonUpstream, ProxiedPython),
-    "container": (ContainerUpstream, ProxiedImages),
 }
