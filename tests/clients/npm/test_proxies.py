@@ -160,6 +160,7 @@ def test_corrupted_tarball_fails_the_install_and_is_not_kept(mirror: Mirror, cli
         upstream.misbehave(path, corrupted, repeat=True)
         with mirror(upstream.url) as scene:
             bench = scene.bench()
+            bench.environ["npm_config_fetch_retries"] = "0"
             with pytest.raises(pytest.fail.Exception, match="exited with"):
                 bench.install(client, bench.project("corrupted"), "leaf")
             upstream.behave()
