@@ -69,6 +69,7 @@ class _Request:
     fields: Mapping[str, str]
     credentials: Mapping[str, str]
     body: bytes | None
+    retry: bool
     limits: ReadLimits
     deadline: Deadline
 
@@ -119,13 +120,15 @@ class Upstream:
         limits: ReadLimits | None = None,
         decode: bool = False,
         entrust: bool = False,
+        retry: bool = True,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
         if method not in (("GET", "HEAD") if body is None else ("POST",)):
             raise ValueError(f"{method} is not sent to upstreams")
         target = self._find_target(url)
         known = self._authorization if entrust or target.origin == self.route.target.origin else None
-        request = self._make_request(method, known, headers or {}, body, limits, "gzip" if decode else "identity")
+        coding = "gzip" if decode else "identity"
+        request = self._make_request(method, known, headers or {}, body, limits, coding, retry=retry)
         self._open_count += 1
         try:
             async with AsyncExitStack() as stack:
@@ -167,6 +170,8 @@ class Upstream:
         body: bytes | None,
         limits: ReadLimits | None,
         coding: str,
+        *,
+        retry: bool,
     ) -> _Request:
         given = {name.lower(): value for name, value in headers.items()}
         fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
@@ -175,7 +180,7 @@ class Upstream:
             credentials.setdefault("authorization", authorization)
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
         limits = limits or self._shared.settings.documents
-        return _Request(method, fields, credentials, body, limits, Deadline.start(limits.total_s, self._reactor))
+        return _Request(method, fields, credentials, body, retry, limits, Deadline.start(limits.total_s, self._reactor))
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -221,7 +226,7 @@ class Upstream:
                 await deferLater(self._reactor, 0)
                 return outcome
             await stack.aclose()
-            pause_s = pause_before_retry(outcome, tries, self._shared.jitter)
+            pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if request.retry else None
             if pause_s is None or pause_s >= request.deadline.left_s or self._closed:
                 if isinstance(outcome, UpstreamLimited):
                     health.limited(outcome.retry_after_s)

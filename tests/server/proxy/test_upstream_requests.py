@@ -222,6 +222,11 @@ async def test_question_with_a_body_is_sent_again_after_a_failure_and_never_redi
     first, second = server.requests("/x")
     assert first == second
     assert (first.method, first.body, first.fields["content-type"]) == ("POST", b"question", "text/plain")
+    server.misbehave("/x", failing(503, retry_after="0"))
+    with pytest.raises(UpstreamUnavailable):
+        async with upstream.open("POST", "x", body=b"question", retry=False):
+            pass
+    assert server.count("/x") == 3
     server.misbehave("/x", redirect("/y", 307))
     with pytest.raises(UpstreamFailed, match="redirects a POST"):
         async with upstream.open("POST", "x", body=b""):
