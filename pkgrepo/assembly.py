@@ -85,6 +85,7 @@ class Assembly:
             core.follower,
             core.downloads,
             core.jobs,
+            self._proxies.counters,
             *flushers(identification, reactor),
             *maintenance(core, config, reactor),
             *background_services(core.formats, services, reactor),

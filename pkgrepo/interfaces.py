@@ -510,6 +510,17 @@ class IProxiedFormat(IIndexedFormat):
         """
 
 
+class IProbedFormat(Interface):
+    """A format that knows a cheap request for checking an upstream. Provided beside ``IFormat``."""
+
+    def probes() -> Sequence[tuple[str, Sequence[int]]]:
+        """
+        Paths below the URL of a route, and the statuses with which a working upstream answers a GET.
+
+        They are tried in order, since some upstreams do not have the first ones; at least one is returned.
+        """
+
+
 class IImageFormat(Interface):
     """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
 

@@ -10,6 +10,7 @@ from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.documents import Documents
 from pkgrepo.proxy.fetching import Fetching
@@ -31,10 +32,12 @@ class ProxyParts:
 
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
+        self.counters = CacheCounters(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.upstreams = Upstreams(
             upstream_settings(config.proxy, getproxies_environment()),
             reactor,
             authorize=lambda route: authorization_of(route, core.secrets),
+            on_traffic=self.counters.add_traffic,
         )
         self._supervisor = Supervisor(reactor)
         self.documents = Documents(
@@ -46,6 +49,7 @@ class ProxyParts:
             clock=core.clock,
             upstreams=self.upstreams,
             normaliser=Normaliser(core.pools, self._supervisor),
+            counters=self.counters,
         )
         self.resolver = Resolver(
             catalog=core.catalog,
@@ -73,6 +77,7 @@ class ProxyParts:
             upstreams=self.upstreams,
             transfers=self.transfers,
             formats=formats,
+            counters=self.counters,
             largest=config.server.max_upload,
         )
 

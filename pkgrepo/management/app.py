@@ -38,6 +38,7 @@ from pkgrepo.management.storages.probe import StorageProbe
 from pkgrepo.management.storages.routes import Storages
 from pkgrepo.management.tokens.bearer import TokenService
 from pkgrepo.management.tokens.routes import Tokens
+from pkgrepo.management.upstreams.routes import Upstreams
 from pkgrepo.management.users.account import Account
 from pkgrepo.management.users.permissions import UserPermissions
 from pkgrepo.management.users.routes import Users
@@ -50,6 +51,7 @@ HANDLERS = (
     StorageProbe,
     Repositories,
     RepositoryMembers,
+    Upstreams,
     ConfigurationKeys,
     Configuration,
     GarbageCollection,

@@ -8,7 +8,7 @@ lower-case hex. ``key`` is the normalised form of ``name``.
 from __future__ import annotations
 
 from .audit import SYSTEM, Actor, AuditEntry
-from .packages import BlobInfo, Document, File, Fragment, NewFile, Package, Version, VersionState
+from .packages import BlobInfo, Document, File, Fragment, NewFile, Origin, Package, Version, VersionState
 from .permissions import Action, Grant, SubjectKind
 from .projects import Project, ProjectBinding, ProjectMember, ProjectRole
 from .repositories import Repository, RepositoryType, Storage, Visibility
@@ -30,6 +30,7 @@ __all__ = [
     "Group",
     "Identity",
     "NewFile",
+    "Origin",
     "Package",
     "Project",
     "ProjectBinding",

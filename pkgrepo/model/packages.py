@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from attrs import Factory, frozen
+from attrs import Factory, asdict, frozen
 
 
 @frozen
@@ -66,6 +66,33 @@ class BlobInfo:
 
 
 @frozen
+class Origin:
+    """
+    Where a cached file came from: the name of the route, and the URL without query.
+
+    Times are in milliseconds since the epoch; ``published_ms`` is None if the upstream does not tell.
+    """
+
+    route: str
+    url: str
+    fetched_ms: int
+    published_ms: int | None
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any]) -> Origin | None:
+        """The origin in the attributes of a file, or None."""
+        found = attrs.get("upstream")
+        if found is None:
+            return None
+        return cls(found["route"], found["url"], found["fetched_ms"], found.get("published_ms"))
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The attributes of a file that it is read from."""
+        return {"upstream": asdict(self)}
+
+
+@frozen
 class File:
     """A published file; ``path`` is decoded, below the repository's address, without a leading slash."""
 
@@ -88,6 +115,11 @@ class File:
         """What a companion of another file is to it, as a suffix of its path; None for a file of its own."""
         role: str | None = self.attrs.get("role")
         return role
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where a cached file came from; None for a published one."""
+        return Origin.of(self.attrs)
 
 
 @frozen

@@ -39,10 +39,12 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .configuration import proxy_config_of
+from .counters import CacheCounters
 from .held import DocumentRequest, Held, UnstoredParts
 from .parts.file import PartsFile
 from .parts.jobs import NormalisingFailed
@@ -76,6 +78,7 @@ class Documents:
         clock: Clock,
         upstreams: Upstreams,
         normaliser: Normaliser,
+        counters: CacheCounters,
     ) -> None:
         self._catalog = catalog
         self._registry = registry
@@ -85,6 +88,7 @@ class Documents:
         self._clock = clock
         self._upstreams = upstreams
         self._normaliser = normaliser
+        self._counters = counters
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
         self._flight: SingleFlight[tuple[int, str], Held] = SingleFlight()
 
@@ -106,6 +110,7 @@ class Documents:
         else:
             held = before
             trace.add("cached", repository=repository.path, route=held.document.route or None)
+        self._counters.add(repository.id, _counts(before, held))
         trace.steps.extend(held.document.trace)
         if not held.document.found:
             raise NotFound("package", request.name)
@@ -385,6 +390,19 @@ class Documents:
 def _is_of_this_release(held: Held) -> bool:
     """Whether an answer was normalised by this release of the program; another one may do it differently."""
     return held.document.meta.get("release") == __version__
+
+
+def _counts(before: Held | None, held: Held) -> CacheCounts:
+    """How a request was answered with ``held``, where the answer was ``before`` when it came."""
+    if not held.document.found:
+        return CacheCounts(absent=1)
+    if held.stale:
+        return CacheCounts(stale=1)
+    if held is before:
+        return CacheCounts(hits=1)
+    if before is not None and held.document.fetched_ms == before.document.fetched_ms:
+        return CacheCounts(confirmed=1)
+    return CacheCounts(misses=1)
 
 
 def _later(now_ms: int, before: Held | None) -> int:

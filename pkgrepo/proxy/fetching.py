@@ -11,14 +11,16 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, IUpstreamResponse
-from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, ReadLimits
+from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, ReadLimits
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
 
 from .configuration import find_route
+from .counters import CacheCounters
 from .package_files import RemoteFile
 from .transfers.arriving import ArrivingBody
 from .transfers.download import Download, Headers
@@ -39,6 +41,7 @@ class Fetching:
         upstreams: Upstreams,
         transfers: Transfers,
         formats: Mapping[str, IProxiedFormat],
+        counters: CacheCounters,
         largest: int,
     ) -> None:
         self._catalog = catalog
@@ -48,6 +51,7 @@ class Fetching:
         self._upstreams = upstreams
         self._transfers = transfers
         self._formats = formats
+        self._counters = counters
         self._limits = ReadLimits(largest)
 
     async def content(self, remote: RemoteFile, *, part: bool = False) -> ArrivingBody | bytes | File:
@@ -59,6 +63,7 @@ class Fetching:
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
+        self._counters.add(remote.repository.id, CacheCounts(misses=1))
         key = remote.repository.id, remote.source.path
         kept: File | None = await self._catalog.look(files.find_file, *key)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
@@ -97,11 +102,11 @@ class Fetching:
     def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
         if file.path != remote.source.path:
             return file
-        origin = {
-            "route": remote.route,
+        origin = Origin(
+            route=remote.route,
             # A query may hold a signature, which is as good as a password for a while.
-            "url": urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
-            "fetched_ms": self._clock.now_ms(),
-            "published_ms": remote.entry.published_ms,
-        }
-        return evolve(file, attrs={**file.attrs, "upstream": origin})
+            url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
+            fetched_ms=self._clock.now_ms(),
+            published_ms=remote.entry.published_ms,
+        )
+        return evolve(file, attrs={**file.attrs, **origin.attrs})

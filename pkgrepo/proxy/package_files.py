@@ -107,7 +107,8 @@ class PackageFiles:
             file: File | None = await self._catalog.look(files.find_file, holder.id, path)
             if file is not None:
                 if holder.type is RepositoryType.PROXY:
-                    published_ms = file.attrs.get("upstream", {}).get("published_ms")
+                    origin = file.origin
+                    published_ms = None if origin is None else origin.published_ms
                     self._check_age(repository, holder, key, path, published_ms)
                 trace.add("kept", repository=holder.path, path=path)
                 return file

@@ -17,7 +17,7 @@ from pkgrepo.formats.npm.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.held import DocumentRequest
 from pkgrepo.proxy.members import MemberParts
@@ -40,7 +40,7 @@ from .setup import snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -90,6 +90,10 @@ class NpmFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return make_release(file.key, file.entry, file.source, blob), index_package
+
+    def probes(self) -> Sequence[tuple[str, Sequence[int]]]:
+        """See L{IProbedFormat.probes}. Mirrors of files have no ping."""
+        return (("-/ping", (200,)), ("", (200,)))
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from attrs import frozen
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
@@ -24,9 +24,14 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.access_rules import METRICS_READERS
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Repository, Storage
+from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts, all_cache_counts
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
+
+_COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}
 
 Families = Callable[[], Iterable[Metric]]
 
@@ -62,6 +67,7 @@ class Metrics:
         identity = await services.shared.access.identify(request)
         await METRICS_READERS.check(identity, "GET", services.authorizer)
         repositories = await services.shared.catalog.scan(all_repositories)
+        counts = await services.shared.catalog.scan(all_cache_counts)
         behind = await services.shared.catalog.scan(backlog)
         await services.shared.registry.refresh()
         stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
@@ -70,6 +76,8 @@ class Metrics:
             lambda: _repositories(repositories),
             lambda: _storages(stores),
             lambda: _layout([each for each, _ in stores], behind),
+            lambda: _proxies(counts),
+            _upstreams(services.shared.upstreams, repositories),
             *(each.snapshot() for each in self._counted),
         ]
         body = await services.shared.pools.disk(_render, families)
@@ -103,6 +111,44 @@ def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
         size.add_metric([repository.path], repository.bytes_used)
         packages.add_metric([repository.path], repository.package_count)
     yield from (size, packages)
+
+
+def _proxies(proxies: Iterable[tuple[str, CacheCounts]]) -> Iterator[Metric]:
+    labels = ["repo"]
+    requests = CounterMetricFamily(
+        "pkgrepo_proxy_requests", "Requests to proxy repositories, as they were answered.", labels=["repo", "result"]
+    )
+    saved = CounterMetricFamily("pkgrepo_proxy_saved_bytes", "Size of the kept files that were sent.", labels=labels)
+    fetched = CounterMetricFamily("pkgrepo_upstream_bytes", "Bytes that upstreams sent.", labels=labels)
+    seconds = CounterMetricFamily("pkgrepo_upstream_seconds", "Time of requests to upstreams.", labels=labels)
+    for path, counts in proxies:
+        for result, name in _COUNTS.items():
+            requests.add_metric([path, result], getattr(counts, name))
+        saved.add_metric([path], counts.saved_bytes)
+        fetched.add_metric([path], counts.fetched_bytes)
+        seconds.add_metric([path], counts.upstream_ms / 1000)
+    yield from (requests, saved, fetched, seconds)
+
+
+def _upstreams(upstreams: Upstreams, repositories: Iterable[Repository]) -> Families:
+    """Whether each route that was used takes requests; read now, in the reactor thread."""
+    states = [
+        (repository.path, route.name, health.state)
+        for repository in repositories
+        if repository.type is RepositoryType.PROXY
+        for route in proxy_config_of(repository).routes
+        if (health := upstreams.health(repository.id, route)) is not None
+    ]
+
+    def families() -> Iterator[Metric]:
+        up = GaugeMetricFamily(
+            "pkgrepo_upstream_up", "1 if requests are sent to a route, 0 if it failed.", labels=["repo", "route"]
+        )
+        for path, route, state in states:
+            up.add_metric([path, route], int(state is UpstreamState.CLOSED))
+        yield up
+
+    return families
 
 
 def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:

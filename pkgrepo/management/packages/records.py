@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pkgrepo.model import File, Repository, Version
 
-from .schema import FileRecord, VersionRecord
+from .schema import FileRecord, OriginRecord, VersionRecord
 
 LONG = frozenset({"description", "readme"})  # served by the route to the readme
 
@@ -17,9 +17,19 @@ _SEPARATORS = re.compile(r"[,\s]+")
 
 
 def version_record(
-    name: str, version: Version, files: Sequence[File], tags: Sequence[str], repository_url: str
+    name: str,
+    version: Version,
+    files: Sequence[File],
+    tags: Sequence[str],
+    repository_url: str,
+    *,
+    shows_urls: bool,
 ) -> VersionRecord:
-    """The record of a version; licence, keywords, links and dependencies are taken from its metadata."""
+    """
+    The record of a version; licence, keywords, links and dependencies are taken from its metadata.
+
+    With ``shows_urls`` it has the addresses that cached files came from.
+    """
     meta = version.meta
     return VersionRecord.from_attributes(
         version,
@@ -30,12 +40,12 @@ def version_record(
         links=_links(meta),
         dependencies=[str(each) for each in meta.get("requires_dist", ())],
         tags=list(tags),
-        files=[file_record(file, repository_url) for file in files],
+        files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
         metadata={key: value for key, value in meta.items() if key not in LONG},
     )
 
 
-def file_record(file: File, repository_url: str) -> FileRecord:
+def file_record(file: File, repository_url: str, *, shows_url: bool) -> FileRecord:
     """The record of a file."""
     return FileRecord.from_attributes(
         file,
@@ -43,6 +53,7 @@ def file_record(file: File, repository_url: str) -> FileRecord:
         url=file_url(repository_url, file.path),
         digests=dict(file.digests),
         uploaded_at=file.created_at,
+        upstream=OriginRecord.of(file.origin, shows_url=shows_url),
     )
 
 

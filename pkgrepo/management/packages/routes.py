@@ -11,7 +11,7 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import File, Package, Version
+from pkgrepo.model import Action, File, Package, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.summaries import (
     VersionSummary,
@@ -118,7 +118,9 @@ class Packages(Handlers):
             return await self._images.version(call, await find_package(self._catalog, call), version)
         package, found = await find_version(self._services, call, version)
         held, names = await self._catalog.scan(_below, package.id, found.id)
-        return version_record(package.name, found, held, names, repository_url(call.base_url, call.repository))
+        address = repository_url(call.base_url, call.repository)
+        may_edit = await call.may(Action.EDIT, call.repository)
+        return version_record(package.name, found, held, names, address, shows_urls=may_edit)
 
     @table.route(
         "GET",

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Self
 from msgspec import Meta
 
 from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.model import Origin
+from pkgrepo.storage.catalog.columns import at, at_or_none
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 
 
@@ -19,7 +21,11 @@ class PackageFlags(Record):
 
 
 class PackageRecord(Record):
-    """A package with the totals of its versions and files; size in bytes."""
+    """
+    A package with the totals of its versions and files; size in bytes.
+
+    source is hosted or cached; route and fetched_at are those of the last fetch from an upstream, null without any.
+    """
 
     name: str
     key: str
@@ -29,6 +35,8 @@ class PackageRecord(Record):
     size: int
     downloads: int
     source: str
+    route: str | None
+    fetched_at: datetime | None
     created_at: datetime
     updated_at: datetime
     flags: PackageFlags
@@ -39,7 +47,8 @@ class PackageRecord(Record):
     def of(cls, summary: PackageSummary, **more: str) -> Self:
         """The record of a package; ``more`` are fields of a subclass."""
         flags = PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated)
-        return cls.from_attributes(summary, source="hosted", flags=flags, **more)
+        source = "hosted" if summary.route is None else "cached"
+        return cls.from_attributes(summary, source=source, flags=flags, **more)
 
 
 class PackageHit(PackageRecord):
@@ -62,7 +71,7 @@ class VersionSummaryRecord(Record):
     A version in a list; size in bytes.
 
     The versions of an image are its tags, and the digests of manifests that no tag and no other manifest refers to;
-    digest is that of the manifest.
+    digest is that of the manifest. route and fetched_at are those of the last fetch of a file from an upstream.
     """
 
     version: str
@@ -73,6 +82,8 @@ class VersionSummaryRecord(Record):
     files: int
     size: int
     digest: str | None = None
+    route: str | None = None
+    fetched_at: datetime | None = None
 
     @classmethod
     def of(cls, summary: VersionSummary) -> Self:
@@ -80,8 +91,38 @@ class VersionSummaryRecord(Record):
         return cls.from_attributes(summary, version=summary.text)
 
 
+class OriginRecord(Record):
+    """
+    Where a cached file came from.
+
+    route is the name of the upstream route. url is null for callers without the action edit. published_at is the time
+    that the upstream gives, null if it gives none.
+    """
+
+    route: str
+    url: str | None
+    fetched_at: datetime
+    published_at: datetime | None
+
+    @classmethod
+    def of(cls, origin: Origin | None, *, shows_url: bool) -> Self | None:
+        """The record of the origin of a file, if it has one."""
+        if origin is None:
+            return None
+        return cls(
+            route=origin.route,
+            url=origin.url if shows_url else None,
+            fetched_at=at(origin.fetched_ms),
+            published_at=at_or_none(origin.published_ms),
+        )
+
+
 class FileRecord(Record):
-    """A file. path is relative to the address of the repository; digests maps algorithms to hex digests."""
+    """
+    A file. path is relative to the address of the repository; digests maps algorithms to hex digests.
+
+    upstream is null unless the file is cached.
+    """
 
     name: str
     path: str
@@ -90,6 +131,7 @@ class FileRecord(Record):
     media_type: str
     digests: dict[str, str]
     uploaded_at: datetime
+    upstream: OriginRecord | None = None
 
 
 class VersionState(Record):
@@ -151,7 +193,11 @@ class Reason(Body):
 
 
 class TreeEntry(Record):
-    """A folder or a file of a repository; kind is folder or file. For folders the optional fields are null."""
+    """
+    A folder or a file of a repository; kind is folder or file. For folders the optional fields are null.
+
+    upstream is null unless it is a cached file, and has no url.
+    """
 
     name: str
     path: str
@@ -161,3 +207,4 @@ class TreeEntry(Record):
     media_type: str | None = None
     modified_at: datetime | None = None
     url: str | None = None
+    upstream: OriginRecord | None = None

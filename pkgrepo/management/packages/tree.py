@@ -12,7 +12,7 @@ from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
 
 from .records import file_url, repository_url
-from .schema import TreeEntry
+from .schema import OriginRecord, TreeEntry
 
 
 class Tree(Handlers):
@@ -64,4 +64,5 @@ def _file(file: File, address: str) -> TreeEntry:
         digest=f"sha256:{file.sha256}",
         modified_at=file.created_at,
         url=file_url(address, file.path),
+        upstream=OriginRecord.of(file.origin, shows_url=False),
     )

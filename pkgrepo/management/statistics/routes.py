@@ -8,7 +8,10 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.jobs.records import job_record
 from pkgrepo.management.repositories.configuration.parts import warnings_of
+from pkgrepo.management.upstreams.schema import CacheFigures
+from pkgrepo.model import RepositoryType
 from pkgrepo.repositories.upkeep.gc import KIND
+from pkgrepo.storage.catalog.packages.cache_counts import cache_counts
 from pkgrepo.storage.catalog.server.statistics import repository_figures
 
 from .schema import DownloadFigures, RepositoryStats, TopImage, TopPackageRecord, UploadFigures
@@ -33,6 +36,7 @@ class Statistics(Handlers):
         # images have tags where other packages have versions
         images = found.manifests > 0
         versions = found.tags if images else found.versions
+        counts = await self._catalog.look(cache_counts, repository.id)
         job = await self._services.jobs.last(KIND, self._registry.storage(repository.storage_id).uid)
         return RepositoryStats(
             repository_id=repository.uid,
@@ -59,6 +63,7 @@ class Statistics(Handlers):
                 total=found.downloads[0], day=found.downloads[1], week=found.downloads[2], month=found.downloads[3]
             ),
             uploads=UploadFigures(total=found.uploads[0], day=found.uploads[1]),
+            cache=CacheFigures.of(counts) if repository.type is RepositoryType.PROXY else None,
             top_packages=[
                 TopPackageRecord(
                     name=each.name,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.schema import JobRecord
+from pkgrepo.management.upstreams.schema import CacheFigures
 
 
 class TopImage(Record):
@@ -47,7 +48,8 @@ class RepositoryStats(Record):
     In formats other than container images, total_images counts packages and total_tags counts versions.
     storage_used_bytes counts each stored blob once, logical_bytes once for each reference. shared_bytes is the part
     that other repositories use too, unreferenced_bytes the part that garbage collection can free. gc is the last
-    collection on the storage. warnings are sentences about consequences of the configuration.
+    collection on the storage. cache is null unless it is a proxy repository. warnings are sentences about consequences
+    of the configuration.
     """
 
     repository_id: str
@@ -70,6 +72,7 @@ class RepositoryStats(Record):
     pending_uploads: int
     downloads: DownloadFigures
     uploads: UploadFigures
+    cache: CacheFigures | None
     top_packages: list[TopPackageRecord]
     warnings: list[str]
     gc: JobRecord | None

@@ -48,6 +48,8 @@ RETRIED = frozenset({502, 503, 504})
 KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
+TrafficListener = Callable[[int, float], None]
+
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -76,10 +78,18 @@ class _Request:
 
 @implementer(IUpstream)
 class Upstream:
-    """See L{IUpstream}. It has its own connections. ``authorization`` is the Authorization field of the route."""
+    """
+    See L{IUpstream}. It has its own connections. ``authorization`` is the Authorization field of the route.
 
-    def __init__(self, route: Route, authorization: str | None, shared: Shared, ways: Ways) -> None:
+    ``on_traffic`` is called after each request with the bytes of the body that were read, and with the seconds until
+    its end.
+    """
+
+    def __init__(
+        self, route: Route, authorization: str | None, shared: Shared, ways: Ways, on_traffic: TrafficListener
+    ) -> None:
         self.route = route
+        self._on_traffic = on_traffic
         self._authorization = authorization
         self._shared = shared
         self._reactor = shared.reactor
@@ -130,6 +140,7 @@ class Upstream:
         coding = "gzip" if decode else "identity"
         request = self._make_request(method, known, headers or {}, body, limits, coding, retry=retry)
         self._open_count += 1
+        started_s, response = self._reactor.seconds(), None
         try:
             async with AsyncExitStack() as stack:
                 response = await self._follow(request, target, stack)
@@ -137,6 +148,7 @@ class Upstream:
                 yield response
         finally:
             self._open_count -= 1
+            self._report_traffic(started_s, response)
             self._close_if_retired()
 
     def retire(self) -> None:
@@ -151,6 +163,11 @@ class Upstream:
         self._pool.persistent = False
         await self._connections.close()
         await self._pool.closeCachedConnections()
+
+    def _report_traffic(self, started_s: float, response: UpstreamResponse | None) -> None:
+        ended_s = None if response is None else response.ended_s
+        seconds = (self._reactor.seconds() if ended_s is None else ended_s) - started_s
+        self._on_traffic(0 if response is None else response.received, seconds)
 
     def _close_if_retired(self) -> None:
         if self._retired and not self._open_count:

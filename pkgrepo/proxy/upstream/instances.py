@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakSet
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.web.iweb import IPolicyForHTTPS
 
+from pkgrepo.model import UpstreamHealth
 from pkgrepo.proxy.routes import Route
 
 from .client import Shared, Upstream
@@ -30,7 +32,7 @@ class Upstreams:
     Clients by repository and name of the route; the ones that were used last are kept.
 
     ``authorize`` returns the value of the Authorization field for a route, or None. ``jitter`` returns a number from 0
-    to 1.
+    to 1. ``on_traffic`` is called after each request with the id of the repository, and what L{Upstream} says.
     """
 
     def __init__(
@@ -40,9 +42,11 @@ class Upstreams:
         *,
         authorize: Callable[[Route], str | None],
         jitter: Callable[[], float] = random.random,
+        on_traffic: Callable[[int, int, float], None] = lambda *_: None,
     ) -> None:
         self._settings = settings
         self._authorize = authorize
+        self._on_traffic = on_traffic
         self._reactor = reactor
         self._guard = AddressGuard(settings.allow_private)
         permits = HostPermits(settings.max_connections_per_host, reactor)
@@ -70,20 +74,43 @@ class Upstreams:
         if known is not None and known.route == route:
             self._recent.move_to_end(key)
             return known
-        made = Upstream(route, self._authorize(route), self._shared, self._ways(route))
+        made = self._make(repository_id, route)
         if known is not None:
             known.retire()
         elif len(self._recent) >= MOST_UPSTREAMS:
             self._recent.popitem(last=False)[1].retire()
         self._recent[key] = made
         self._recent.move_to_end(key)
-        self._all.add(made)
         return made
+
+    @asynccontextmanager
+    async def fresh(self, repository_id: int, route: Route) -> AsyncIterator[Upstream]:
+        """
+        Another client of a route, without connections and without a past, which is closed at the end of the block.
+
+        :raises Invalid, PkgrepoError: see ``of``
+        """
+        made = self._make(repository_id, route)
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    def health(self, repository_id: int, route: Route) -> UpstreamHealth | None:
+        """What is known about a route; None if it was not used yet."""
+        known = self._recent.get((repository_id, route.name))
+        return None if known is None or known.route != route else known.health()
 
     async def close(self) -> None:
         """Abort all requests, and return when the connections have ended."""
         await gatherResults([Deferred.fromCoroutine(each.close()) for each in list(self._all)])
         self._recent.clear()
+
+    def _make(self, repository_id: int, route: Route) -> Upstream:
+        on_traffic = partial(self._on_traffic, repository_id)
+        made = Upstream(route, self._authorize(route), self._shared, self._ways(route), on_traffic)
+        self._all.add(made)
+        return made
 
     def _ways(self, route: Route) -> Ways:
         policy = self._policy

@@ -52,7 +52,12 @@ class Reading:
 
 @implementer(IUpstreamResponse)
 class UpstreamResponse(AsyncIterator[bytes]):
-    """See L{IUpstreamResponse}. ``prepare`` comes before the first read, and ``close`` at the end."""
+    """
+    See L{IUpstreamResponse}. ``prepare`` comes before the first read, and ``close`` at the end.
+
+    ``received`` is how many bytes of the body were read, as they were sent; ``ended_s`` is the reactor's time when its
+    end was, None before that.
+    """
 
     def __init__(self, response: IResponse, url: str, method: str, reading: Reading) -> None:
         self.status: int = response.code
@@ -64,6 +69,8 @@ class UpstreamResponse(AsyncIterator[bytes]):
         for name in (SENT_ENCODING, b"Content-Encoding"):  # the second is treq's: it adds an empty one
             response.headers.removeHeader(name)
         self._reading = reading
+        self.received = 0
+        self.ended_s: float | None = None
         self._size = 0
         self._inflater: Inflater | None = None
         self._inflated: Iterator[bytes] = iter(())
@@ -146,7 +153,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
     async def _receive(self) -> bytes:
         reading = self._reading
         try:
-            return await self._body.read(reading.idle_s, reading.deadline)
+            data = await self._body.read(reading.idle_s, reading.deadline)
         except BodyLost:
             reason = "it ended the connection in the middle of its answer"
             reading.on_failure(reason)
@@ -154,6 +161,10 @@ class UpstreamResponse(AsyncIterator[bytes]):
         except TimedOut as error:
             reading.on_failure(error.reason)
             raise UpstreamTimeout(reading.route, error.reason) from None
+        self.received += len(data)
+        if not data:
+            self.ended_s = reading.deadline.reactor.seconds()
+        return data
 
     def _too_large(self) -> UpstreamTooLarge:
         return UpstreamTooLarge(

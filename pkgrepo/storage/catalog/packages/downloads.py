@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import column, number
 
-DAY_MS = 86_400_000
+from .cache_counts import DAY_MS, CacheCounts, Place, add_cache_counts
+
+_Counted = tuple[str, int, int, int, int | None]  # kind, item, day, repository, package
+
+_SIZES = {
+    "file": "SELECT size FROM file WHERE id = ?",
+    "manifest": "SELECT size FROM manifest WHERE id = ?",
+}
 
 
 @frozen
@@ -33,7 +40,11 @@ class Download:
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
-    """Add a batch of downloads to the counters, and add those made with a token to the log."""
+    """
+    Add a batch of downloads to the counters, and add those made with a token to the log.
+
+    A download from a proxy repository is of what is kept, and so also a hit of its cache.
+    """
     counts = Counter(
         (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
     )
@@ -46,6 +57,7 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
             """,
             (kind, item_id, day, repository_id, package_id, count),
         )
+    add_cache_counts(tx, _cache_hits(tx, counts))
     for each in batch:
         if each.token_id is not None:
             tx.execute(
@@ -64,6 +76,17 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
                     each.at_ms,
                 ),
             )
+
+
+def _cache_hits(tx: Transaction, counts: Mapping[_Counted, int]) -> dict[Place, CacheCounts]:
+    proxies = set(column(tx, "SELECT id FROM repository WHERE type = 'Proxy'"))
+    found: dict[Place, CacheCounts] = {}
+    for (kind, item_id, day, repository_id, _), count in counts.items():
+        if repository_id in proxies:
+            size = number(tx, _SIZES[kind], (item_id,))
+            hits = CacheCounts(hits=count, saved_bytes=count * size)
+            found[repository_id, day] = found.get((repository_id, day), CacheCounts()) + hits
+    return found
 
 
 def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
-from pkgrepo.model import VersionState
+from pkgrepo.model import Origin, VersionState
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, placeholders
-from pkgrepo.storage.catalog.columns import LIKE, at, like
+from pkgrepo.storage.catalog.columns import LIKE, at, like, load
 from pkgrepo.storage.catalog.rows import every, find, number
 
 
@@ -21,7 +21,8 @@ class PackageSummary:
 
     ``latest`` is the version that the format set as the latest, else the highest live version. ``withdrawn`` is the
     number of yanked versions. For an image, ``versions`` counts tags, ``files`` counts manifests and blobs, and
-    ``latest`` is the tag "latest", else the tag that was set last.
+    ``latest`` is the tag "latest", else the tag that was set last. ``route`` is the upstream route that the file came
+    from that was fetched last, at ``fetched_at``; both are None if no upstream was asked for it.
     """
 
     key: str
@@ -35,11 +36,17 @@ class PackageSummary:
     downloads: int
     created_at: datetime
     updated_at: datetime
+    route: str | None
+    fetched_at: datetime | None
 
 
 @frozen
 class VersionSummary:
-    """A version with the number of its files; ``size`` is their sum in bytes."""
+    """
+    A version with the number of its files; ``size`` is their sum in bytes.
+
+    ``route`` and ``fetched_at`` are those of the file that was fetched last from an upstream, None without any.
+    """
 
     key: str
     text: str
@@ -50,6 +57,8 @@ class VersionSummary:
     publisher: str
     files: int
     size: int
+    route: str | None
+    fetched_at: datetime | None
 
 
 _CHUNK = 500  # repositories in one query
@@ -73,7 +82,13 @@ _PACKAGE = """
            + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x JOIN repository r ON r.id = p.repository_id
               JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = p.id),
            (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id),
-           p.created_at, p.updated_at
+           p.created_at, p.updated_at,
+           (SELECT f.attrs FROM file f WHERE f.package_id = p.id AND f.attrs LIKE '%"upstream":%'
+            ORDER BY f.created_at DESC, f.id DESC LIMIT 1),
+           (SELECT d.route FROM upstream_document d WHERE d.repository_id = p.repository_id AND d.package_key = p.key
+            AND d.route <> '' ORDER BY d.fetched_at DESC, d.id DESC LIMIT 1),
+           (SELECT MAX(d.fetched_at) FROM upstream_document d
+            WHERE d.repository_id = p.repository_id AND d.package_key = p.key AND d.route <> '')
     FROM package p
 """
 _FILTERS = ("p.repository_id = ?", "p.key > ?", f"p.key {LIKE}")
@@ -81,7 +96,9 @@ _FILTERS = ("p.repository_id = ?", "p.key > ?", f"p.key {LIKE}")
 _VERSION = """
     SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
            (SELECT COUNT(*) FROM file f WHERE f.version_id = v.id),
-           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.version_id = v.id)
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.version_id = v.id),
+           (SELECT f.attrs FROM file f WHERE f.version_id = v.id AND f.attrs LIKE '%"upstream":%'
+            ORDER BY f.created_at DESC, f.id DESC LIMIT 1)
     FROM version v
 """
 
@@ -124,7 +141,9 @@ def list_version_summaries(
         (package_id, *(before or ()), limit),
     )
     return [
-        VersionSummary(row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8])
+        VersionSummary(
+            row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8], *_source(row[9])
+        )
         for row in rows
     ]
 
@@ -169,7 +188,16 @@ def _search(repositories: int, words: int) -> str:
     """
 
 
+def _source(attrs: str | None) -> tuple[str | None, datetime | None]:
+    """The route and the time in the attributes of a cached file."""
+    origin = None if attrs is None else Origin.of(load(attrs))
+    return (None, None) if origin is None else (origin.route, at(origin.fetched_ms))
+
+
 def _package(row: Row) -> PackageSummary:
+    route, fetched_at = _source(row[11])
+    if route is None and row[12] is not None:  # images have no files
+        route, fetched_at = row[12], at(row[13])
     return PackageSummary(
         key=row[0],
         name=row[1],
@@ -182,4 +210,6 @@ def _package(row: Row) -> PackageSummary:
         downloads=row[8],
         created_at=at(row[9]),
         updated_at=at(row[10]),
+        route=route,
+        fetched_at=fetched_at,
     )

@@ -53,6 +53,16 @@ class UpstreamDocument:
 
 
 @frozen
+class DocumentFigures:
+    """What is kept of a route (empty: that no route has something): answers, their bytes, the last confirmation."""
+
+    route: str
+    count: int
+    size: int
+    checked_ms: int
+
+
+@frozen
 class Stored:
     """The result of storing an answer: ``surplus`` are locators of copies that the catalog does not use."""
 
@@ -95,6 +105,20 @@ def list_documents(r: Reader, repository_id: int, *, after: str = "", limit: int
         _document,
         f"{_SELECT} WHERE d.repository_id = ? AND d.key > ? ORDER BY d.key LIMIT ?",
         (repository_id, after, limit),
+    )
+
+
+def document_figures(r: Reader, repository_id: int) -> list[DocumentFigures]:
+    """What is kept of each route. Reads all answers of the repository: call it on a reader thread."""
+    return every(
+        r,
+        lambda row: DocumentFigures(*row),
+        """
+        SELECT d.route, COUNT(*), COALESCE(SUM(b.size), 0), MAX(d.checked_at)
+        FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
+        WHERE d.repository_id = ? GROUP BY d.route ORDER BY d.route
+        """,
+        (repository_id,),
     )
 
 

@@ -32,6 +32,7 @@ _ROWS_OF_REPOSITORY = (
     _delete_some("file", "id", "repository_id"),
     _delete_some("tombstone", "repository_id, path", "repository_id"),
     _delete_some("upload", "uid", "repository_id"),
+    _delete_some("cache_count", "repository_id, day", "repository_id"),
     _delete_some("download_count", "kind, item_id, day", "repository_id"),
 )
 

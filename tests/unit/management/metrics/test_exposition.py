@@ -171,6 +171,10 @@ async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, mon
 
 @pytest_twisted.ensureDeferred
 async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encrypted: Stack) -> None:
+    proxy = {"type": "Proxy", "proxy": {"routes": ["http://127.0.0.1:1"]}}  # where no upstream may be
+    await encrypted.add_repository("mirror", format="npm", config=proxy)
+    await encrypted.call("GET", "/repositories/main/mirror/demo")
+    await encrypted.assembly._proxies.counters.flush()
     await read_metrics(encrypted)
     reply = await encrypted.call("GET", "/metrics")
     told = {}

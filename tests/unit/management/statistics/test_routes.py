@@ -13,7 +13,7 @@ DOCUMENTED = {
     "repository_id", "total_images", "total_tags", "storage_used", "last_activity", "top_images", "format", "type",
     "total_packages", "total_versions", "total_files", "storage_used_bytes", "logical_bytes", "unreferenced_bytes",
     "downloads", "uploads", "warnings", "top_packages", "total_manifests", "total_blobs", "shared_bytes",
-    "pending_uploads", "gc",
+    "pending_uploads", "gc", "cache",
 }  # fmt: skip
 
 

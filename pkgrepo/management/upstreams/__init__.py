@@ -1,0 +1,1 @@
+"""The upstreams of proxy repositories and what is cached of them: health, checks, purges, limits."""

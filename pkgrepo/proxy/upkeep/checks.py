@@ -1,0 +1,77 @@
+"""Checks of upstreams: each route is asked now, over a new connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+from twisted.internet.defer import Deferred, gatherResults
+
+from pkgrepo.errors import PkgrepoError, UpstreamFailed
+from pkgrepo.interfaces import IProbedFormat
+from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.client import Upstream
+from pkgrepo.proxy.upstream.instances import Upstreams
+
+LIMITS: Final = ReadLimits(2**63 - 1, 15.0)  # of one probe; the body is not read
+ROOT: Final = ("", (200,))  # what is asked for a format without probes of its own
+
+Probe = tuple[str, Sequence[int]]
+
+
+@frozen
+class RouteCheck:
+    """
+    What a route said. ``sentence`` is for people, and has no addresses.
+
+    ``status`` is the status code of the last answer, None without any. ``latency_ms`` is the time until its head, with
+    that of looking up the name, connecting and the TLS handshake.
+    """
+
+    route: Route
+    ok: bool
+    sentence: str
+    status: int | None = None
+    latency_ms: int | None = None
+
+
+async def check_routes(upstreams: Upstreams, repository: Repository, format_: object) -> list[RouteCheck]:
+    """Ask all routes of a proxy at once; in the order in which requests ask them."""
+    probes = format_.probes() if IProbedFormat.providedBy(format_) else (ROOT,)
+    work = [_check(upstreams, repository, route, probes) for route in proxy_config_of(repository).routes]
+    found: list[RouteCheck] = await gatherResults([Deferred.fromCoroutine(each) for each in work])
+    return found
+
+
+async def _check(upstreams: Upstreams, repository: Repository, route: Route, probes: Sequence[Probe]) -> RouteCheck:
+    try:
+        async with upstreams.fresh(repository.id, route) as upstream:
+            return await _probe(upstream, route, probes)
+    except UpstreamFailed as error:
+        return RouteCheck(route, ok=False, sentence=error.reason)
+    except PkgrepoError as error:  # a file of certificates, or the stored credentials, cannot be used
+        return RouteCheck(route, ok=False, sentence=str(error))
+
+
+async def _probe(upstream: Upstream, route: Route, probes: Sequence[Probe]) -> RouteCheck:
+    """The first probe that the upstream answers as it should, else the last one."""
+    assert probes, "a format has at least one probe"
+    for path, statuses in probes:
+        async with upstream.open("GET", f"{route.url}/{path}", limits=LIMITS) as response:
+            status = response.status
+        if status in statuses:
+            return RouteCheck(route, True, "it answers", status, _latency_ms(upstream))
+        if status in (401, 403):
+            wanted = "credentials" if route.credentials is None else "other credentials"
+            sentence = f"it answers {status}: it wants {wanted}"
+            return RouteCheck(route, False, sentence, status, _latency_ms(upstream))
+    sentence = f"it answers {status} to a request for {path or 'its root'!r}; its URL may be wrong"
+    return RouteCheck(route, False, sentence, status, _latency_ms(upstream))
+
+
+def _latency_ms(upstream: Upstream) -> int | None:
+    latency_s = upstream.health().latency_s
+    return None if latency_s is None else round(latency_s * 1000)

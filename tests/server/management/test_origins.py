@@ -1,0 +1,52 @@
+"""What lists show of cached packages: where they came from, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+pytestmark = pytest.mark.server
+
+
+def is_now(text: str) -> bool:
+    return abs(datetime.now(UTC) - datetime.fromisoformat(text)) < timedelta(minutes=10)
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_versions_and_files_show_their_origin(mirror: Any, upstream: Any) -> None:
+    await mirror.create()
+    upstream.add("@sc/shown", "1.0.0", published="2024-03-04T05:06:07.000Z")
+    upstream.add("@sc/shown", "1.1.0")
+    await mirror.install("@sc/shown")
+    found = await mirror.package("@sc/shown")
+    assert (found["source"], found["route"], found["versions"]) == ("cached", "up", 1)
+    assert is_now(found["fetched_at"])
+    (listed,) = (await mirror.api("GET", "packages"))["items"]
+    assert listed == found
+    (version,) = (await mirror.stack.ok("GET", "/package/main%2Fmirror/@sc%2fshown/versions"))["items"]
+    assert (version["version"], version["route"], version["fetched_at"]) == ("1.0.0", "up", found["fetched_at"])
+    path = "/package/main%2Fmirror/@sc%2fshown/versions/1.0.0"
+    (file,) = (await mirror.stack.ok("GET", path))["files"]
+    assert file["upstream"] == {
+        "route": "up",
+        "url": upstream.tarball_url("@sc/shown", "1.0.0"),
+        "fetched_at": found["fetched_at"],
+        "published_at": "2024-03-04T05:06:07Z",
+    }
+    (file,) = (await mirror.stack.ok("GET", path, who=None))["files"]
+    assert (file["upstream"]["route"], file["upstream"]["url"]) == ("up", None)
+    (entry,) = (await mirror.api("GET", f"tree/{file['path']}"))["items"]
+    assert entry["upstream"] == file["upstream"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_published_packages_have_no_origin(mirror: Any) -> None:
+    await mirror.stack.add_repository()
+    await mirror.stack.publish("main/py", "demo", "1.0")
+    found = await mirror.stack.ok("GET", "/package/main%2Fpy/demo")
+    assert (found["source"], found["route"], found["fetched_at"]) == ("hosted", None, None)
+    version = await mirror.stack.ok("GET", "/package/main%2Fpy/demo/versions/1.0")
+    assert {file["upstream"] for file in version["files"]} == {None}

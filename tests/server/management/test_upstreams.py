@@ -1,0 +1,122 @@
+"""What is shown of upstreams and of the use of caches."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.upstreams.faults import failing
+from tests.support.upstreams.npm import NpmUpstream
+
+pytestmark = pytest.mark.server
+
+STATS = "/repository/main%2Fmirror/stats"
+
+
+@pytest_twisted.ensureDeferred
+async def test_use_of_the_cache_is_counted(mirror: Any, upstream: Any) -> None:
+    await mirror.create(cache_ttl=0)
+    tarball = upstream.add("counted", pad=100_000)
+    await mirror.install("counted")
+    for _ in range(3):
+        assert (await mirror.get("/counted/-/counted-1.0.0.tgz")).body == tarball
+    await mirror.get("/counted")
+    upstream.misbehave("/counted", failing(500), repeat=True)
+    assert (await mirror.get("/counted")).status == 200
+    assert (await mirror.get("/nowhere")).status == 404
+    await mirror.flush()
+    cache = (await mirror.stack.ok("GET", STATS))["cache"]
+    assert cache["fetched_bytes"] > len(tarball)
+    assert cache["upstream_seconds"] > 0
+    assert {name: cache[name] for name in ("hits", "confirmed", "stale_served", "absent", "saved_bytes")} == {
+        "hits": 3,
+        "confirmed": 2,
+        "stale_served": 1,
+        "absent": 1,
+        "saved_bytes": 3 * len(tarball),
+    }
+    assert cache["misses"] == 2  # the document and the tarball
+    assert cache["hit_ratio"] == pytest.approx(4 / 8)
+    assert (await mirror.api("GET", "upstream"))["cache"] == cache
+    text = (await mirror.stack.call("GET", "/metrics")).body.decode()
+    found = dict(re.findall(r'^pkgrepo_proxy_requests_total\{repo="main/mirror",result="(\w+)"\} (\S+)$', text, re.M))
+    assert found == {"hit": "3.0", "miss": "2.0", "confirmed": "2.0", "stale": "1.0", "absent": "1.0"}
+    assert f'pkgrepo_proxy_saved_bytes_total{{repo="main/mirror"}} {3 * len(tarball):.1f}' in text
+    assert 'pkgrepo_upstream_up{repo="main/mirror",route="up"} 1.0' in text
+
+
+@pytest_twisted.ensureDeferred
+async def test_hosted_repositories_have_no_cache_and_no_upstreams(mirror: Any) -> None:
+    await mirror.stack.add_repository()
+    assert (await mirror.stack.ok("GET", "/repository/main%2Fpy/stats"))["cache"] is None
+    for method, path in (("GET", "upstream"), ("POST", "upstream/check")):
+        assert (await mirror.stack.api(method, f"/repository/main%2Fpy/{path}")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_health_of_each_route_is_shown(mirror: Any, upstream: Any) -> None:
+    with NpmUpstream() as second:
+        await mirror.create(second.url)
+        second.add("healthy")
+        shown = await mirror.api("GET", "upstream")
+        assert [(each["name"], each["state"]) for each in shown["routes"]] == [("up", "unused"), ("up2", "unused")]
+        await mirror.look_up("healthy")
+        upstream.misbehave("/sick", failing(500), repeat=True)
+        second.misbehave("/sick", failing(500), repeat=True)
+        assert (await mirror.get("/sick")).status == 502
+        shown = await mirror.api("GET", "upstream")
+        first, other = shown["routes"]
+        assert (first["state"], first["last_error"], first["documents"]) == ("closed", "it answers 500", 0)
+        assert (other["successes"], other["failures"], other["documents"]) == (1, 1, 1)
+        assert other["latency_ms"] is not None
+        assert (shown["documents"], shown["document_bytes"]) == (1, other["document_bytes"])
+        assert other["document_bytes"] > 0
+        usage = (await mirror.stack.ok("GET", "/repository/main%2Fmirror"))["usage_bytes"]
+        assert shown["cached_bytes"] == usage + shown["document_bytes"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_check_asks_every_route_now(mirror: Any, upstream: Any) -> None:
+    with NpmUpstream(authorization="Bearer x") as locked, NpmUpstream() as broken, NpmUpstream() as gone:
+        await mirror.create(locked.url, broken.url, gone.url)
+        upstream.serve("/-/ping", b"{}")
+        broken.misbehave("*", failing(500), repeat=True)
+        gone.stop()
+        found = await mirror.api("POST", "upstream/check")
+        assert found["ok"] is False
+        first, second, third, fourth = found["routes"]
+        assert (first["name"], first["ok"], first["status"], first["message"]) == ("up", True, 200, "it answers")
+        assert first["latency_ms"] is not None
+        assert (second["ok"], second["status"]) == (False, 401)
+        assert "credentials" in second["message"]
+        assert (third["ok"], third["status"], third["message"]) == (False, None, "it answers 500")
+        assert (fourth["ok"], fourth["status"]) == (False, None)
+        assert "127.0.0.1" not in fourth["message"]
+        rows = await mirror.stack.audited(action="upstream.check")
+        assert [(row["object"], row["outcome"]) for row in rows] == [("main/mirror", "ok")]
+
+
+@pytest_twisted.ensureDeferred
+async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upstream: Any) -> None:
+    await mirror.create()
+    (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
+    assert (route["ok"], route["status"]) == (False, 404)
+    assert "URL may be wrong" in route["message"]
+    upstream.serve("/", b"{}")
+    (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
+    assert (route["ok"], route["status"]) == (True, 200)
+
+
+@pytest_twisted.ensureDeferred
+async def test_upstreams_are_for_editors(mirror: Any) -> None:
+    await mirror.create()
+    await mirror.stack.add_user("bob")
+    await mirror.stack.grant("bob", "main/mirror", "read", "write", "delete")
+    for method, path in (("GET", "upstream"), ("POST", "upstream/check")):
+        assert (await mirror.stack.api(method, f"/repository/main%2Fmirror/{path}", who="bob")).status == 403
+        assert (await mirror.stack.api(method, f"/repository/main%2Fmirror/{path}", who=None)).status == 401
+    await mirror.stack.grant("bob", "main/mirror", "read", "edit")
+    assert (await mirror.api("GET", "upstream", who="bob"))["routes"][0]["name"] == "up"
