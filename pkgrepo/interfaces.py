@@ -513,9 +513,9 @@ class IProxiedFormat(IIndexedFormat):
 class IProbedFormat(Interface):
     """A format that knows a cheap request for checking an upstream. Provided beside ``IFormat``."""
 
-    def probes() -> Sequence[tuple[str, Sequence[int]]]:
+    def probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """
-        Paths below the URL of a route, and the statuses with which a working upstream answers a GET.
+        URLs for the URL of a route, and the statuses with which a working upstream answers a GET.
 
         They are tried in order, since some upstreams do not have the first ones; at least one is returned.
         """

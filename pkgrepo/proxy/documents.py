@@ -39,7 +39,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.packages import upstream_documents
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
@@ -110,7 +109,7 @@ class Documents:
         else:
             held = before
             trace.add("cached", repository=repository.path, route=held.document.route or None)
-        self._counters.add(repository.id, _counts(before, held))
+        self._counters.add_answer(repository.id, before, held)
         trace.steps.extend(held.document.trace)
         if not held.document.found:
             raise NotFound("package", request.name)
@@ -390,19 +389,6 @@ class Documents:
 def _is_of_this_release(held: Held) -> bool:
     """Whether an answer was normalised by this release of the program; another one may do it differently."""
     return held.document.meta.get("release") == __version__
-
-
-def _counts(before: Held | None, held: Held) -> CacheCounts:
-    """How a request was answered with ``held``, where the answer was ``before`` when it came."""
-    if not held.document.found:
-        return CacheCounts(absent=1)
-    if held.stale:
-        return CacheCounts(stale=1)
-    if held is before:
-        return CacheCounts(hits=1)
-    if before is not None and held.document.fetched_ms == before.document.fetched_ms:
-        return CacheCounts(confirmed=1)
-    return CacheCounts(misses=1)
 
 
 def _later(now_ms: int, before: Held | None) -> int:

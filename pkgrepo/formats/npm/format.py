@@ -91,9 +91,9 @@ class NpmFormat(FormatBase):
         """See L{IProxiedFormat.make_release}."""
         return make_release(file.key, file.entry, file.source, blob), index_package
 
-    def probes(self) -> Sequence[tuple[str, Sequence[int]]]:
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}. Mirrors of files have no ping."""
-        return (("-/ping", (200,)), ("", (200,)))
+        return ((f"{url}/-/ping", (200,)), (f"{url}/", (200,)))
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -11,12 +11,12 @@ from pkgrepo.formats.python.index.caches import IndexCaches
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
 from pkgrepo.formats.python.index.merged_lists import MergedLists
 from pkgrepo.formats.python.index.project_lists import ProjectLists
-from pkgrepo.formats.python.proxied.questions import list_question, page_question
+from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.held import DocumentRequest
 from pkgrepo.proxy.members import MemberParts
@@ -35,7 +35,7 @@ from .routes import PythonSite
 from .setup import snippets
 
 
-@implementer(IFormat, ICachingFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -79,6 +79,10 @@ class PythonFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), index_project
+
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """See L{IProbedFormat.probes}."""
+        return index_probes(url)
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""

@@ -17,8 +17,6 @@ from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
 
 LIMITS: Final = ReadLimits(2**63 - 1, 15.0)  # of one probe; the body is not read
-ROOT: Final = ("", (200,))  # what is asked for a format without probes of its own
-
 Probe = tuple[str, Sequence[int]]
 
 
@@ -40,10 +38,17 @@ class RouteCheck:
 
 async def check_routes(upstreams: Upstreams, repository: Repository, format_: object) -> list[RouteCheck]:
     """Ask all routes of a proxy at once; in the order in which requests ask them."""
-    probes = format_.probes() if IProbedFormat.providedBy(format_) else (ROOT,)
-    work = [_check(upstreams, repository, route, probes) for route in proxy_config_of(repository).routes]
+    probed = format_ if IProbedFormat.providedBy(format_) else _Root()
+    work = [_check(upstreams, repository, each, probed.probes(each.url)) for each in proxy_config_of(repository).routes]
     found: list[RouteCheck] = await gatherResults([Deferred.fromCoroutine(each) for each in work])
     return found
+
+
+class _Root:
+    """The probes of a format without own ones."""
+
+    def probes(self, url: str) -> Sequence[Probe]:
+        return ((f"{url}/", (200,)),)
 
 
 async def _check(upstreams: Upstreams, repository: Repository, route: Route, probes: Sequence[Probe]) -> RouteCheck:
@@ -59,8 +64,8 @@ async def _check(upstreams: Upstreams, repository: Repository, route: Route, pro
 async def _probe(upstream: Upstream, route: Route, probes: Sequence[Probe]) -> RouteCheck:
     """The first probe that the upstream answers as it should, else the last one."""
     assert probes, "a format has at least one probe"
-    for path, statuses in probes:
-        async with upstream.open("GET", f"{route.url}/{path}", limits=LIMITS) as response:
+    for url, statuses in probes:
+        async with upstream.open("GET", url, limits=LIMITS) as response:
             status = response.status
         if status in statuses:
             return RouteCheck(route, True, "it answers", status, _latency_ms(upstream))
@@ -68,7 +73,7 @@ async def _probe(upstream: Upstream, route: Route, probes: Sequence[Probe]) -> R
             wanted = "credentials" if route.credentials is None else "other credentials"
             sentence = f"it answers {status}: it wants {wanted}"
             return RouteCheck(route, False, sentence, status, _latency_ms(upstream))
-    sentence = f"it answers {status} to a request for {path or 'its root'!r}; its URL may be wrong"
+    sentence = f"it answers {status}; the URL of the route may be wrong"
     return RouteCheck(route, False, sentence, status, _latency_ms(upstream))
 
 

@@ -46,6 +46,11 @@ def list_question() -> DocumentRequest:
     )
 
 
+def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
+    """See L{IProbedFormat.probes}. The body, which is large at some indexes, is not read."""
+    return [(index, (200,)) for index in _indexes(url)]
+
+
 def _indexes(url: str) -> Sequence[str]:
     """The URLs, with a slash at the end, at which the simple index of a route may be."""
     base = url.rstrip("/")
