@@ -1,0 +1,231 @@
+"""Python's clients install through a proxy of another index: cold, warm, and while that is down."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.client_programs import client
+from tests.support.configurations import hosted, proxy
+from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
+from tests.support.python_packages import make_wheel
+from tests.support.python_peers import devpi, pypiserver
+from tests.support.server_process import running
+from tests.support.tcp_proxy import TcpProxy
+from tests.support.upstreams.faults import corrupted
+from tests.support.upstreams.python import PythonUpstream
+
+# The wheels that are published, with their requirements.
+TREE = [
+    ("leaf-lib", "1.0", ()),
+    ("leaf-lib", "1.1", ()),
+    ("leaf-lib", "2.0rc1", ()),
+    ("branch.lib", "0.9", ("leaf-lib>=1.0",)),
+    ("branch.lib", "0.10", ("leaf-lib>=1.0", "other-lib")),
+    ("other-lib", "1.0+local.1", ()),
+    ("root-lib", "1.0", ("branch-lib", "leaf-lib")),
+]
+INSTALLED = {"root_lib": "1.0", "branch_lib": "0.10", "leaf_lib": "1.1", "other_lib": "1.0+local.1"}
+CLIENTS = ("pip", "uv", "poetry")
+
+
+class Scene:
+    """A server with a proxy of an index, which it reaches through ``line``."""
+
+    def __init__(self, index: PythonIndex, line: TcpProxy, make_folder: Callable[[], Path]) -> None:
+        self.index = index
+        self.line = line
+        self._make_folder = make_folder
+
+    def bench(self) -> PythonBench:
+        """A bench with empty caches."""
+        return PythonBench(self._make_folder())
+
+    def wheels(self) -> list[str]:
+        """The names of the wheels that were requested of the index."""
+        paths = [head.line.split()[1] for head in self.line.requests(".whl")]
+        return [path.rpartition("/")[2] for path in paths if path.endswith(".whl")]
+
+
+Mirror = Callable[[str], AbstractContextManager[Scene]]
+
+
+@pytest.fixture
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Mirror:
+    """Return a function that runs a server with a proxy of the index at a URL, which is asked each time."""
+
+    @contextmanager
+    def run(url: str) -> Iterator[Scene]:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        with TcpProxy((parts.hostname, parts.port)).running() as line:
+            section = proxy("python", "mirror", f"http://{line.host}{parts.path}", cache_ttl="0")
+            configuration = f'proxy.allow_private = ["127.0.0.1"]\n{section}'
+            with running(tmp_path_factory.mktemp("mirror"), configuration) as server:
+                index = PythonIndex(server.url, "main/mirror")
+                yield Scene(index, line, lambda: tmp_path_factory.mktemp("bench"))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project, version, requires in TREE:
+        fields = [("Requires-Dist", each) for each in requires]
+        name, data = make_wheel(project, version, fields=fields)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[str]:
+    """The URL of a hosted repository of another server, with the wheels."""
+    with running(tmp_path_factory.mktemp("origin"), hosted("python", "own")) as process:
+        index = PythonIndex(process.url, "main/own")
+        for path in wheels.iterdir():
+            project, version = path.name.split("-")[:2]
+            index.put(path.name, path.read_bytes(), project, version)
+        yield index.url
+
+
+@pytest.fixture
+def scripted() -> Iterator[PythonUpstream]:
+    """An index whose faults are scripted."""
+    with PythonUpstream() as upstream:
+        yield upstream
+
+
+def install(bench: PythonBench, program: str, index: PythonIndex) -> None:
+    """Install the newest versions of the wheels into a new environment."""
+    if program == "poetry":
+        python = _install_by_poetry(bench, index)
+    else:
+        python = bench.venv()
+        if program == "pip":
+            bench.pip(python, "install", "-i", index.simple, "root-lib")
+        else:
+            bench.run(client("uv"), "pip", "install", "--python", python, "--index-url", index.simple, "root-lib")
+    _check_installed(bench, python)
+
+
+def _install_by_poetry(bench: PythonBench, index: PythonIndex) -> Path:
+    project = bench.folder / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(
+        '[project]\nname = "app"\nversion = "1.0.0"\nrequires-python = ">=3.11,<4"\ndependencies = ["root-lib"]\n'
+        "[tool.poetry]\npackage-mode = false\n"
+        f'[[tool.poetry.source]]\nname = "here"\nurl = "{index.simple}"\npriority = "primary"\n'
+    )
+    bench.run(client("poetry"), "lock", cwd=project)
+    bench.run(client("poetry"), "sync", "--no-root", cwd=project)
+    return project / ".venv" / "bin" / "python"
+
+
+def _check_installed(bench: PythonBench, python: Path) -> None:
+    code = "import sys, importlib; print(*(importlib.import_module(each).__version__ for each in sys.argv[1:]))"
+    assert bench.run(python, "-c", code, *INSTALLED).split() == [*INSTALLED.values()]
+
+
+@pytest.mark.parametrize("program", CLIENTS)
+def test_install_cold_warm_and_without_the_upstream(mirror: Mirror, origin: str, program: str) -> None:
+    with mirror(origin) as scene:
+        install(scene.bench(), program, scene.index)
+        fetched = scene.wheels()
+        assert sorted(name.split("-")[0] for name in fetched) == sorted(INSTALLED)
+        install(scene.bench(), program, scene.index)
+        assert scene.wheels() == fetched
+        scene.line.stop()
+        install(scene.bench(), program, scene.index)
+
+
+def test_other_clients_install_what_one_has_fetched(mirror: Mirror, origin: str) -> None:
+    with mirror(f"{origin}/simple/") as scene:
+        install(scene.bench(), "uv", scene.index)
+        scene.line.stop()
+        install(scene.bench(), "pip", scene.index)
+
+
+@pytest.mark.parametrize("peer", [devpi, pypiserver])
+def test_install_through_a_proxy_of_another_index(
+    mirror: Mirror, wheels: Path, tmp_path: Path, peer: Callable[[Path, Path], AbstractContextManager[str]]
+) -> None:
+    with peer(tmp_path, wheels) as url, mirror(url) as scene:
+        install(scene.bench(), "pip", scene.index)
+        install(scene.bench(), "uv", scene.index)
+        scene.line.stop()
+        install(scene.bench(), "pip", scene.index)
+
+
+def test_hashes_are_required_and_right(mirror: Mirror, origin: str, wheels: Path) -> None:
+    with mirror(origin) as scene:
+        bench = scene.bench()
+        wheel = next(wheels.glob("other_lib-*.whl"))
+        locked = bench.folder / "locked.txt"
+        locked.write_text(f"other-lib==1.0+local.1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+        target = bench.folder / "downloaded"
+        command = ["download", "--require-hashes", "-d", target, "-i", scene.index.simple, "-r", locked]
+        bench.pip(bench.venv(), *command)
+        assert (target / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_corrupted_file_of_the_upstream_fails_the_install_and_is_not_kept(
+    mirror: Mirror, scripted: PythonUpstream, program: str
+) -> None:
+    name, _ = scripted.add("root-lib", pad=300_000)
+    scripted.misbehave(scripted.file_path(name), corrupted, repeat=True)
+    with mirror(scripted.simple) as scene:
+        bench = scene.bench()
+        python = bench.venv()
+        command = [client("uv"), "pip", "install", "--python", python, "--index-url", scene.index.simple, "root-lib"]
+        if program == "pip":
+            command = [client("pip"), "--python", python, "install", "--retries", "0", "-i", scene.index.simple]
+            command.append("root-lib")
+        assert bench.result(*command, UV_HTTP_RETRIES="0").returncode != 0
+        scripted.behave()
+        bench.run(*command)
+
+
+def test_end_date_hides_newer_files(mirror: Mirror, scripted: PythonUpstream) -> None:
+    scripted.add("dated-lib", "1.0", published="2024-01-01T00:00:00Z")
+    scripted.add("dated-lib", "2.0", published="2025-01-01T00:00:00Z")
+    with mirror(scripted.url) as scene:
+        bench = scene.bench()
+        wanted = bench.folder / "in.txt"
+        wanted.write_text("dated-lib\n")
+        command = [client("uv"), "pip", "compile", "--index-url", scene.index.simple, wanted, "--exclude-newer"]
+        assert "dated-lib==1.0" in bench.run(*command, "2024-06-01T00:00:00Z")
+        assert "dated-lib==2.0" in bench.run(*command, "2025-06-01T00:00:00Z")
+        command = ["download", "--no-deps", "-d", bench.folder, "-i", scene.index.simple, "dated-lib"]
+        printed = bench.pip(bench.venv(), *command, "--uploaded-prior-to", "2024-06-01T00:00:00Z")
+        assert "dated_lib-1.0" in printed
+
+
+def test_yanked_files_are_installed_only_by_number(mirror: Mirror, scripted: PythonUpstream) -> None:
+    scripted.add("yanked-lib", "1.0")
+    scripted.add("yanked-lib", "1.1", yanked="breaks the moon")
+    with mirror(scripted.simple) as scene:
+        bench = scene.bench()
+        python = bench.venv()
+        assert "yanked-lib-1.0" in bench.pip(python, "install", "-i", scene.index.simple, "yanked-lib")
+        printed = bench.pip(python, "install", "-i", scene.index.simple, "yanked-lib==1.1")
+        assert "breaks the moon" in printed
+
+
+def test_upload_to_a_proxy_is_refused_and_the_reason_printed(mirror: Mirror, origin: str) -> None:
+    with mirror(origin) as scene:
+        bench = scene.bench()
+        wheel = bench.wheel("not-here", "1.0")
+        login = ["-u", USER, "-p", PASSWORD]
+        printed = bench.run(client("twine"), "upload", "--repository-url", scene.index.legacy, *login, wheel, status=1)
+        assert "repository main/mirror is a proxy" in printed
+        publish = [client("uv"), "publish", "--publish-url", scene.index.legacy, *login, wheel]
+        assert "repository main/mirror is a proxy" in bench.run(*publish, status=2)
