@@ -27,6 +27,15 @@ def check_publishes(repository: Repository) -> None:
         )
 
 
+def publishes(repository: Repository) -> bool:
+    """Whether clients may publish to a repository."""
+    try:
+        check_publishes(repository)
+    except ReadOnly:
+        return False
+    return True
+
+
 def publish_target(registry: Registry, repository: Repository) -> Repository:
     """
     The repository that packages published to ``repository`` go to, and whose permissions and rules apply.

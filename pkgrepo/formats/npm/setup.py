@@ -8,8 +8,12 @@ from urllib.parse import urlsplit
 TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
 
 
-def snippets(url: str) -> Sequence[dict[str, str]]:
-    """The snippets for each client; ``url`` is the repository's address without a slash at the end."""
+def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+    """
+    The snippets for each client; ``url`` is the repository's address without a slash at the end.
+
+    Those for publishing are left out unless the repository ``publishes``.
+    """
     registry = f"{url}/"
     key = f"//{urlsplit(url).netloc}{urlsplit(url).path}/"
     plain = url.startswith("http://")
@@ -29,6 +33,10 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
     if plain:
         unsafe = f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
         yarnrc, scoped = yarnrc + unsafe, scoped + unsafe
+    publish = [
+        entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
+        entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
+    ]
     return [
         entry("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
         entry(
@@ -39,8 +47,7 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
             f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n",
         ),
         entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
-        entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
-        entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
+        *(publish if publishes else ()),
         # Without always-auth yarn 1 sends no token for unscoped packages.
         entry("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
         entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),

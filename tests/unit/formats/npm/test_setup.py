@@ -6,7 +6,7 @@ from pkgrepo.formats.npm.setup import snippets
 
 
 def text(url: str, title: str) -> str:
-    (found,) = [each["text"] for each in snippets(url) if each["title"].startswith(title)]
+    (found,) = [each["text"] for each in snippets(url, publishes=True) if each["title"].startswith(title)]
     return found
 
 
@@ -26,3 +26,9 @@ def test_yarn_snippet_publishes_a_scope_to_the_repository() -> None:
 def test_yarn_snippet_allows_a_host_without_tls() -> None:
     for title in (".yarnrc.yml", "One scope only, for yarn"):
         assert text("http://p.example:8081/x", title).endswith('unsafeHttpWhitelist:\n  - "p.example"\n')
+
+
+def test_repositories_that_take_nothing_have_no_snippet_for_publishing() -> None:
+    titles = [each["title"] for each in snippets("https://p.example/x", publishes=False)]
+    assert titles
+    assert not [title for title in titles if "Publish" in title]
