@@ -16,6 +16,7 @@ all requests that wait (single flight).
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Final
 
 from attrs import Factory, define, evolve, frozen
@@ -27,6 +28,7 @@ from pkgrepo.proxy.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.pools import Pools
 
+SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs
 MOST_DOCUMENTS: Final = 8  # of one package: its forms, under each address of the server
 
 _Place = tuple[str, str]  # form, and address of the repository
@@ -89,7 +91,7 @@ class SplicedDocuments:
     async def _render(self, pools: Pools, state: PackageState, place: _Place) -> Rendered:
         form, address = place
         spliced, state = await state.load(form)
-        rendered = await pools.cpu(
+        render = partial(
             self._renderer.render,
             spliced,
             address,
@@ -97,6 +99,7 @@ class SplicedDocuments:
             serial=state.serial,
             zstd=self._zstd,
         )
+        rendered = render() if spliced.size <= SMALL else await pools.cpu(render)
         document = evolve(rendered, modified_s=state.modified_s)
         key = (state.repository.id, state.key)
         kept = self.kept.get(key)

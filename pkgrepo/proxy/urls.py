@@ -7,6 +7,7 @@ Paths and queries are kept as they are written: ``%2f`` and ``%2F`` may name dif
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv6Address
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -17,6 +18,7 @@ MOST_CHARACTERS = 8192  # of a URL; signed ones of object stores have up to 2,00
 
 _TEXT = re.compile(r"[!-\[\]-~]+")  # printable ASCII without a backslash, which some parsers take for a slash
 _HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?")
+_URL = re.compile(r"(https?://[^/?#]*)([^?#]*)(\?[^#]*)?", re.IGNORECASE)
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 Origin = tuple[str, str, int]
@@ -51,24 +53,12 @@ def parse_url(text: str) -> Target:
     """An absolute URL; its fragment is dropped. :raises ValueError: with the reason, as a clause about "it"."""
     if len(text) > MOST_CHARACTERS or not _TEXT.fullmatch(text):
         raise ValueError("it has a space, a backslash, a character that is not ASCII, or is too long")
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise ValueError("it is not a URL") from None
-    if parts.scheme not in DEFAULT_PORTS:
+    found = _URL.match(text)
+    if found is None:
         raise ValueError("it does not begin with http:// or https://")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("it has a user name or a password")
-    host = parts.hostname or ""
-    if not _is_host(host) or ("[" in parts.netloc) != (":" in host) or port == 0:
-        raise ValueError("it has no valid host and port")
-    default = DEFAULT_PORTS[parts.scheme]
-    shown_host = f"[{host}]" if ":" in host else host
-    shown_port = "" if port in (None, default) else f":{port}"
-    query = f"?{parts.query}" if parts.query or text.partition("#")[0].endswith("?") else ""
-    path = parts.path or "/"
-    return Target(parts.scheme, host, port or default, f"{parts.scheme}://{shown_host}{shown_port}{path}{query}")
+    root, path, query = found.groups(default="")
+    scheme, host, port, prefix = _parse_root(root)
+    return Target(scheme, host, port, f"{prefix}{path or '/'}{query}")
 
 
 def join_path(base: Target, path: str) -> Target:
@@ -84,10 +74,31 @@ def resolve_reference(base: Target, reference: str) -> Target:
 
     :raises ValueError: see L{parse_url}
     """
+    if _URL.match(reference) and _TEXT.fullmatch(reference):
+        return parse_url(reference)
     try:
         return parse_url(urljoin(base.text, quote(reference.encode("latin-1"), safe=_VISIBLE.replace("\\", ""))))
     except UnicodeEncodeError:
         raise ValueError("it is not a URL") from None
+
+
+@lru_cache(maxsize=256)  # the files of a package have one host, and this takes three quarters of the time
+def _parse_root(root: str) -> tuple[str, str, int, str]:
+    """Scheme, host, port and canonical text of what precedes the path. :raises ValueError: see L{parse_url}"""
+    try:
+        parts = urlsplit(root)
+        port = parts.port
+    except ValueError:
+        raise ValueError("it is not a URL") from None
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("it has a user name or a password")
+    host = parts.hostname or ""
+    if not _is_host(host) or ("[" in parts.netloc) != (":" in host) or port == 0:
+        raise ValueError("it has no valid host and port")
+    default = DEFAULT_PORTS[parts.scheme]
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port in (None, default) else f":{port}"
+    return parts.scheme, host, port or default, f"{parts.scheme}://{shown_host}{shown_port}"
 
 
 def _is_host(text: str) -> bool:

@@ -44,6 +44,11 @@ class Spliced:
     tail: bytes = b"}}"
     separator: bytes = b","
 
+    @property
+    def size(self) -> int:
+        """Bytes without the separators."""
+        return len(self.head) + sum(map(len, self.fragments)) + len(self.tail)
+
     def joined(self) -> bytes:
         """Return the whole document."""
         return b"".join((self.head, self.separator.join(self.fragments), self.tail))

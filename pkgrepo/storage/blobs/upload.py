@@ -36,7 +36,7 @@ from .syscalls import memory_file
 from .upload_file import UploadFile, place_together
 from .upload_state import UploadState
 
-SMALL = 32 * 1024  # bytes hashed in the reactor's thread and kept in memory until the commit: 100 us, as two hops cost
+SMALL = 64 * 1024  # bytes hashed in the reactor's thread and kept in memory until the commit: 150 us; hops cost more
 
 
 class Phase(Enum):

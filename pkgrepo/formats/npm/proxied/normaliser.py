@@ -25,7 +25,7 @@ from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
 from pkgrepo.formats.npm.packument.document import Top
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME, full_fragment, short_fragment
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
-from pkgrepo.proxy.urls import parse_url, resolve_reference
+from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 from pkgrepo.untrusted.quoting import quoted
 
@@ -146,11 +146,12 @@ def _tags(raw: msgspec.Raw | None, versions: Mapping[str, msgspec.Raw]) -> dict[
 def _entries(
     versions: Mapping[str, msgspec.Raw], times: Mapping[str, msgspec.Raw], context: Context
 ) -> Iterator[Entry]:
+    base = parse_url(context.url)
     for text, raw in versions.items():
         version, manifest = semver.find_version(text), _members(raw)
         if version is None or manifest is None:
             continue
-        source = _source(_members(manifest.get("dist")) or {}, version.text, context)
+        source = _source(_members(manifest.get("dist")) or {}, version.text, context, base)
         if source is not None:
             yield _entry(version, manifest, source, times.get(text), context)
 
@@ -194,11 +195,11 @@ def _dist(manifest: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return dist
 
 
-def _source(dist: Mapping[str, msgspec.Raw], version_text: str, context: Context) -> FileSource | None:
+def _source(dist: Mapping[str, msgspec.Raw], version_text: str, context: Context, base: Target) -> FileSource | None:
     """The tarball of a version; None if the upstream gives no address of it."""
     tarball = _text(dist.get("tarball"))
     try:
-        url = resolve_reference(parse_url(context.url), tarball.encode().decode("latin-1")).text if tarball else ""
+        url = resolve_reference(base, tarball.encode().decode("latin-1")).text if tarball else ""
     except ValueError:
         url = ""
     if not url:

@@ -41,13 +41,18 @@ class CheckedEndpoint:
     """
 
     def __init__(self, reactor: Any, host: str, port: int, guard: AddressGuard, timeout_s: float) -> None:
+        self._reactor = reactor
+        self._host = host
+        self._port = port
+        self._timeout_s = timeout_s
         self._resolver = _CheckingResolver(reactor, host, guard)
-        view = _ReactorView(reactor, self._resolver)
-        self._endpoint = HostnameEndpoint(view, host, port, timeout=timeout_s)
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:
         """Connect. :raises AddressRefused: to none of the addresses"""
-        connected: Deferred[IProtocol] = self._endpoint.connect(protocolFactory)
+        # Made here: each request makes one of us, and most find a connection that is open.
+        view = _ReactorView(self._reactor, self._resolver)
+        endpoint = HostnameEndpoint(view, self._host, self._port, timeout=self._timeout_s)
+        connected: Deferred[IProtocol] = endpoint.connect(protocolFactory)
         return connected.addErrback(self._explain)
 
     def _explain(self, failure: Failure) -> Failure:
