@@ -31,7 +31,11 @@ def add_bob(wire: HttpClient, *repositories: str) -> None:
 def push_image(wire: HttpClient, name: str, image: Image, *references: str) -> None:
     """Push an image with its blobs, by its digest if there are no ``references``."""
     for blob in image.blobs:
-        ok(wire.post(f"/v2/{name}/blobs/uploads/?digest={digest_of(blob)}", blob))
+        digest = digest_of(blob)
+        reply = ok(wire.post(f"/v2/{name}/blobs/uploads/?digest={digest}", blob))
+        if reply.status == 202:  # OCI distribution 1.1, "Single POST": a registry may want the blob by PUT instead
+            path = reply.headers["location"].removeprefix(wire.url)
+            ok(wire.put(f"{path}{'&' if '?' in path else '?'}digest={digest}", blob))
     for reference in references or (image.digest,):
         ok(wire.put(f"/v2/{name}/manifests/{reference}", image.manifest, Content_Type=image.media_type))
 

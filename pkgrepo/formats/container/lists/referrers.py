@@ -36,7 +36,9 @@ class ReferrerRequests:
         self._services = services
         self._visibility = visibility
 
-    async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
+    async def get(
+        self, request: Request, target: Target, identity: Identity, text: str, *, more_headers: Fields = ()
+    ) -> Answer:
         """
         An image index of the manifests whose subject has this digest. The subject itself need not exist.
 
@@ -49,10 +51,10 @@ class ReferrerRequests:
         entries, more = await self._services.catalog.scan(
             _read_referrers, target.repository, target.image, digest, types, after, view.keys
         )
-        headers: Fields = ()
+        headers = more_headers
         if more:
             query = {"artifactType": types[0]} if types else {}
-            headers = (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
+            headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
         return referrers_answer(target, entries, headers, filtered=bool(types))
 
 

@@ -1,8 +1,10 @@
 """
 Reads of repositories whose images come from elsewhere: from upstreams (Proxy), or from their members (Virtual).
 
-What is wanted is fetched unless it is kept, and then answered as for a hosted image, whose cached answers it shares. An
-image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it.
+What is wanted is fetched unless it is kept, and then answered as for a hosted image, whose cached answers it shares. If
+an upstream fails whose list was never asked for, the list has what is kept of the image.
+
+An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, RepositoryType
+from pkgrepo.model import Identity, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
+from pkgrepo.storage.catalog.images.manifests import list_referrers
 from pkgrepo.storage.catalog.packages import upstream_documents
-from pkgrepo.storage.catalog.packages.packages import package_serial
+from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
+from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
 from .images import UpstreamImages
 
@@ -124,7 +128,13 @@ class ProxiedReads:
             if holder.repository.type is RepositoryType.HOSTED:
                 return await self._tags.get(request, holder, identity, rest)
             repository, generation = holder.repository, self._services.catalog.generation()
-            found = await self._images.lists.tags(repository, holder.image)
+            try:
+                found = await self._images.lists.tags(repository, holder.image)
+            except UpstreamFailed:
+                kept = await self._services.catalog.scan(_kept_tags, repository.id, holder.image, last, size + 1)
+                if kept is None:
+                    raise
+                return tags_answer(holder, kept, size, STALE)
             after = bisect_right(found.entries, last)
             headers = STALE if found.confirmation.stale else ()
             answer = tags_answer(holder, found.entries[after : after + size + 1], size, headers)
@@ -160,7 +170,13 @@ class ProxiedReads:
         async def read(holder: Target) -> Answer:
             if holder.repository.type is RepositoryType.HOSTED:
                 return await self._referrers.get(request, holder, identity, text)
-            found = await self._images.lists.referrers(holder.repository, holder.image, digest)
+            try:
+                found = await self._images.lists.referrers(holder.repository, holder.image, digest)
+            except UpstreamFailed:
+                kept = await self._referrers.get(request, holder, identity, text, more_headers=STALE)
+                if await self._services.catalog.look(_has_referrers, holder.repository, holder.image, str(digest)):
+                    return kept
+                raise
             entries = [each for each in found.entries if not types or each.get("artifactType") in types]
             headers = STALE if found.confirmation.stale else ()
             shown = [each for each in entries if each["digest"] > after]
@@ -206,6 +222,17 @@ class ProxiedReads:
             reserved = rules_of(repository).reserved_by(image) is not None
             active = [each for each in active if each.type is RepositoryType.PROXY and not reserved]
         return [evolve(target, repository=each) for each in active]
+
+
+def _kept_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:
+    """A page of the tags of an image that is kept; None if it is not."""
+    package = find_package(r, repository_id, image)
+    return None if package is None else list_tag_names(r, package.id, after=after, limit=limit)
+
+
+def _has_referrers(r: Reader, repository: Repository, image: str, digest: str) -> bool:
+    package = find_package(r, repository.id, image)
+    return package is not None and bool(list_referrers(r, repository.storage_id, package.id, digest, limit=1))
 
 
 def _open_nothing() -> int:
