@@ -26,7 +26,10 @@ class TooYoung(PkgrepoError):  # noqa: N818 - named for what happened
         rule = f"the {self.days:g} days that policy.minimum_release_age of {self.repository} asks for"
         if self.opens_ms is None:
             return f"{self.name} has no publication date, so it may be younger than {rule}"
-        opens = datetime.fromtimestamp(self.opens_ms / 1000, UTC)
+        try:
+            opens = datetime.fromtimestamp(self.opens_ms / 1000, UTC)
+        except (ValueError, OverflowError):  # after the year 9999: upstreams choose the dates
+            return f"{self.name} has a publication date in the future, so it is younger than {rule}"
         return f"{self.name} is younger than {rule}: it will be served from {opens:%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -26,6 +26,12 @@ def test_the_next_opening_is_that_of_the_oldest_release_that_is_too_young() -> N
     assert RULE.next_opening_ms([1, None], now_ms) is None
 
 
+def test_a_refusal_survives_dates_that_no_calendar_has() -> None:
+    latest_ms = 253_402_300_799_000  # the end of the year 9999
+    with pytest.raises(TooYoung, match="in the future"):
+        RULE.check("x-1.tgz", latest_ms, 2000)
+
+
 def test_a_refusal_says_when_the_release_will_be_served() -> None:
     with pytest.raises(TooYoung, match=r"x-1\.tgz .* 7 days .* main/npm .* from 1970-01-08 00:00:01 UTC"):
         RULE.check("x-1.tgz", 1000, 2000)

@@ -21,7 +21,8 @@ from .tokens import UpstreamTokens
 API: Final = "/v2"
 ABSENT: Final = frozenset({404, 410})
 
-_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next')  # RFC 8288, as registries write it
+# RFC 8288, as registries write it. A URL has no "<": so each is the beginning of one attempt only.
+_NEXT = re.compile(r'<([^<>]*)>\s*;\s*rel="?next')
 
 
 class RegistryClient:

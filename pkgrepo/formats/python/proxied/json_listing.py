@@ -19,6 +19,7 @@ from .listing import (
     find_text,
 )
 
+LARGEST_SIZE: Final = 2**53  # bytes of a file; clients read larger numbers wrongly
 LARGEST_FILE: Final = 64 * 1024  # bytes of the object of one file; most have less than 1 KiB
 
 _CORE_METADATA: Final = ("core-metadata", "data-core-metadata", "dist-info-metadata", "data-dist-info-metadata")
@@ -111,7 +112,7 @@ def _file(file: Mapping[str, Any]) -> ListedFile:
         url=file["url"],
         hashes=find_hashes(_object(file.get("hashes"))),
         requires_python=find_text(file.get("requires-python")),
-        size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+        size=size if type(size) is int and 0 <= size <= LARGEST_SIZE else None,
         upload_time=find_text(file.get("upload-time")),
         yanked=_yanked(file.get("yanked")),
         core_metadata=_core_metadata(file),

@@ -104,7 +104,9 @@ def _entries(page: Listing, project: str) -> Iterator[Entry]:
     """
     if page.status == "quarantined":  # PEP 792: nothing may be installed
         return
-    texts = {parse_version(text)[0]: text for text in reversed(page.versions) if find_version(text) is not None}
+    # PEP 440 allows white space around a version, and says that it is removed.
+    listed = [text.strip() for text in reversed(page.versions) if find_version(text) is not None]
+    texts = {parse_version(text)[0]: text for text in listed}
     base = parse_url(page.base)
     found, foreign = False, ""
     for file in page.files:

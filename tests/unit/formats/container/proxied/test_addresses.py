@@ -35,10 +35,15 @@ def test_the_api_is_below_the_url_of_the_route(url: str, base: str, prefix: str)
         ('</v2/app/tags/list?n=2>; rel="prev"', None),
         ('</v2/app/tags/list>; rel="next"', None),
         ("tags/list?last=b", None),
+        ('</v2/odd</a?n=2>; rel="next"', "tags/list?n=2"),
     ],
 )
 def test_the_next_page_is_that_of_the_link(link: str | None, expected: str | None) -> None:
     assert next_page("tags/list?n=1000", link) == expected
+
+
+def test_a_hostile_link_is_searched_once() -> None:
+    assert next_page("tags/list", "<" * 2_000_000 + '</x?n=2>; rel="next"') == "tags/list?n=2"
 
 
 @pytest.mark.parametrize(

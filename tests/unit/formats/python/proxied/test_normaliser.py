@@ -18,7 +18,7 @@ from pkgrepo.formats.python.names import parse_version
 from pkgrepo.formats.python.proxied.json_listing import LARGEST_FILE
 from pkgrepo.formats.python.proxied.normaliser import NAMES, normalise, normalise_list
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.values import Context, Entry, FileSource
+from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.proxy.parts.writing import write_parts
 from pkgrepo.repositories.publish.splicing import BASE
 
@@ -451,3 +451,22 @@ def test_no_html_raises_anything_but_invalid(markup: list[str]) -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_invalid(source: bytes) -> None:
     _written(source)
+
+
+@pytest.mark.parametrize("text", ["\n1.0\n", " 1.0", "1.0\x1c", "\u2003v1.0\u2003"])
+def test_white_space_around_a_version_is_removed(text: str) -> None:
+    entry = read_one(page(listed(), versions=[text]))
+    assert entry.version in ("1.0", "v1.0")
+
+
+@pytest.mark.parametrize("size", [-1, 2**53 + 1, 2**64, 10**30, True, 1.5, "1"])
+def test_a_size_that_is_none_is_left_out(size: Any) -> None:
+    entry = read_one(page(listed(size=size)))
+    assert "size" not in shown(entry)
+    assert write_and_count(entry) == 1
+
+
+def write_and_count(entry: Entry) -> int:
+    out = io.BytesIO()
+    write_parts(out, Normalised(top={}, entries=iter([entry])))
+    return PartsFile(out.getvalue()).count
