@@ -42,7 +42,7 @@ class SignatureRequests(RepositoryRequests):
         """
         if self._repository.type is not RepositoryType.HOSTED:
             await self._authorize_audit(request)
-        found: dict[Any, Any] = {}
+        found: dict[str, dict[str, Any]] = {}
         failure: UpstreamFailed | None = None
         for each in self._services.resolver.leaves(self._repository):
             try:
@@ -52,7 +52,7 @@ class SignatureRequests(RepositoryRequests):
             except UpstreamFailed as error:
                 failure = failure or error
                 continue
-            found = {**{key.get("keyid"): key for key in keys}, **found}
+            found = {**{key.get("keyid"): key for key in keys if isinstance(key.get("keyid"), str)}, **found}
         if not found:
             raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
         return json_answer({"keys": list(found.values())}, headers=_HEADERS)
