@@ -305,7 +305,7 @@ class IUpstreamResponse(Interface):
 
     status = Attribute("the status code, an int")
     headers = Attribute("an object whose ``get(name: str) -> str | None`` joins fields of one name with a comma")
-    url = Attribute("the URL that answered, after redirects, a str")
+    url = Attribute("the URL that answered, after redirects, without its query, which may hold a signature; a str")
     length = Attribute("bytes of the body, for HEAD those that GET would send; None if unknown or compressed")
     framed = Attribute("False if the body ends with the connection, so that nobody can tell whether it is complete")
 

@@ -251,7 +251,7 @@ class Upstream:
             await deferLater(self._reactor, pause_s)
 
     async def _take_permit(self, request: _Request, target: Target, stack: AsyncExitStack) -> None:
-        holding = self._shared.permits.hold(target.origin, self.name, request.deadline)
+        holding = self._shared.permits.hold(target.origin, self, request.deadline)
         try:
             await stack.enter_async_context(holding)
         except QueueFull:
@@ -287,7 +287,7 @@ class Upstream:
             idle_s=settings.idle_timeout_s,
             on_failure=health.failed,
         )
-        response = UpstreamResponse(answer.original, target.text, request.method, reading)
+        response = UpstreamResponse(answer.original, target.text.partition("?")[0], request.method, reading)
         failed = self._judge(response)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)

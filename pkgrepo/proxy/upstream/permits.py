@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from twisted.internet.defer import Deferred
@@ -19,7 +19,7 @@ LONGEST_WAIT_S = 60.0  # seconds; clients give up after about as long
 
 
 class HostPermits:
-    """At most ``count`` requests at a time for each host; routes that wait for one host are served in turn."""
+    """At most ``count`` requests at a time for each host; clients that wait for one host are served in turn."""
 
     def __init__(self, count: int, reactor: IReactorTime) -> None:
         self._count = count
@@ -28,9 +28,9 @@ class HostPermits:
         self._users: Counter[Origin] = Counter()  # who hold or wait; a semaphore without any is dropped
 
     @asynccontextmanager
-    async def hold(self, origin: Origin, route: str, deadline: Deadline) -> AsyncIterator[None]:
+    async def hold(self, origin: Origin, client: Hashable, deadline: Deadline) -> AsyncIterator[None]:
         """
-        A block that has a permit.
+        A block that has a permit. ``client`` is the one of a route in a repository: others have routes of this name.
 
         :raises QueueFull: too many wait for one; :raises TimedOut: there was none for ``LONGEST_WAIT_S``
         """
@@ -41,7 +41,7 @@ class HostPermits:
         self._users[origin] += 1
         try:
             reason = f"{self._count} other requests to it are under way (proxy.max_connections_per_host)"
-            acquiring = Deferred.fromCoroutine(semaphore.acquire((route,)))
+            acquiring = Deferred.fromCoroutine(semaphore.acquire((client,)))
             await deadline.wait(acquiring, LONGEST_WAIT_S, reason)
             try:
                 yield

@@ -33,7 +33,7 @@ async def test_answer_of_a_path_below_the_route(scene: Any) -> None:
     upstream = scene.upstream(f"{server.url}/npm/")
     async with upstream.open("GET", "@scope%2fname?a=b%20c&d=?", {"Accept": "text/*"}) as response:
         assert (response.status, response.length, response.framed) == (200, 5, True)
-        assert response.url == f"{server.url}/npm/@scope%2fname?a=b%20c&d=?"
+        assert response.url == f"{server.url}/npm/@scope%2fname"  # a query may hold a signature
         assert response.headers.get("CONTENT-type") == "text/plain"
         assert response.headers.get("x-twice") == "a, b"
         assert response.headers.get("etag") is None

@@ -158,3 +158,17 @@ async def test_no_more_requests_at_a_time_than_permits(scene: Any) -> None:
     assert server.count() == 3
     server.behave()
     assert await gatherResults(running) == [(200, b"x" * 1000)] * 6
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_repository_with_many_requests_delays_another_with_one_by_one(scene: Any) -> None:
+    server = scene.serve({"/many": b"x" * 1000, "/one": b"x"})
+    server.misbehave("/many", Fault(pause_at=500))
+    upstreams = scene.upstreams(max_connections_per_host=1)
+    busy, other = (upstreams.of(number, scene.route(server.url)) for number in (1, 2))
+    running = [Deferred.fromCoroutine(fetch(busy, "many")) for _ in range(20)]
+    await until(lambda: sum(exchange.paused for exchange in server.exchanges) == 1)
+    running.append(Deferred.fromCoroutine(fetch(other, "one")))
+    server.behave()
+    await gatherResults(running)
+    assert [request.path for request in server.requests()].index("/one") <= 2

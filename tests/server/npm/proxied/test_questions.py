@@ -19,7 +19,8 @@ KEYS = "/-/npm/v1/keys"
 def test_keys_of_the_upstream_are_passed_on(at, upstream, publish):
     mirror, everything = at("mirror"), at("all")
     publish("signed")
-    upstream.serve(KEYS, json.dumps({"keys": [{"keyid": "theirs", "key": "x"}]}).encode())
+    odd = [{"keyid": ["list"]}, {"keyid": {}}, {}]
+    upstream.serve(KEYS, json.dumps({"keys": [*odd, {"keyid": "theirs", "key": "x"}]}).encode())
     for _ in range(2):
         assert mirror.get(KEYS).json["keys"] == [{"keyid": "theirs", "key": "x"}]
     assert upstream.count(KEYS) == 1
