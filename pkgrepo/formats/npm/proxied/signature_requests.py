@@ -52,7 +52,7 @@ class SignatureRequests(RepositoryRequests):
             except UpstreamFailed as error:
                 failure = failure or error
                 continue
-            found = {**{key.get("keyid"): key for key in keys if isinstance(key.get("keyid"), str)}, **found}
+            found = {**{id_: key for key in keys if isinstance(id_ := key.get("keyid"), str)}, **found}
         if not found:
             raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
         return json_answer({"keys": list(found.values())}, headers=_HEADERS)
