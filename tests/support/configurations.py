@@ -24,11 +24,16 @@ def config(**parts: str) -> str:
     return f'config = {{ type = "Hosted"{rules} }}'
 
 
-def proxy(format: str, name: str, *urls: str, **settings: str) -> str:
-    """Return the section of a proxy repository with routes to these URLs; ``settings`` are values in TOML."""
+def proxy(format: str, name: str, *urls: str, lines: str = "", **settings: str) -> str:
+    """
+    Return the section of a proxy repository with routes to these URLs.
+
+    ``settings`` are values in TOML; ``lines`` are further lines of the section.
+    """
     routes = ", ".join(f'{{ url = "{url}" }}' for url in urls)
     rest = "".join(f", {key} = {value}" for key, value in settings.items())
-    return hosted(format, **{name: f'config = {{ type = "Proxy", proxy = {{ routes = [{routes}] }}{rest} }}'})
+    config = f'config = {{ type = "Proxy", proxy = {{ routes = [{routes}] }}{rest} }}'
+    return hosted(format, **{name: f"{config}\n{lines}"})
 
 
 def virtual(format: str, name: str, *members: str, publish_to: str | None = None, **settings: str) -> str:

@@ -142,8 +142,14 @@ class PackageRequests(RepositoryRequests):
         await self._state(request, name)
 
     async def exists(self, request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:
-        """Whether there is the package, or the version, that a path names. :raises UpstreamFailed: that is not known"""
+        """
+        Whether there is the package, or the version, that a path names.
+
+        :raises UpstreamFailed: that is not known; :raises AuthenticationRequired: anonymous callers may not ask
+        """
         try:
+            if self._repository.type is not RepositoryType.HOSTED:
+                await self._authorize_read(request, path.name)
             if isinstance(path, VersionPath):
                 return (await self._find_version(request, path.name, path.selector))[1] is not None
             await self._state(request, path.name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.configurations import hosted, proxy, virtual
+from tests.support.configurations import PRIVATE, hosted, proxy, virtual
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
@@ -35,14 +35,16 @@ def server(
     """
     A server with repositories of all types.
 
-    C{mirror} is a proxy of the first registry, C{short} one that asks it each time, C{aged} one that hides versions of
-    the last week. C{both} has routes to both registries, and C{other} to the second alone.
+    C{mirror} is a proxy of the first registry, C{short} and C{faulty} ask it each time, C{aged} hides versions of the
+    last week. C{both} has routes to both registries, and C{other} to the second alone.
     """
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
         (
             hosted("npm", "own"),
             proxy("npm", "mirror", upstream.url),
             proxy("npm", "short", upstream.url, cache_ttl="0"),
+            proxy("npm", "faulty", upstream.url, cache_ttl="0"),
+            proxy("npm", "hidden", upstream.url, lines=PRIVATE),
             proxy("npm", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             proxy("npm", "both", upstream.url, second.url),
             proxy("npm", "other", second.url),

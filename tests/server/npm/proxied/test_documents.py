@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.upstreams import faults
 from tests.support.upstreams.faults import failing
+from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import ABBREVIATED
 
 pytestmark = pytest.mark.server
@@ -138,3 +140,55 @@ def test_versions_of_several_proxies_are_merged(at, upstream, second):
     }
     assert document["dist-tags"] == {"latest": "1.0.0", "next": "1.1.0"}
     assert at("merged").get("/-/package/shared/dist-tags").json == document["dist-tags"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.HTML,
+        faults.TRUNCATED,
+        faults.RESET,
+        faults.NO_ANSWER,
+        faults.not_modified,
+        faults.gzip_bomb(256 * faults.MIB),
+        faults.failing(401),
+        faults.redirect("/again"),
+        Answer(body=b'{"name":"other","versions":{}}'),
+        Answer(body=b'{"name":"faulty","versions":[]}'),
+        Answer(body=b'{"name":"faulty","versions":' + b"[" * 100_000),
+        faults.failing(429, retry_after="60"),  # the last one: nothing is asked for a minute
+    ],
+    ids=range(12),
+)
+def test_document_that_cannot_be_used_is_an_error_and_no_missing_package(at, upstream, fault):
+    faulty = at("faulty")
+    upstream.add("fine")
+    assert faulty.get("/fine").status == 200  # so that faults in a row do not end all requests
+    upstream.add("faulty")
+    upstream.misbehave("/again", faults.redirect("/again"), repeat=True)
+    upstream.misbehave("/faulty", fault, repeat=True)
+    reply = faulty.get("/faulty")
+    assert reply.status in (502, 503, 504), reply
+    assert "upstream" in reply.json["error"]
+    assert upstream.count("/faulty") > 0
+
+
+def test_callers_who_may_not_read_cause_no_requests_upstream(at, upstream):
+    upstream.add("unseen")
+    anonymous = at("hidden").as_user()
+    for path in (
+        "/unseen",
+        "/unseen/latest",
+        "/unseen/-/unseen-1.0.0.tgz",
+        "/package/unseen",
+        "/package/unseen/1.0.0",
+        "/-/package/unseen/dist-tags",
+        "/-/npm/v1/attestations/unseen@1.0.0",
+        "/-/npm/v1/keys",
+        "/-/v1/search?text=unseen",
+    ):
+        assert anonymous.get(path).status == 401, path
+    assert anonymous.post("/-/npm/v1/security/advisories/bulk", b'{"unseen":["1.0.0"]}').status == 401
+    assert anonymous.put("/unseen", b"{}").status == 401
+    assert upstream.count() == 0
+    assert at("hidden").get("/unseen").status == 200
