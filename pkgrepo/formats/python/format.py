@@ -21,6 +21,7 @@ from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.held import DocumentRequest
 from pkgrepo.proxy.members import MemberParts
 from pkgrepo.proxy.package_files import RemoteFile
+from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.publisher import Release
@@ -98,4 +99,4 @@ class PythonFormat(FormatBase):
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
-        return snippets(f"{base_url}/repositories/{repository.path}")
+        return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))

@@ -8,25 +8,31 @@ from urllib.parse import urlsplit
 TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
 
 
-def snippets(url: str) -> Sequence[dict[str, str]]:
-    """Snippets for each tool; ``url`` is the repository's address without a trailing slash."""
+def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+    """
+    Snippets for each tool; ``url`` is the repository's address without a trailing slash.
+
+    Those for publishing are left out unless the repository ``publishes``.
+    """
     parts = urlsplit(url)
     authority = f"{parts.scheme}://__token__:{TOKEN}@{parts.netloc}{parts.path}"
 
     def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
         return {"client": client, "title": title, "file": file, "language": language, "text": text}
 
-    return [
+    uv = f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\n'
+    if publishes:
+        uv += f'publish-url = "{url}/legacy/"\n'
+    source = f"poetry source add --priority=primary pkgrepo {url}/simple/\n"
+    install = [
         entry("pip", "Install with pip", "", "sh", f"pip install --index-url {url}/simple/ PACKAGE\n"),
         entry("pip", "pip.conf", "pip.conf", "ini", f"[global]\nindex-url = {authority}/simple/\n"),
-        entry(
-            "uv",
-            "pyproject.toml",
-            "pyproject.toml",
-            "toml",
-            f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\n'
-            f'publish-url = "{url}/legacy/"\ndefault = true\n',
-        ),
+        entry("uv", "pyproject.toml", "pyproject.toml", "toml", f"{uv}default = true\n"),
+    ]
+    if not publishes:
+        return [*install, entry("poetry", "Install with poetry", "", "sh", source)]
+    return [
+        *install,
         entry("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
         entry(
             "twine",
@@ -44,7 +50,7 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
             "sh",
             f"poetry config repositories.pkgrepo {url}/legacy/\n"
             f"poetry config http-basic.pkgrepo __token__ {TOKEN}\n"
-            f"poetry source add --priority=primary pkgrepo {url}/simple/\npoetry publish --build -r pkgrepo\n",
+            f"{source}poetry publish --build -r pkgrepo\n",
         ),
         entry("curl", "Upload with curl", "", "sh", f"curl -u __token__:{TOKEN} -T FILE {url}/PACKAGE/VERSION/FILE\n"),
     ]

@@ -29,6 +29,22 @@ def test_file_is_fetched_once_and_served_as_a_hosted_one(mirror, upstream):
     assert (head.headers["content-length"], head.headers["accept-ranges"]) == (str(len(data)), "bytes")
 
 
+@pytest.mark.parametrize("pad", [0, 2_000_000])
+def test_head_and_ranges_of_a_file_that_is_not_kept(mirror, upstream, pad):
+    name, data = upstream.add(f"asked-in-parts-{pad}", pad=pad)
+    path = f"/packages/asked-in-parts-{pad}/1.0/{name}"
+    head = mirror.head(path)
+    assert (head.status, head.headers["content-length"], head.headers["accept-ranges"]) == (
+        200,
+        str(len(data)),
+        "bytes",
+    )
+    part = mirror.get(path, Range=f"bytes={len(data) - 50}-{len(data) - 1}")
+    assert (part.status, part.body) == (206, data[-50:])
+    assert part.headers["content-range"] == f"bytes {len(data) - 50}-{len(data) - 1}/{len(data)}"
+    assert mirror.get(path).body == data
+
+
 @pytest.mark.parametrize(
     "path", ["/packages/{0}/1.0/{1}", "/{0}/1.0/{1}", "/packages/{1}", "/simple/{0}/{1}", "/packages/{0}/1.0.0/{1}"]
 )

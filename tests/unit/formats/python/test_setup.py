@@ -12,7 +12,7 @@ URL = "https://packages.example:8443/prefix/repositories/main/py"
 
 @pytest.fixture
 def entries():
-    return snippets(URL)
+    return snippets(URL, publishes=True)
 
 
 def by_title(entries, title):
@@ -41,3 +41,11 @@ def test_commands_name_the_address_for_their_direction(entries):
         if entry["language"] == "sh" and entry["title"].startswith("Publish with"):
             assert f"{URL}/legacy/" in entry["text"]
     assert f"{URL}/simple/" in by_title(entries, "Install with pip")
+
+
+def test_repositories_that_take_nothing_have_no_snippet_for_publishing():
+    entries = snippets(URL, publishes=False)
+    assert {entry["client"] for entry in entries} == {"pip", "uv", "poetry"}
+    [index] = tomllib.loads(by_title(entries, "pyproject.toml"))["tool"]["uv"]["index"]
+    assert index == {"name": "pkgrepo", "url": f"{URL}/simple/", "default": True}
+    assert "legacy" not in str(entries)

@@ -1,0 +1,53 @@
+"""Kept files in the readable layout, and after the catalog was rebuilt from it."""
+
+import pytest
+
+from tests.support.configurations import proxy
+from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import restarts
+from tests.support.upstreams.python import JSON, PythonUpstream
+
+pytestmark = pytest.mark.server
+
+
+def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
+    with PythonUpstream() as upstream:
+        wheel, data = upstream.add("Kept.Lib", "1.0", requires=["left"], metadata=False, yanked="bad")
+        sdist, source = upstream.add("Kept.Lib", "1.0", sdist=True)
+        other = sdist.replace(".tar.gz", ".zip")
+        upstream.serve(upstream.file_path(other), b"zip")
+        listed = {"filename": other, "url": upstream.file_url(other), "hashes": {}, "yanked": False, "version": "1.0"}
+        upstream.projects["kept-lib"].append(listed)
+        upstream.add("Kept.Lib", "1.1")
+        kept = {wheel: data, sdist: source, other: b"zip"}
+        configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + proxy("python", "mirror", upstream.simple)
+        with restarts(tmp_path, configuration) as start:
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
+            for name in kept:
+                keep(mirror, f"/packages/kept-lib/1.0/{name}")
+            metadata = mirror.get(f"/packages/{wheel}.metadata").body
+            folder = DataFolder(tmp_path / "data")
+            stop_in_step(server, folder)
+            layout = folder.layout / "mirror" / "kept-lib" / "1.0"
+            for name, body in kept.items():
+                assert (layout / name).read_bytes() == body
+            assert (layout / f"{wheel}.metadata").read_bytes() == metadata
+            assert not (layout.parent / "1.1").exists()
+            folder.delete_catalog()
+            done = pkgrepo(folder, "reindex")
+            assert done.returncode == 0, done.stderr
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
+            upstream.stop()
+            for name, body in kept.items():
+                assert mirror.get(f"/packages/kept-lib/1.0/{name}").body == body
+            assert mirror.get(f"/packages/{wheel}.metadata").body == metadata
+            upstream.start()
+            page = mirror.get("/simple/kept-lib/", Accept=JSON, Cache_Control="no-cache").json
+            assert page["versions"] == ["1.0", "1.1"]
+            assert {file["filename"]: file["yanked"] for file in page["files"]}[wheel] == "bad"
+            assert mirror.get("/pypi/kept-lib/1.0/json").json["info"]["requires_dist"] == ["left"]
+            stop_in_step(server, folder)
