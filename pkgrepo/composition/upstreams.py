@@ -10,10 +10,12 @@ from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.asking import Asker
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.documents import Documents
 from pkgrepo.proxy.fetching import Fetching
+from pkgrepo.proxy.kept_answers import KeptAnswers
 from pkgrepo.proxy.package_files import PackageFiles
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
@@ -41,14 +43,20 @@ class ProxyParts:
         )
         self._supervisor = Supervisor(reactor)
         self.documents = Documents(
-            catalog=core.catalog,
-            registry=core.registry,
-            stores=core.stores,
-            publisher=core.publisher,
-            pools=core.pools,
+            kept=KeptAnswers(
+                catalog=core.catalog,
+                registry=core.registry,
+                stores=core.stores,
+                publisher=core.publisher,
+                pools=core.pools,
+            ),
+            asker=Asker(
+                publisher=core.publisher,
+                clock=core.clock,
+                upstreams=self.upstreams,
+                normaliser=Normaliser(core.pools, self._supervisor),
+            ),
             clock=core.clock,
-            upstreams=self.upstreams,
-            normaliser=Normaliser(core.pools, self._supervisor),
             counters=self.counters,
         )
         self.resolver = Resolver(
@@ -63,9 +71,7 @@ class ProxyParts:
             catalog=core.catalog,
             resolver=self.resolver,
             documents=self.documents,
-            pools=core.pools,
             clock=core.clock,
-            formats=formats,
         )
 
         self.transfers = Transfers(Context(reactor=reactor))

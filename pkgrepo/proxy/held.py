@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 
@@ -51,10 +52,29 @@ class Held:
     """
     An answer as it is served: its row, and its parts while they are not stored.
 
-    ``stale`` says that an upstream failed when it was asked again. What is not ``stored`` is not cached by its row.
+    ``failure`` is what happened when an upstream was asked again; then this is an old answer. What is not ``stored`` is
+    not cached by its row.
     """
 
     document: UpstreamDocument
     unstored: UnstoredParts | None = None
     stored: bool = True
-    stale: bool = False
+    failure: PkgrepoError | None = None
+
+    @property
+    def stale(self) -> bool:
+        """Whether an upstream failed when it was asked again."""
+        return self.failure is not None
+
+    def outdated(self, document: UpstreamDocument, failure: PkgrepoError) -> Held:
+        """The same answer with other times, since an upstream failed when it was asked again."""
+        failure.__traceback__ = failure.__cause__ = failure.__context__ = None  # frames, which would stay in memory
+        return evolve(self, document=document, failure=failure)
+
+    def missing(self, name: str) -> PkgrepoError:
+        """The error that means this answer, which is that no upstream has the package C{name}."""
+        return NotFound("package", name) if self.failure is None else self.failure.with_traceback(None)
+
+    def is_of(self, other: Held) -> bool:
+        """Whether this has the same content as another answer to the same question."""
+        return self.document.fetched_ms == other.document.fetched_ms

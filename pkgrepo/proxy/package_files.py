@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.pools import Pools
 
 from .documents import Documents
-from .held import Held
 from .parts.values import Entry, FileSource
-from .resolver import Resolver, UpstreamMember
-from .trace import Trace
+from .refusals import NameReserved
+from .release_age import TooYoung, find_age_rule
+from .resolver import Resolver
+from .serving import UpstreamMember
+from .trace import StepKind, Trace
 
 
 @frozen(eq=False)
@@ -55,16 +56,12 @@ class PackageFiles:
         catalog: ICatalog,
         resolver: Resolver,
         documents: Documents,
-        pools: Pools,
         clock: Clock,
-        formats: Mapping[str, IProxiedFormat],
     ) -> None:
         self._catalog = catalog
         self._resolver = resolver
         self._documents = documents
-        self._pools = pools
         self._clock = clock
-        self._formats = formats
 
     async def find(self, repository: Repository, key: str, path: str, trace: Trace | None = None) -> FoundFile:
         """
@@ -107,41 +104,56 @@ class PackageFiles:
             file: File | None = await self._catalog.look(files.find_file, holder.id, path)
             if file is not None:
                 if holder.type is RepositoryType.PROXY:
+                    self._check_reserved(repository, holder, key, trace)
                     origin = file.origin
                     published_ms = None if origin is None else origin.published_ms
-                    self._check_age(repository, holder, key, path, published_ms)
-                trace.add("kept", repository=holder.path, path=path)
+                    self._check_age(repository, holder, key, path, published_ms, trace)
+                trace.add(StepKind.FILE_KEPT, repository=holder.path, path=path)
                 return file
         return None
 
+    def _check_reserved(self, repository: Repository, proxy: Repository, key: str, trace: Trace) -> None:
+        """Check that a kept file may be served, whose name may have been reserved later."""
+        for owner, rules in self._resolver.leaf(repository, proxy).rules:
+            pattern = rules.reserved_by(key)
+            if pattern is not None:
+                trace.add(StepKind.RESERVED, repository=proxy.path, pattern=pattern, rule=owner.path)
+                raise NameReserved("package", key, pattern)
+
     def _check_age(
-        self, repository: Repository, proxy: Repository, key: str, path: str, published_ms: int | None
+        self, repository: Repository, proxy: Repository, key: str, path: str, published_ms: int | None, trace: Trace
     ) -> None:
-        rule = self._resolver.age_rule(repository, proxy, key)
-        if rule is not None:
-            rule.check(path.rsplit("/", 1)[-1], published_ms, self._clock.now_ms())
+        rule = find_age_rule(self._resolver.leaf(repository, proxy), key)
+        if rule is None:
+            return
+        try:
+            rule.check(path.rsplit("/", 1)[-1], published_ms, self._clock.now_ms(), repository)
+        except TooYoung as error:
+            trace.add(StepKind.FILE_REFUSED, repository=proxy.path, rule=rule.repository, path=path, why=str(error))
+            raise
 
     async def _find_remote(
         self, repository: Repository, member: UpstreamMember, key: str, path: str, trace: Trace
     ) -> RemoteFile | None:
-        found = await self._find_source(member.repository, key, path, member.held)
+        proxy = member.repository
+        found = await self._find_source(member, path)
         if found is None:
             # It may be of a version that is younger than the answer: a lock file can be ahead of it.
-            request = self._formats[repository.format].document_request(key)
-            held = await self._documents.get(member.repository, request, trace, revalidate=True)
-            if held.document.fetched_ms != member.held.document.fetched_ms:
-                found = await self._find_source(member.repository, key, path, held)
+            held = await self._documents.get(proxy, member.request, trace, revalidate=True)
+            if not held.is_of(member.held):
+                member = evolve(member, held=held)
+                found = await self._find_source(member, path)
         if found is None:
-            trace.add("does not list the file", repository=member.repository.path, path=path)
+            trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=path)
             return None
         entry, source = found
-        self._check_age(repository, member.repository, key, path, entry.published_ms)
-        trace.add("lists the file", repository=member.repository.path, route=member.held.document.route, path=path)
-        return RemoteFile(member.repository, key, member.held.document.route, source, entry)
+        self._check_age(repository, proxy, key, path, entry.published_ms, trace)
+        route = member.held.document.route
+        trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=route, path=path)
+        return RemoteFile(proxy, key, route, source, entry)
 
-    async def _find_source(self, proxy: Repository, key: str, path: str, held: Held) -> tuple[Entry, FileSource] | None:
-        with await self._resolver.open(proxy, key, held) as parts:
-            return await self._pools.cpu(parts.find_path, path)
+    async def _find_source(self, member: UpstreamMember, path: str) -> tuple[Entry, FileSource] | None:
+        return await self._resolver.read(member, lambda parts: parts.find_path(path))
 
 
 def same_file(file: File, condition: Callable[[Reader], bool] | None = None) -> Callable[[Reader], bool]:

@@ -8,19 +8,18 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.storage.catalog.packages import packages
 
-from .configuration import Rules, rules_of
+from .configuration import Rules
+from .leaves import Leaf
 
 
-async def find_private(
-    catalog: ICatalog, repository: Repository, leaves: Sequence[Repository], proxy: Repository, keys: Collection[str]
-) -> set[str]:
+async def find_private(catalog: ICatalog, leaves: Sequence[Repository], proxy: Leaf, keys: Collection[str]) -> set[str]:
     """
-    Those of the package keys that ``proxy`` must not be asked about on behalf of ``repository``.
+    Those of the package keys that ``proxy`` must not be asked about on behalf of the repository with these ``leaves``.
 
-    A hosted one of its ``leaves`` has them, also one that is switched off, or their names are reserved.
+    A hosted one of them has them, also one that is switched off, or their names are reserved.
     """
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
-    rules = [rules_of(each) for each in {repository.id: repository, proxy.id: proxy}.values()]
+    rules = [rules for _, rules in proxy.rules]
     return await catalog.scan(_find_private, hosted, rules, keys)
 
 

@@ -10,7 +10,7 @@ from attrs import define, frozen
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import Repository
 
-from .configuration import rules_of
+from .leaves import Leaf
 
 
 @define
@@ -21,6 +21,11 @@ class TooYoung(PkgrepoError):  # noqa: N818 - named for what happened
     repository: str
     days: float
     opens_ms: int | None
+
+    @property
+    def header_reason(self) -> str:
+        """The reason for the header of an answer."""
+        return str(self)
 
     def __str__(self) -> str:
         rule = f"the {self.days:g} days that policy.minimum_release_age of {self.repository} asks for"
@@ -45,23 +50,29 @@ class AgeRule:
         """Whether a release of this time is too young; one of an unknown time is."""
         return published_ms is None or published_ms + self.age_ms > now_ms
 
+    def opening_ms(self, published_ms: int | None) -> int | None:
+        """When a release is old enough; None, which is never, if its time is not known."""
+        return None if published_ms is None else published_ms + self.age_ms
+
     def next_opening_ms(self, times: Iterable[int | None], now_ms: int) -> int | None:
         """When the next of the releases of these times is old enough; None if none is too young."""
-        openings = (time + self.age_ms for time in times if time is not None)
+        openings = (opening for time in times if (opening := self.opening_ms(time)) is not None)
         return min((opening for opening in openings if opening > now_ms), default=None)
 
-    def check(self, name: str, published_ms: int | None, now_ms: int) -> None:
-        """Check the age of a release. :raises TooYoung: it is refused"""
+    def check(self, name: str, published_ms: int | None, now_ms: int, asked: Repository) -> None:
+        """
+        Check the age of a release that the repository ``asked`` is to serve.
+
+        :raises TooYoung: it is refused; the error names no other repository, which the client may not know
+        """
         if self.hides(published_ms, now_ms):
-            opens_ms = None if published_ms is None else published_ms + self.age_ms
-            raise TooYoung(name, self.repository, self.days, opens_ms)
+            where = asked.path if asked.path == self.repository else f"a member of {asked.path}"
+            raise TooYoung(name, where, self.days, self.opening_ms(published_ms))
 
 
-def find_age_rule(repositories: Iterable[Repository], key: str) -> AgeRule | None:
-    """The strictest rule that any of the repositories has for a package (a key), or None."""
+def find_age_rule(leaf: Leaf, key: str) -> AgeRule | None:
+    """The strictest rule for a package (a key) of a repository and those around it, or None."""
     found = [
-        AgeRule(age.ms, age.days, repository.path)
-        for repository in repositories
-        if (age := rules_of(repository).age_for(key)) is not None
+        AgeRule(age.ms, age.days, owner.path) for owner, rules in leaf.rules if (age := rules.age_for(key)) is not None
     ]
     return max(found, key=lambda rule: rule.age_ms, default=None)

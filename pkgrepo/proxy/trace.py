@@ -2,23 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
+import msgspec
 from attrs import Factory, define
+
+
+class StepKind(StrEnum):
+    """What was done or decided. The values are in the API and in the catalog, and stay as they are."""
+
+    # of a hosted repository
+    OWNED = "owned"  # it has the package, so no upstream is asked
+    OWNED_INACTIVE = "owned_inactive"  # the same, but it is switched off
+    NOT_OWNED = "not_owned"
+    # of a proxy repository
+    RESERVED = "reserved"  # not asked: the name matches a pattern of reserved names
+    INACTIVE = "inactive"  # not asked: it is switched off
+    UNNEEDED = "unneeded"  # not asked: an earlier member has the package
+    WITHHELD = "withheld"  # not asked: an earlier member failed, and might have the package
+    # of a route, or of the kept answer of one
+    FETCHED = "fetched"
+    CONFIRMED = "confirmed"  # the kept answer is the present one
+    ABSENT = "absent"  # it has no such package
+    FAILED = "failed"
+    STALE = "stale"  # the kept answer is used, since the route failed
+    CACHED = "cached"  # the kept answer is used, since it is fresh
+    # of versions and files
+    HIDDEN = "hidden"  # versions are younger than a rule allows
+    FILE_KEPT = "file_kept"
+    FILE_LISTED = "file_listed"  # an upstream lists it; it is fetched when a client asks for it
+    FILE_UNLISTED = "file_unlisted"
+    FILE_REFUSED = "file_refused"  # it is younger than a rule allows
+
+
+class HiddenVersion(msgspec.Struct, frozen=True, array_like=True):
+    """A version that is too young; at ``opens_ms`` it is old enough, never if its publication date is not known."""
+
+    version: str
+    published_ms: int | None
+    opens_ms: int | None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    One step; times are in milliseconds since the epoch.
+
+    ``repository`` is the path of the one that it is about, ``rule`` that of the one whose rule decided. ``at_ms`` is
+    when an upstream said it. ``fetched_ms`` is when a kept answer was fetched, ``fresh_until_ms`` when it is asked for
+    again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule.
+    """
+
+    step: StepKind
+    repository: str = ""
+    route: str = ""
+    at_ms: int | None = None
+    fetched_ms: int | None = None
+    fresh_until_ms: int | None = None
+    why: str = ""
+    rule: str = ""
+    pattern: str = ""
+    days: float | None = None
+    hidden: Sequence[HiddenVersion] = ()
+    path: str = ""
 
 
 @define
 class Trace:
-    """
-    A list of steps, in the order in which they were made; each is an object for JSON.
+    """A list of steps, in the order in which they were made."""
 
-    A step has ``step`` (what was done or decided) and, where they apply, ``repository``, ``route``, ``at_ms`` (when),
-    ``why`` (a sentence) and figures. The steps that led to a stored answer are stored with it.
-    """
+    _steps: list[Step | tuple[str, Mapping[str, Any]]] = Factory(list)
 
-    steps: list[Mapping[str, Any]] = Factory(list)
+    @property
+    def steps(self) -> list[Step]:
+        """The steps so far."""
+        return [each if isinstance(each, Step) else _restore(*each) for each in self._steps]
 
-    def add(self, step: str, **details: Any) -> None:
-        """Record a step; details that are None are left out."""
-        self.steps.append({"step": step, **{key: value for key, value in details.items() if value is not None}})
+    def add(self, step: StepKind, **details: Any) -> None:
+        """Record a step; ``details`` are further fields of L{Step}."""
+        self._steps.append(Step(step=step, **details))
+
+    def recall(self, repository: str, stored: Sequence[Mapping[str, Any]]) -> None:
+        """Add the steps that led to a kept answer of a repository (a path), from C{stored}. Hot reads do this, too."""
+        self._steps.extend((repository, each) for each in stored)
+
+    def store(self) -> tuple[Mapping[str, Any], ...]:
+        """The steps as objects for JSON."""
+        return tuple(msgspec.to_builtins(each) for each in self.steps)
+
+
+def _restore(repository: str, stored: Mapping[str, Any]) -> Step:
+    return msgspec.structs.replace(msgspec.convert(stored, Step), repository=repository)

@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
 
 from .configuration import proxy_config_of
@@ -56,6 +56,4 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
         except UpstreamFailed as error:
             failure = failure or error
-        except Invalid as error:  # a file of certificates cannot be used
-            failure = failure or UpstreamFailed(route.name, str(error))
     raise failure or NotFound(question.what, repository.path)

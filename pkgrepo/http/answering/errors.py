@@ -28,7 +28,7 @@ class ErrorTable:
 
     The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, and must hold
     nothing that the client may not know. Its ``retry_after_s``, if it has one, becomes Retry-After of a 429 or 503 (RFC
-    9110 section 10.2.3).
+    9110 section 10.2.3), and its ``header_reason`` C{X-Pkgrepo-Reason}.
     """
 
     def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
@@ -51,7 +51,7 @@ class ErrorTable:
             known = self._statuses.get(ancestor)
             if known is not None:
                 status, code = known
-                return Refusal(status, str(error), code, headers=_retry_after(error, status))
+                return Refusal(status, str(error), code, headers=(*_retry_after(error, status), *_reason(error)))
         if is_out_of_descriptors(error):
             return too_many_files()
         _log.failure("request {request_id} failed", failure=Failure(error), request_id=request.request_id)
@@ -61,3 +61,11 @@ class ErrorTable:
 def _retry_after(error: BaseException, status: int) -> Fields:
     seconds: int | None = getattr(error, "retry_after_s", None)
     return ((b"Retry-After", b"%d" % seconds),) if seconds is not None and status in (429, 503) else ()
+
+
+def _reason(error: BaseException) -> Fields:
+    reason: str | None = getattr(error, "header_reason", None)
+    if reason is None:
+        return ()
+    printable = "".join(each if each.isprintable() else "?" for each in reason)
+    return ((b"X-Pkgrepo-Reason", printable.encode("ascii", "backslashreplace")),)

@@ -11,8 +11,10 @@ from typing import Any
 from weakref import WeakSet
 
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
 from twisted.web.iweb import IPolicyForHTTPS
 
+from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.model import UpstreamHealth
 from pkgrepo.proxy.routes import Route
 
@@ -25,6 +27,8 @@ from .permits import HostPermits
 from .settings import UpstreamSettings
 
 MOST_UPSTREAMS = 1000  # in memory; each takes 3 KiB without connections
+
+log = Logger()
 
 
 class Upstreams:
@@ -66,7 +70,7 @@ class Upstreams:
         """
         The client of a route. A client for an earlier value of the route finishes its requests, and is forgotten.
 
-        :raises Invalid: a file of certificates, of the route or of the server, cannot be used
+        :raises UpstreamFailed: a file of certificates, of the route or of the server, cannot be used
         :raises PkgrepoError: what ``authorize`` raises
         """
         key = repository_id, route.name
@@ -88,7 +92,7 @@ class Upstreams:
         """
         Another client of a route, without connections and without a past, which is closed at the end of the block.
 
-        :raises Invalid, PkgrepoError: see ``of``
+        :raises UpstreamFailed, PkgrepoError: see ``of``
         """
         made = self._make(repository_id, route)
         try:
@@ -108,7 +112,12 @@ class Upstreams:
 
     def _make(self, repository_id: int, route: Route) -> Upstream:
         on_traffic = partial(self._on_traffic, repository_id)
-        made = Upstream(route, self._authorize(route), self._shared, self._ways(route), on_traffic)
+        try:
+            made = Upstream(route, self._authorize(route), self._shared, self._ways(route), on_traffic)
+        except Invalid as error:
+            log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
+            reason = "its certificates cannot be used; the log of the server has the reason"
+            raise UpstreamFailed(route.name, reason) from None
         self._all.add(made)
         return made
 

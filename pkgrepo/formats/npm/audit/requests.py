@@ -69,7 +69,8 @@ class AuditRequests(RepositoryRequests):
         leaves = self._services.resolver.leaves(self._repository)
         for each in leaves:
             if each.type is RepositoryType.PROXY and each.active:
-                yield each, await find_private(self._services.catalog, self._repository, leaves, each, names)
+                leaf = self._services.resolver.leaf(self._repository, each)
+                yield each, await find_private(self._services.catalog, leaves, leaf, names)
 
     async def _ask(self, proxy: Repository, question: UncachedQuestion) -> bytes | None:
         try:

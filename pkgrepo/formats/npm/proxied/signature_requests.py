@@ -19,7 +19,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.held import DocumentRequest
-from pkgrepo.proxy.resolver import UpstreamMember
+from pkgrepo.proxy.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.untrusted.json_errors import ERRORS
@@ -89,8 +89,7 @@ class SignatureRequests(RepositoryRequests):
         """What the upstreams of a proxy answer, from the cache while it is fresh."""
         documents = self._services.documents
         held = await documents.get(repository, question, Trace())
-        with await documents.open(repository, held) as parts:
-            return kept_text(parts.top)
+        return await documents.read(repository, question, held, lambda parts: kept_text(parts.top))
 
 
 class _Keys(msgspec.Struct):

@@ -86,6 +86,7 @@ class MergedSearchRequests(SearchRequests):
         except (NotFound, UpstreamFailed):
             return UpstreamResults()
         results = await services.pools.cpu(read_results, body)
-        private = await find_private(services.catalog, self._repository, leaves, proxy, results.objects)
+        leaf = services.resolver.leaf(self._repository, proxy)
+        private = await find_private(services.catalog, leaves, leaf, results.objects)
         shown = {name: each for name, each in results.objects.items() if name not in private}
         return evolve(results, objects=shown)

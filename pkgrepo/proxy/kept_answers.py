@@ -1,0 +1,180 @@
+"""
+The answers of upstreams that this server keeps: in memory until they are stored, and in the catalog.
+
+==============  ===================================================================  ==================================
+an answer       is in                                                                until
+==============  ===================================================================  ==================================
+new             memory, with a descriptor of its staged parts                        it is stored; if that fails, it is
+                                                                                     forgotten, and asked for again
+stored          a row, and its parts in a blob                                       it is replaced or purged
+confirmed       memory, with its new times; the row gets them in the background      the row has them
+stale, absent   memory only: anybody can ask for any number of names                 it is asked for again; of many the
+                                                                                     oldest are forgotten
+==============  ===================================================================  ==================================
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from attrs import evolve
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.errors import BlobMissing, PkgrepoError
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Repository
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.pools import Pools
+
+from .asking import Received
+from .held import Held
+from .parts.file import PartsFile
+
+MOST_HELD: Final = 10_000  # answers in memory that are not stored as they are
+
+T = TypeVar("T")
+
+log = Logger()
+
+
+class KeptAnswers:
+    """Finds, reads and stores answers, by repository and key."""
+
+    def __init__(
+        self, *, catalog: ICatalog, registry: Registry, stores: Stores, publisher: Publisher, pools: Pools
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._publisher = publisher
+        self._pools = pools
+        self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
+
+    async def find(self, repository: Repository, key: str) -> Held | None:
+        """The answer to a question as it is kept, fresh or not; None if there is none."""
+        held = self._held.get((repository.id, key))
+        document: UpstreamDocument | None = await self._catalog.look(
+            upstream_documents.find_document, repository.id, key
+        )
+        if held is None or (document is not None and document.checked_ms > held.document.checked_ms):
+            if document is None:
+                return None
+            held = Held(document)
+        return held
+
+    async def read(self, repository: Repository, held: Held, work: Callable[[PartsFile], T]) -> T:
+        """
+        The result of ``work``, which is called on a thread with the parts of an answer.
+
+        :raises BlobMissing: they are lost; :raises PartsDamaged: they are damaged
+        """
+        return await self._pools.cpu(_read_and_close, await self.descriptor(repository, held), work)
+
+    async def descriptor(self, repository: Repository, held: Held) -> int:
+        """A new descriptor of the parts of an answer. :raises BlobMissing: they are not there"""
+        descriptor = None if held.unstored is None else held.unstored.duplicate()
+        if descriptor is not None:
+            return descriptor
+        document: UpstreamDocument | None = held.document
+        if held.unstored is not None:  # it was stored meanwhile, unless that failed
+            document = await self._catalog.look(upstream_documents.find_document, repository.id, held.document.key)
+        if document is None or not document.locator or document.fetched_ms < held.document.fetched_ms:
+            raise BlobMissing(held.document.key)
+        store = await self._stores.of(self._registry.storage(document.storage_id))
+        descriptor = store.open(document.locator).descriptor()
+        if descriptor is None:
+            raise BlobMissing(document.locator)
+        return descriptor
+
+    def hold(self, repository: Repository, held: Held) -> Held:
+        """Keep an answer in memory."""
+        key = (repository.id, held.document.key)
+        self._held[key] = held
+        self._held.move_to_end(key)
+        if len(self._held) > MOST_HELD:
+            self._held.popitem(last=False)
+        return held
+
+    def put(self, repository: Repository, held: Held, received: Received) -> Held:
+        """Keep a new answer, and store it in the background."""
+        self._spawn(repository, held, self._store(repository, held, received))
+        return held
+
+    def put_absent(self, repository: Repository, held: Held) -> Held:
+        """Keep, in the place of a stored answer, the one that no upstream has it."""
+        change = self._publisher.change(upstream_documents.put_document, repository, held.document, None)
+        self._spawn(repository, held, change)
+        return held
+
+    def renew(self, repository: Repository, held: Held) -> Held:
+        """Keep an answer that was confirmed, with its new times."""
+        if not held.stored:
+            return self.hold(repository, held)  # it is renewed as soon as it is stored
+        renewal = self._publisher.change(upstream_documents.renew_document, repository, held.document)
+        self._spawn(repository, held, renewal)
+        return held
+
+    async def distrust(self, repository: Repository, held: Held) -> None:
+        """Forget an answer whose parts are lost or damaged, so that they are stored when they are received again."""
+        document = held.document
+        self._held.pop((repository.id, document.key), None)
+        if document.locator:  # else the same bytes would count as stored
+            await self._catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
+
+    async def forget(self, repository: Repository, before_ms: int, package_key: str | None = None) -> int:
+        """Remove answers not confirmed since a time, only those about a package if it is given. Returns how many."""
+        removed: int = await self._publisher.change(
+            upstream_documents.remove_documents, repository, package_key, before_ms
+        )
+        for key in [key for key in self._held if key[0] == repository.id]:
+            del self._held[key]
+        return removed
+
+    async def _store(self, repository: Repository, held: Held, answer: Received) -> None:
+        async with answer.stack:
+            await self._publisher.change_with_blobs(
+                upstream_documents.put_document, repository, answer.staged, [answer.parts], held.document, answer.parts
+            )
+
+    def _spawn(self, repository: Repository, held: Held, work: Coroutine[Any, Any, object]) -> None:
+        """Keep an answer while ``work``, which begins now, stores it; then it is read from its row."""
+        key = (repository.id, held.document.key)
+        self.hold(repository, held)
+
+        def done(result: object) -> None:
+            failed = isinstance(result, Failure)
+            if isinstance(result, Failure):
+                # Upstreams are asked again: what cannot be stored is not held in memory for longer.
+                _log_unstored(result, repository, held)
+            if held.unstored is not None:
+                held.unstored.close()
+            now = self._held.get(key)
+            if now is held or (failed and now is not None and now.unstored is not None and now.is_of(held)):
+                del self._held[key]
+            elif now is not None and not now.stored and now.is_of(held):  # it was confirmed while it was stored
+                self.renew(repository, evolve(now, stored=True))
+
+        Deferred.fromCoroutine(work).addBoth(done)
+
+
+def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:
+    key, path = held.document.key, repository.path
+    if failure.check(PkgrepoError):  # no room, or the repository was switched off
+        log.info("{key} of {repository} was not stored: {error}", key=key, repository=path, error=str(failure.value))
+    else:
+        log.failure("{key} of {repository} was not stored", failure, key=key, repository=path)
+
+
+def _read_and_close(descriptor: int, work: Callable[[PartsFile], T]) -> T:
+    # In the thread: it goes on when the client leaves, and must not read from a descriptor number that was reused.
+    with PartsFile(descriptor) as parts:
+        return work(parts)

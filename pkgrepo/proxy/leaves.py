@@ -1,0 +1,76 @@
+"""The hosted and proxy repositories behind virtual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.repositories.registry import Registry
+
+from .configuration import Rules, rules_of, virtual_config_of
+
+
+@frozen(eq=False)
+class Leaf:
+    """
+    A hosted or proxy repository as it is reached from another one.
+
+    ``repository`` is not active if it is switched off, or virtual repositories on each way to it are. ``around`` are
+    all virtual repositories on all ways, the outermost first.
+    """
+
+    repository: Repository
+    around: Sequence[Repository] = ()
+
+    @property
+    def rules(self) -> list[tuple[Repository, Rules]]:
+        """The rules about its packages, those of every virtual repository on a way included, and whose they are."""
+        return [(each, rules_of(each)) for each in (*self.around, self.repository)]
+
+
+class Leaves:
+    """The leaves of all repositories, found once for each state of the configuration."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._serial = -1
+        self._known: dict[int, tuple[Repository, Mapping[int, Leaf]]] = {}
+
+    def of(self, repository: Repository) -> Mapping[int, Leaf]:
+        """The leaves of a repository by id, in order; one that is neither virtual nor known is its own only leaf."""
+        serial = self._registry.serial
+        if serial != self._serial:
+            self._serial = serial
+            self._known = {}
+        return self._of(repository)
+
+    def members(self, virtual: Repository) -> list[Repository]:
+        """The members of a virtual repository, in order."""
+        found = (self._registry.find_uid(uid) for uid in virtual_config_of(virtual).members)
+        return [each for each in found if each is not None]
+
+    def _of(self, repository: Repository) -> Mapping[int, Leaf]:
+        known = self._known.get(repository.id)
+        if known is None or known[0] is not repository:
+            known = self._known[repository.id] = repository, self._find(repository)
+        return known[1]
+
+    def _find(self, repository: Repository) -> Mapping[int, Leaf]:
+        if repository.type is not RepositoryType.VIRTUAL:
+            return {repository.id: Leaf(repository)}
+        found: dict[int, Leaf] = {}
+        for member in self.members(repository):
+            for leaf in self._of(member).values():
+                active = leaf.repository.active and member.active
+                before = found.get(leaf.repository.id)
+                around = {each.id: each for each in (*(before.around if before else ()), *leaf.around)}
+                if before is not None and before.repository.active:
+                    active = True
+                found[leaf.repository.id] = Leaf(_switched(leaf.repository, active=active), tuple(around.values()))
+        return {key: evolve(leaf, around=(repository, *leaf.around)) for key, leaf in found.items()}
+
+
+def _switched(repository: Repository, *, active: bool) -> Repository:
+    return repository if repository.active is active else evolve(repository, active=active)
