@@ -43,7 +43,7 @@ from .routes import Route
 from .trace import StepKind, Trace
 
 STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
-REVALIDATE_S: Final = 10  # a client may have an answer confirmed again so often
+REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
 
 # What may be better at the next attempt: until then, what an upstream said before is served.
 FAILURES: Final = (UpstreamFailed, NormalisingFailed, StorageFull, StorageFailed)
@@ -92,7 +92,7 @@ class Documents:
         The present answer to a question; upstreams are asked if it is not fresh, once for all who wait.
 
         It may be that no upstream has it. With ``revalidate`` a fresh answer is confirmed again, at most every
-        ``REVALIDATE_S``.
+        ``REVALIDATE_MS``.
 
         :raises UpstreamFailed: an upstream failed, and there is no old answer
         """
@@ -161,10 +161,8 @@ class Documents:
         document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
         if held.failure is None:
             # The configuration may have other times now.
-            ttl_s = config.ttl_s if document.found else config.negative_ttl_s
-            if revalidate:
-                ttl_s = min(ttl_s, REVALIDATE_S)
-            if now_ms >= document.checked_ms + ttl_s * 1000:
+            ttl_ms = 1000 * (config.ttl_s if document.found else config.negative_ttl_s)
+            if now_ms >= document.checked_ms + (min(ttl_ms, REVALIDATE_MS) if revalidate else ttl_ms):
                 return False
         if now_ms >= document.fresh_until_ms:
             return False
@@ -260,7 +258,9 @@ class Documents:
         """Use the answer from before for a while; one that there is no such package only for virtual repositories."""
         document, error = before.document, str(failure)
         if document.found:  # one line for each document; of an upstream that fails the log has one line
-            log.debug("stale: {key} of {repository}: {error}", key=document.key, repository=repository.path, error=error)
+            log.debug(
+                "stale: {key} of {repository}: {error}", key=document.key, repository=repository.path, error=error
+            )
         trace.add(StepKind.STALE, route=document.route, at_ms=document.checked_ms, fetched_ms=document.fetched_ms)
         fresh_until_ms = self._clock.now_ms() + STALE_RETRY_MS
         document = evolve(document, fresh_until_ms=fresh_until_ms, trace=trace.store())

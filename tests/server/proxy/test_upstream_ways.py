@@ -70,7 +70,7 @@ async def test_upstream_that_does_not_speak_tls(scene: Any) -> None:
 async def test_file_without_certificates_is_refused(scene: Any, tmp_path: Any) -> None:
     (tmp_path / "key.pem").write_text("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     for path in (tmp_path / "absent", tmp_path / "key.pem"):
-        with pytest.raises(Invalid, match="certificates"):
+        with pytest.raises(UpstreamFailed, match="certificates"):
             scene.upstream("https://127.0.0.1", route={"ca_file": path})
         with pytest.raises(Invalid, match="certificates"):
             scene.upstreams(ca_file=path).check_settings()

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.model import Repository
 from pkgrepo.proxy.release_age import AgeRule, TooYoung
 
 DAY = 86_400_000
 RULE = AgeRule(7 * DAY, 7, "main/npm")
+
+
+def asked(path: str) -> Repository:
+    return make_placeholder(1, *path.split("/"))
 
 
 @pytest.mark.parametrize(("age_ms", "hidden"), [(0, True), (7 * DAY - 1, True), (7 * DAY, False), (9 * DAY, False)])
@@ -34,7 +40,14 @@ def test_a_refusal_survives_dates_that_no_calendar_has() -> None:
 
 def test_a_refusal_says_when_the_release_will_be_served() -> None:
     with pytest.raises(TooYoung, match=r"x-1\.tgz .* 7 days .* main/npm .* from 1970-01-08 00:00:01 UTC"):
-        RULE.check("x-1.tgz", 1000, 2000)
+        RULE.check("x-1.tgz", 1000, 2000, asked("main/npm"))
     with pytest.raises(TooYoung, match="no publication date"):
-        RULE.check("x-1.tgz", None, 2000)
-    RULE.check("x-1.tgz", 1000, 1000 + 7 * DAY)
+        RULE.check("x-1.tgz", None, 2000, asked("main/npm"))
+    RULE.check("x-1.tgz", 1000, 1000 + 7 * DAY, asked("main/npm"))
+
+
+def test_a_refusal_names_no_member_of_a_virtual_repository() -> None:
+    with pytest.raises(TooYoung) as refused:
+        RULE.check("x-1.tgz", 1000, 2000, asked("main/all"))
+    assert "main/npm" not in str(refused.value)
+    assert "a member of main/all" in str(refused.value)

@@ -16,13 +16,12 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import BlobMissing, NotFound
+from pkgrepo.errors import NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Document, Repository, RepositoryType
-from pkgrepo.proxy.configuration import Rules, rules_of
+from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.catalog.server import repositories
@@ -104,14 +103,10 @@ class MergedLists:
         if member.held is None:
             names: Names = await services.catalog.scan(all_names, proxy.id)
             return names
-        documents = services.documents
-        try:
-            parts = await documents.open(proxy, member.held)
-        except (BlobMissing, PartsDamaged):
-            parts = await documents.open(proxy, await documents.refetch(proxy, self._question))
-        rules = [rules_of(each) for each in {repository.id: repository, proxy.id: proxy}.values()]
-        with parts:
-            return await services.pools.cpu(_listed_names, parts, [each for each in rules if each.reserved_names])
+        rules = [each for _, each in services.resolver.leaf(repository, proxy).rules if each.reserved_names]
+        return await services.documents.read(
+            proxy, self._question, member.held, lambda parts: _listed_names(parts, rules)
+        )
 
 
 def _listed_names(parts: PartsFile, rules: Sequence[Rules]) -> Names:

@@ -1,0 +1,386 @@
+"""Metadata of upstreams: freshness, confirmation, failures, and what is kept of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import Deferred, gatherResults
+
+from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages import upstream_documents
+from tests.support.inprocess_server import until
+from tests.support.proxy_world import ProxyWorld, kinds
+from tests.support.upstreams.faults import failing
+from tests.support.upstreams.messages import HEAD, Answer, Fault
+
+run = pytest_twisted.ensureDeferred
+
+
+def start(coroutine: Any) -> Deferred[Any]:
+    return Deferred.fromCoroutine(coroutine)
+
+
+async def texts(world: ProxyWorld, proxy: Any, held: Any) -> list[str]:
+    """The versions in the parts of an answer."""
+    request = world.format.document_request("left")
+
+    def read(parts: PartsFile) -> list[str]:
+        return [entry.version for entry in parts.entries()]
+
+    return await world.documents.read(proxy, request, held, read)
+
+
+@run
+async def test_fresh_answer_is_served_without_asking_also_after_a_restart(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    first = await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(299)
+    trace = Trace()
+    again = await world.get(proxy, "left", trace)
+    assert again.is_of(first)
+    assert kinds(trace.steps) == ["mirror a fetched", "mirror a cached"]
+    await world.restart()
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert up.count() == 1
+
+
+@run
+async def test_many_who_ask_at_once_are_one_request(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    up.misbehave("/left", Fault(pause_at=HEAD))
+    asking = [start(world.get(proxy, "left")) for _ in range(50)]
+    await until(lambda: up.count() and up.exchanges[0].paused)
+    asking[0].addErrback(lambda _: None)
+    asking[0].cancel()  # its client has left
+    up.release("/left")
+    found = await gatherResults(asking[1:])
+    assert all(each.is_of(found[0]) for each in found)
+    assert up.count() == 1
+
+
+@run
+async def test_client_that_leaves_does_not_stop_the_request(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    up.misbehave("/left", Fault(pause_at=HEAD))
+    asking = start(world.get(proxy, "left"))
+    asking.addErrback(lambda _: None)
+    await until(lambda: up.count() and up.exchanges[0].paused)
+    asking.cancel()
+    up.release("/left")
+    await until(lambda: up.exchanges[0].ended == "complete")
+    await world.get(proxy, "left")
+    assert up.count() == 1
+
+
+@pytest.mark.parametrize("confirmation", ["not modified", "same bytes"])
+@run
+async def test_old_answer_is_confirmed(world: ProxyWorld, confirmation: str) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    first = await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(301)
+    if confirmation == "same bytes":
+        up.misbehave("/left", lambda answer: Answer(body=answer.body, fields={"Content-Type": "application/json"}))
+    trace = Trace()
+    again = await world.get(proxy, "left", trace)
+    assert up.exchanges[-1].status == (304 if confirmation == "not modified" else 200)
+    assert again.is_of(first)
+    assert again.document.fresh_until_ms == world.clock.ms + 300_000
+    assert kinds(trace.steps) == ["mirror a confirmed"]
+    await world.restart()
+    kept = await world.get(proxy, "left")
+    assert kept.document.checked_ms == world.clock.ms
+    assert await texts(world, proxy, kept) == ["1.0.0"]
+    assert up.count() == 2
+
+
+@run
+async def test_old_answer_is_replaced_and_times_of_first_sight_stay(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    del up.change("left")["time"]["1.0.0"]
+    proxy = await world.proxy("mirror", up)
+    first = await world.get(proxy, "left")
+    seen_ms = world.clock.ms
+    world.clock.advance(301)
+    up.add("left", "1.1.0")
+    del up.change("left")["time"]["1.1.0"]
+    second = await world.get(proxy, "left")
+    assert second.document.fetched_ms > first.document.fetched_ms
+    request = world.format.document_request("left")
+    times = await world.documents.read(
+        proxy, request, second, lambda parts: {entry.version: entry.published_ms for entry in parts.entries(())}
+    )
+    assert times == {"1.0.0": seen_ms, "1.1.0": world.clock.ms}
+
+
+@run
+async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_be_cached(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    gate: Deferred[None] = Deferred()
+    change_with_blobs = world.core.publisher.change_with_blobs
+
+    async def wait(*args: Any) -> None:
+        await gate
+        await change_with_blobs(*args)
+
+    monkeypatch.setattr(world.core.publisher, "change_with_blobs", wait)
+    assert not (await world.get(proxy, "left")).stored
+    world.clock.advance(301)
+    confirmed = await world.get(proxy, "left")
+    assert not confirmed.stored
+    gate.callback(None)
+    await world.settle()
+    kept = await world.get(proxy, "left")
+    assert kept.stored
+    assert kept.document.checked_ms == confirmed.document.checked_ms
+    assert await texts(world, proxy, kept) == ["1.0.0"]
+    assert up.count() == 2
+
+
+@run
+async def test_answer_that_cannot_be_stored_is_served_once_and_asked_for_again(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    gate: Deferred[None] = Deferred()
+
+    async def fail(*_: Any) -> None:
+        await gate
+        raise StorageFull("main")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.core.publisher, "change_with_blobs", fail)
+        held = await world.get(proxy, "left")
+        assert await texts(world, proxy, held) == ["1.0.0"]
+        gate.callback(None)
+        await world.settle()
+    assert await world.documents.find(proxy, "packument/left") is None
+    assert await texts(world, proxy, held) == ["1.0.0"]  # asked for again: it has gone meanwhile
+    await world.settle()
+    assert (await world.get(proxy, "left")).stored
+    assert up.count() == 2
+
+
+@pytest.mark.parametrize("fault", [failing(500), Fault(cut_at=10), failing(429, "3"), Answer(body=b"<html>")])
+@run
+async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld, fault: Any) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    first = await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(301)
+    up.add("left", "1.1.0")
+    up.misbehave("/left", fault, repeat=True)
+    trace = Trace()
+    stale = await world.get(proxy, "left", trace)
+    assert stale.is_of(first)
+    assert stale.failure is not None
+    assert kinds(trace.steps) == ["mirror a failed", "mirror a stale"]
+    asked = up.count()
+    world.clock.advance(9)
+    assert await texts(world, proxy, await world.get(proxy, "left", revalidate=True)) == ["1.0.0"]
+    assert up.count() == asked
+    up.behave()
+
+
+@run
+async def test_upstream_is_asked_again_some_seconds_after_a_failure(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    world.clock.advance(301)
+    up.misbehave("/left", failing(500))
+    assert (await world.get(proxy, "left")).failure is not None
+    world.clock.advance(10)
+    assert (await world.get(proxy, "left")).failure is None
+
+
+@run
+async def test_routes_are_asked_in_order_of_priority(world: ProxyWorld) -> None:
+    first, second = world.upstream(), world.upstream()
+    second.add("left")
+    proxy = await world.proxy("mirror", first, second)
+    trace = Trace()
+    held = await world.get(proxy, "left", trace)
+    assert held.document.route == "b"
+    assert kinds(trace.steps) == ["mirror a absent", "mirror b fetched"]
+    first.add("left", "2.0.0")
+    world.clock.advance(301)
+    assert (await world.get(proxy, "left")).document.route == "a"
+
+
+@run
+async def test_next_route_is_asked_if_one_fails(world: ProxyWorld) -> None:
+    first, second = world.upstream(), world.upstream()
+    second.add("left")
+    first.misbehave("/left", failing(500), repeat=True)
+    proxy = await world.proxy("mirror", first, second)
+    trace = Trace()
+    assert (await world.get(proxy, "left", trace)).document.route == "b"
+    assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
+
+
+@run
+async def test_what_a_route_said_before_is_better_than_what_another_one_says(world: ProxyWorld) -> None:
+    first, second = world.upstream(), world.upstream()
+    first.add("left", "1.0.0")
+    second.add("left", "9.0.0")
+    proxy = await world.proxy("mirror", first, second)
+    await world.get(proxy, "left")
+    world.clock.advance(301)
+    first.misbehave("/left", failing(500), repeat=True)
+    held = await world.get(proxy, "left")
+    assert (held.document.route, second.count()) == ("a", 0)
+
+
+@run
+async def test_answer_of_a_route_that_was_removed_is_not_served(world: ProxyWorld) -> None:
+    first, second = world.upstream(), world.upstream()
+    first.add("left", "1.0.0")
+    second.add("left", "2.0.0")
+    proxy = await world.proxy("mirror", first)
+    await world.get(proxy, "left")
+    await world.settle()
+    routes = [{"name": "z", "url": second.url}]
+    proxy = await world.change(proxy, config={**proxy.config, "proxy": {"routes": routes}})
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["2.0.0"]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@run
+async def test_absence_is_remembered_for_a_while(world: ProxyWorld, status: int) -> None:
+    up = world.upstream()
+    up.misbehave("/left", failing(status), repeat=True)
+    proxy = await world.proxy("mirror", up, cache={"negative_ttl": 60})
+    for _ in range(3):
+        with pytest.raises(NotFound):
+            await world.get(proxy, "left")
+        world.clock.advance(25)
+    assert up.count() == 1
+    up.behave()
+    up.add("left")
+    assert (await world.get(proxy, "left")).document.found
+
+
+@run
+async def test_package_that_an_upstream_removes_is_gone_also_after_a_restart(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.settle()
+    up.remove("left")
+    world.clock.advance(301)
+    with pytest.raises(NotFound):
+        await world.get(proxy, "left")
+    await world.restart()
+    with pytest.raises(NotFound):
+        await world.get(proxy, "left")
+    assert up.count() == 2
+
+
+@run
+async def test_failure_is_never_the_answer_that_there_is_no_package(world: ProxyWorld) -> None:
+    up = world.upstream()
+    proxy = await world.proxy("mirror", up)
+    with pytest.raises(NotFound):
+        await world.get(proxy, "left")
+    world.clock.advance(61)
+    up.misbehave("*", failing(500), repeat=True)
+    for _ in range(2):
+        with pytest.raises(UpstreamFailed):
+            await world.get(proxy, "left")
+    with pytest.raises(UpstreamFailed):
+        await world.get(proxy, "never-asked")
+
+
+@run
+async def test_client_may_have_an_answer_confirmed_every_ten_seconds(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    for seconds, count in ((0, 1), (9, 1), (1, 2), (9, 2), (1, 3)):
+        world.clock.advance(seconds)
+        await world.get(proxy, "left", revalidate=True)
+        await world.settle()
+        assert up.count() == count
+
+
+@run
+async def test_shorter_ttl_applies_to_what_is_kept(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up, cache_ttl="1d")
+    await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(61)
+    proxy = await world.change(proxy, settings={"cache_ttl": "1m"})
+    await world.get(proxy, "left")
+    assert up.count() == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "lost"])
+@run
+async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWorld, damage: str) -> None:
+    up = world.upstream()
+    up.add("left", pad=1000)
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.restart()
+    document = await world.core.catalog.look(upstream_documents.find_document, proxy.id, "packument/left")
+    (path,) = world.config.data.dir.rglob(document.locator.rpartition("/")[2])
+    body = path.read_bytes()
+    path.unlink()
+    if damage != "lost":
+        path.write_bytes(body[:-5] if damage == "cut" else bytes(20) + body[20:])
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    await world.restart()
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert up.count() == 2
+
+
+@run
+async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.settle()
+    assert await world.documents.forget(proxy, world.clock.ms + 1, "left") == 1
+    await world.get(proxy, "left")
+    assert up.count() == 2
+
+
+@run
+async def test_route_whose_certificates_cannot_be_used_is_a_failing_one(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    routes = [{"name": "a", "url": "https://127.0.0.1:1/", "ca_file": "/none/ca.pem"}, {"name": "b", "url": up.url}]
+    proxy = await world.change(proxy, config={**proxy.config, "proxy": {"routes": routes}})
+    trace = Trace()
+    assert (await world.get(proxy, "left", trace)).document.route == "b"
+    assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
+    assert "/none" not in trace.steps[0].why
