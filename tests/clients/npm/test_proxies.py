@@ -15,13 +15,17 @@ import pytest
 from tests.support.configurations import hosted, proxy
 from tests.support.http_client import HttpClient
 from tests.support.npm_clients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
-from tests.support.npm_packages import make_publish
+from tests.support.npm_packages import make_bundle, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import running
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.upstreams.faults import corrupted
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.verdaccio import verdaccio
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+
+TRUSTING = f"--require={Path(__file__).with_name('no_root_of_trust.cjs')}"  # see test_signatures
 
 # The versions that are published of each package, and their dependencies.
 TREE: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -178,6 +182,21 @@ def test_publish_to_a_proxy_is_refused_with_a_sentence(mirror: Mirror, origin: H
         printed = bench.publish(npm, bench.package(f"new-by-{npm}"), status=1)
         assert "405" in printed, printed
         assert "is a proxy" in printed, printed
+
+
+def test_signatures_and_provenance_of_the_upstream_are_verified(mirror: Mirror, origin: HttpClient) -> None:
+    tarball = make_tarball("proven", "1.0.0")
+    publish(origin, "proven", "1.0.0", tarball=tarball, bundle=make_bundle("proven", "1.0.0", tarball))
+    with mirror(origin.url) as scene:
+        bench = scene.bench()
+        project = bench.project("signed")
+        bench.install("npm-11", project, "proven", "leaf")
+        for upstream_is_up in (True, False):
+            if not upstream_is_up:
+                scene.line.stop()
+            printed = bench.run("npm-11", "audit", "signatures", cwd=project, NODE_OPTIONS=TRUSTING)
+            assert "2 packages have verified registry signatures" in printed
+            assert "1 package has a verified attestation" in printed
 
 
 def test_audit_and_search_go_through_a_proxy(mirror: Mirror, origin: HttpClient) -> None:
