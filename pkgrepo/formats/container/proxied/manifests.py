@@ -9,7 +9,8 @@ by tag          within ``cache_ttl`` of the last confirmation               a HE
                                                                             digest that is not kept is fetched, since
                                                                             registries limit the number of GETs
 ... and the     at once, and for ``STALE_RETRY_MS`` without asking again,   the error is passed on
-upstream fails  with a warning
+upstream or     with a warning
+storage fails
 ... and it has  for ``stale_if_gone`` since that was first seen, with a     404; the tag is removed
 no such tag     warning
 ==============  ==========================================================  ============================================
@@ -26,7 +27,7 @@ from attrs import evolve, frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamMismatch
+from pkgrepo.errors import Invalid, NotFound, StorageFailed, StorageFull, UpstreamFailed, UpstreamMismatch
 from pkgrepo.formats.container.documents.document import ManifestDocument
 from pkgrepo.formats.container.documents.media_types import (
     DOCKER_IMAGE,
@@ -162,7 +163,7 @@ class UpstreamManifests:
                 self._absences.note(repository, key)
                 raise
             return await self._note_gone(target, tag, kept, state)
-        except UpstreamFailed as error:
+        except (UpstreamFailed, StorageFull, StorageFailed) as error:
             if kept is None:
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
