@@ -148,7 +148,7 @@ class ProxiedImages(Proxied[ContainerUpstream]):
     accept = OCI_IMAGE
 
     def fill(self, size: int) -> None:
-        _, self.data = make_wheel("demo", "1.0", pad=size)  # any bytes that do not compress
+        _, self.data = make_wheel("demo", "1.0", summary=self.name, pad=size)  # bytes that no other image has
         config = b'{"architecture":"amd64","os":"linux"}'
         value = {
             "schemaVersion": 2,
@@ -170,4 +170,5 @@ class ProxiedImages(Proxied[ContainerUpstream]):
 KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "npm": (NpmUpstream, ProxiedNpm),
     "python": (PythonUpstream, ProxiedPython),
+    "container": (ContainerUpstream, ProxiedImages),
 }
