@@ -92,12 +92,7 @@ def parse_version(text: str) -> tuple[str, bytes]:
 
 def find_version(text: str) -> Version | None:
     """The parsed version, or None if PEP 440 does not allow the text."""
-    if len(text) > LONGEST_VERSION:
-        return None
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
+    return _find_version(text) if len(text) <= LONGEST_VERSION else None
 
 
 def parse_filename(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
@@ -132,6 +127,14 @@ def split_stem(stem: str, project_key: str | None) -> list[tuple[str, Version]]:
         and (project_key is None or collapse(name) == project_key)
         and (version := find_version(text)) is not None
     ]
+
+
+@lru_cache(maxsize=4096)
+def _find_version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
 
 
 @lru_cache(maxsize=4096)

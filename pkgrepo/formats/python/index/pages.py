@@ -6,6 +6,7 @@ A project's page is joined from one fragment per file, so that publishing a file
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ API_VERSION = "1.4"
 
 # The hashes that clients know in the fragments of URLs; the one that all of them know comes first.
 URL_HASHES = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
+
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]*")  # RFC 3986 section 2.3
 
 _encode = msgspec.json.Encoder().encode
 
@@ -58,7 +61,7 @@ class FileEntry:
 
 def quote(part: str) -> str:
     """Percent-encode one segment of a path, including the ``+`` and ``!`` of versions."""
-    return urllib.parse.quote(part, safe="")
+    return part if _UNRESERVED.fullmatch(part) else urllib.parse.quote(part, safe="")
 
 
 def format_time(time: datetime) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -29,11 +28,11 @@ from pkgrepo.formats.python.index.pages import (
 from pkgrepo.formats.python.layout import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
 from pkgrepo.formats.python.names import FileName, collapse, find_version, is_valid_name, parse_filename, parse_version
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
-from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
 from pkgrepo.untrusted.quoting import quoted
 
 from .html_listing import read_html, read_html_list
 from .json_listing import read_json, read_json_list
+from .links import Links
 from .listing import ListedFile, Listing
 
 NORMALISER: Final = f"{__name__}:normalise"
@@ -107,7 +106,7 @@ def _entries(page: Listing, project: str) -> Iterator[Entry]:
     # PEP 440 allows white space around a version, and says that it is removed.
     listed = [text.strip() for text in reversed(page.versions) if find_version(text) is not None]
     texts = {parse_version(text)[0]: text for text in listed}
-    base = parse_url(page.base)
+    links = Links(page.base)
     found, foreign = False, ""
     for file in page.files:
         try:
@@ -116,11 +115,11 @@ def _entries(page: Listing, project: str) -> Iterator[Entry]:
             if not found and not foreign and _is_distribution(file.filename):
                 foreign = file.filename
             continue
-        url = _resolve(base, file.url)
+        url = links.find(file.url)
         if url is not None:
             found = True
             text = texts.setdefault(name.version_key, name.version_text)
-            yield _entry(file, name, text, url, base)
+            yield _entry(file, name, text, url, links)
     if foreign and not found:
         raise Invalid(f"it is not the page of {quoted(project)}: it lists {quoted(foreign)}")
 
@@ -133,20 +132,20 @@ def _is_distribution(filename: str) -> bool:
     return True
 
 
-def _entry(file: ListedFile, name: FileName, version_text: str, url: Target, base: Target) -> Entry:
+def _entry(file: ListedFile, name: FileName, version_text: str, url: str, links: Links) -> Entry:
     # The path has the version as the file's name has it, whatever other files the page lists.
     path = file_path(name.project_key, name.version_text, name.filename)
     our_url = "../../" + "/".join(quote(part) for part in path.split("/"))
     time = _time(file.upload_time)
-    sources = [_source(path, url.text, file.hashes, file.size)]
+    sources = [_source(path, url, file.hashes, file.size)]
     if file.core_metadata is not False:
         digests = {} if file.core_metadata is True else file.core_metadata
         sources.append(_source(path + METADATA, _with_suffix(url, METADATA), digests))
     if file.has_sig:
         sources.append(_source(path + SIGNATURE, _with_suffix(url, SIGNATURE), {}))
-    provenance = None if file.provenance is None else _resolve(base, file.provenance)
+    provenance = None if file.provenance is None else links.find(file.provenance)
     if provenance is not None:
-        sources.append(_source(path + PROVENANCE, provenance.text, {}, media_type=PROVENANCE_TYPE))
+        sources.append(_source(path + PROVENANCE, provenance, {}, media_type=PROVENANCE_TYPE))
     entry = FileEntry(
         filename=name.filename,
         url=our_url,
@@ -177,18 +176,10 @@ def _source(
     return FileSource(path=path, url=url, size=size, digests=dict(digests), media_type=media_type, meta={})
 
 
-def _resolve(base: Target, reference: str) -> Target | None:
-    """The absolute URL of a link of the page; None if it has none that can be fetched."""
-    try:
-        return resolve_reference(base, reference.strip().encode().decode("latin-1"))
-    except ValueError:
-        return None
-
-
-def _with_suffix(url: Target, suffix: str) -> str:
+def _with_suffix(url: str, suffix: str) -> str:
     """The URL of a companion: the suffix belongs to the path (PEP 503, PEP 658)."""
-    parts = urlsplit(url.text)
-    return urlunsplit(parts._replace(path=parts.path + suffix))
+    path, question, query = url.partition("?")
+    return f"{path}{suffix}{question}{query}"
 
 
 def _time(text: str | None) -> datetime | None:
