@@ -58,6 +58,11 @@ class Upstreams:
         self._recent: OrderedDict[tuple[int, str], Upstream] = OrderedDict()
         self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
 
+    @property
+    def document_timeout_s(self) -> float | None:
+        """How long the answer to a question may take in all."""
+        return self._settings.documents.total_s
+
     def check_settings(self) -> None:
         """
         Check the settings that name other things.

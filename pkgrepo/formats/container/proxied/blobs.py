@@ -1,8 +1,8 @@
 """
 Blobs of upstreams: sent to clients while they arrive, verified, and kept as those of a hosted image.
 
-A blob that any image of the storage has is not fetched again: that the upstream has it in the image that is asked for
-is enough, and a HEAD tells that. Requests for one blob share one transfer, also those for different images.
+A blob that another image of the repository has is not fetched again: it is enough that the upstream has it in the image
+that is asked for, too, and a HEAD tells that. Requests for one blob share a transfer, also those for different images.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from pkgrepo.repositories.images.blobs import mount_blob
 from pkgrepo.repositories.images.cached import keep_blob
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
 
 from .absences import Absences
 from .places import Place, Places
 from .registry_client import RegistryClient
-
-HEAD = ReadLimits(0, 60.0)
 
 
 @define(eq=False)
@@ -49,7 +46,6 @@ class UpstreamBlobs:
         self,
         *,
         catalog: ICatalog,
-        registry: Registry,
         publisher: Publisher,
         transfers: Transfers,
         client: RegistryClient,
@@ -58,7 +54,6 @@ class UpstreamBlobs:
         largest: int,
     ) -> None:
         self._catalog = catalog
-        self._registry = registry
         self._publisher = publisher
         self._transfers = transfers
         self._client = client
@@ -83,7 +78,7 @@ class UpstreamBlobs:
         """
 
         async def ask(place: Place) -> int:
-            async with self._client.open(place, "HEAD", f"blobs/{digest}", limits=HEAD) as response:
+            async with self._client.open(place, "HEAD", f"blobs/{digest}") as response:
                 if response.length is None:
                     raise UpstreamFailed(place.route.name, "it does not tell the size of a blob")
                 return int(response.length)
@@ -128,16 +123,16 @@ class UpstreamBlobs:
         receiving = self._receiving.get((repository.id, str(digest)))
         if receiving is not None and image in receiving.images:
             return
-        source = await self._catalog.look(_find_source, self._registry, repository, str(digest))
+        source = await self._catalog.look(_find_source, repository, str(digest))
         if receiving is None and source is None:
             return
         await self.size(repository, image, digest)
         if receiving is not None and not receiving.recorded:
             receiving.images.add(image)
             return
-        source = source or await self._catalog.look(_find_source, self._registry, repository, str(digest))
+        source = source or await self._catalog.look(_find_source, repository, str(digest))
         if source is not None:
-            await self._publisher.change(mount_blob, repository, image, *source, str(digest), None)
+            await self._publisher.change(mount_blob, repository, image, repository, source, str(digest), None)
 
     def _download(self, repository: Repository, image: str, digest: Digest, route: str) -> Download[LinkedBlob]:
         receiving = self._receiving[repository.id, str(digest)] = _Receiving({image})
@@ -167,13 +162,11 @@ class UpstreamBlobs:
         )
 
 
-def _find_source(r: Reader, registry: Registry, repository: Repository, digest: str) -> tuple[Repository, str] | None:
-    """An image on the same storage that has a blob, and its repository; None if there is none."""
+def _find_source(r: Reader, repository: Repository, digest: str) -> str | None:
+    """An image of the repository that has a blob, or None."""
     for repository_id, image in images_with(r, digest):
-        source = registry.find_id(repository_id)
-        if source is None or source.storage_id != repository.storage_id:
-            continue
-        found = find_linked(r, source.storage_id, source.id, image, digest)
-        if found is not None and found.locator:
-            return source, image
+        if repository_id == repository.id:
+            found = find_linked(r, repository.storage_id, repository.id, image, digest)
+            if found is not None and found.locator:
+                return image
     return None

@@ -43,7 +43,6 @@ class UpstreamImages:
             ),
             blobs=UpstreamBlobs(
                 catalog=catalog,
-                registry=services.registry,
                 publisher=publisher,
                 transfers=services.transfers,
                 client=client,

@@ -16,10 +16,9 @@ from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.formats.container.limits import MANIFEST_SIZE
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents import STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
@@ -33,7 +32,6 @@ from .places import Place, Places
 from .registry_client import RegistryClient, next_page
 
 ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
-LIMITS: Final = ReadLimits(MANIFEST_SIZE, 60.0)  # of one page
 PAGE: Final = 1000
 MOST_PAGES: Final = 100
 MOST_TAGS: Final = 50_000
@@ -202,7 +200,7 @@ class UpstreamLists:
 
     async def _page(self, place: Place, rest: str, kind: type[Any]) -> tuple[Any, str | None]:
         """A page of a list, and the rest of the path of the next one."""
-        async with self._client.open(place, "GET", rest, ACCEPT_LISTS, limits=LIMITS) as response:
+        async with self._client.open(place, "GET", rest, ACCEPT_LISTS) as response:
             data = await response.read()
             link = response.headers.get("Link")
         try:

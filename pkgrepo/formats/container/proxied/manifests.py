@@ -37,11 +37,10 @@ from pkgrepo.formats.container.documents.media_types import (
     OCI_INDEX,
 )
 from pkgrepo.formats.container.documents.parsing import parse_in_thread
-from pkgrepo.formats.container.limits import MANIFEST_SIZE
 from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, is_digest_like, is_tag
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents import REVALIDATE_MS, STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
@@ -59,7 +58,6 @@ from .places import Place, Places, tag_key
 from .registry_client import RegistryClient
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
-LIMITS: Final = ReadLimits(MANIFEST_SIZE, 60.0)
 STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what upstream has removed
 MOST_STALE: Final = 10_000  # tags whose upstream fails, in memory
 
@@ -208,12 +206,12 @@ class UpstreamManifests:
 
     async def _head(self, place: Place, tag: str) -> Digest | None:
         """The present digest of a tag; None if the registry does not tell it."""
-        async with self._client.open(place, "HEAD", f"manifests/{tag}", ACCEPT, limits=LIMITS) as response:
+        async with self._client.open(place, "HEAD", f"manifests/{tag}", ACCEPT) as response:
             return find_digest(response.headers.get("Docker-Content-Digest") or "")
 
     async def _fetch(self, place: Place, reference: str, expected: Digest | None) -> _Fetched:
         route = place.route.name
-        async with self._client.open(place, "GET", f"manifests/{reference}", ACCEPT, limits=LIMITS) as response:
+        async with self._client.open(place, "GET", f"manifests/{reference}", ACCEPT) as response:
             data = await response.read()
             digest = expected or find_digest(response.headers.get("Docker-Content-Digest") or "")
             content_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.formats.container.limits import MANIFEST_SIZE
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.routes import Route
@@ -40,14 +41,17 @@ class RegistryClient:
         rest: str,
         headers: Mapping[str, str] | None = None,
         *,
-        limits: ReadLimits,
+        limits: ReadLimits | None = None,
     ) -> AsyncIterator[IUpstreamResponse]:
         """
         The answer to a GET or HEAD of what follows the image's name in a path; its status is 2xx.
 
+        ``limits`` defaults to those of manifests.
+
         :raises NotFound: the image does not have it, or the registry does not let us pull the image
         :raises UpstreamFailed: see L{IUpstream.open}, or any other status
         """
+        limits = limits or ReadLimits(MANIFEST_SIZE, self._upstreams.document_timeout_s)
         upstream = self._upstreams.of(place.repository_id, place.route)
         base, prefix = api_of(place.route)
         scope = f"repository:{prefix}{place.name}:pull"
