@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.client_programs import client
-from tests.support.configurations import hosted, proxy
+from tests.support.configurations import hosted, proxy, virtual
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.python_packages import make_wheel
 from tests.support.python_peers import devpi, pypiserver
@@ -162,6 +162,32 @@ def test_install_through_a_proxy_of_another_index(
         install(scene.bench(), "uv", scene.index)
         scene.line.stop()
         install(scene.bench(), "pip", scene.index)
+
+
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_own_projects_hide_those_of_the_upstream_in_a_virtual_repository(
+    scripted: PythonUpstream, tmp_path: Path, program: str
+) -> None:
+    scripted.add("secret-lib", "99.0")
+    scripted.add("public-lib", "1.0", requires=["secret-lib"])
+    sections = (
+        hosted("python", "own"),
+        proxy("python", "mirror", scripted.simple),
+        virtual("python", "all", "main/mirror", "main/own", publish_to="main/own"),
+    )
+    (tmp_path / "server").mkdir()
+    (tmp_path / "bench").mkdir()
+    with running(tmp_path / "server", 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(sections)) as server:
+        index, bench = PythonIndex(server.url, "main/all"), PythonBench(tmp_path / "bench")
+        wheel = bench.wheel("secret-lib", "1.0")
+        bench.run(client("twine"), "upload", "--repository-url", index.legacy, "-u", USER, "-p", PASSWORD, wheel)
+        python = bench.venv()
+        if program == "pip":
+            bench.pip(python, "install", "-i", index.simple, "public-lib")
+        else:
+            bench.run(client("uv"), "pip", "install", "--python", python, "--index-url", index.simple, "public-lib")
+        assert "1.0" in bench.run(python, "-c", "import secret_lib; print(secret_lib.__version__)")
+        assert not [each.path for each in scripted.requests() if "secret" in each.path]
 
 
 def test_hashes_are_required_and_right(mirror: Mirror, origin: str, wheels: Path) -> None:
