@@ -109,6 +109,13 @@ class DirectImages(Direct):
     kind = "images"
 
 
+class DirectLine(Direct):
+    """A container registry that sends blobs as fast as a line of 1 Gbit/s."""
+
+    name = "direct-line"
+    kind = "images-line"
+
+
 class Proxy(Source):
     """A proxy, which is empty when it starts; C{direct} is the class of its upstream."""
 
@@ -198,7 +205,7 @@ class PkgrepoImageProxy(PkgrepoProxy):
     """Of images; requests carry a bearer token of the token service, as docker sends it."""
 
     name = "pkgrepo-image-proxy"
-    direct = DirectImages
+    direct: type[Direct] = DirectImages
     format = "docker"
 
     def client(self, image: str) -> Registry:
@@ -207,6 +214,13 @@ class PkgrepoImageProxy(PkgrepoProxy):
         url = f"{self.base_url}/api/auth/token?service=bench&scope=repository:{name}:pull"
         token = json.loads(get(url, {}).body)["token"]
         return Registry(self.base_url, name, {"Authorization": f"Bearer {token}"})
+
+
+class PkgrepoLineProxy(PkgrepoImageProxy):
+    """Of a registry behind a line."""
+
+    name = "pkgrepo-line-proxy"
+    direct = DirectLine
 
 
 class VerdaccioProxy(Proxy, Verdaccio):
@@ -282,11 +296,18 @@ class DistributionProxy(Proxy, Distribution):
     """Distribution as a pull-through cache."""
 
     name = "distribution-proxy"
-    direct = DirectImages
+    direct: type[Direct] = DirectImages
 
     def more(self) -> str:
         """The upstream."""
         return f"proxy: {{remoteurl: '{self.upstream.base_url}'}}"
+
+
+class DistributionLineProxy(DistributionProxy):
+    """Of a registry behind a line."""
+
+    name = "distribution-line-proxy"
+    direct = DirectLine
 
 
 CONTESTANTS: Mapping[str, type[Contestant]] = {
@@ -296,14 +317,17 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
         DirectHuge,
         DirectPython,
         DirectImages,
+        DirectLine,
         PkgrepoNpmProxy,
         PkgrepoHugeProxy,
         PkgrepoPythonProxy,
         PkgrepoImageProxy,
+        PkgrepoLineProxy,
         VerdaccioProxy,
         VerdaccioHugeProxy,
         DevpiProxy,
         Proxpi,
         DistributionProxy,
+        DistributionLineProxy,
     )
 }

@@ -28,11 +28,11 @@ from attrs import define, field, frozen
 from .load import FILE, NPM, PIP, STEP_LIMIT_S, LoadFailed, Reply, download, get
 from .registry import Registry
 from .scenarios_container import DOCKER
+from .upstream import IMAGE_CONNECTIONS
 
 NPM_CONNECTIONS = 15
 PIP_CONNECTIONS = 1
 UV_CONNECTIONS = 50
-BLOBS_AT_ONCE = 3
 REQUIRES = re.compile(rb"^Requires-Dist: *([A-Za-z0-9._-]+)", re.MULTILINE)
 PIECE = 1 << 20
 DISCARDED = bytearray(PIECE)
@@ -81,7 +81,7 @@ def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Inst
         except LoadFailed:
             return 0
 
-    with ThreadPoolExecutor(BLOBS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(IMAGE_CONNECTIONS) as pool:
         pulled = sum(pool.map(pull, blobs))
     return Installed(time.perf_counter() - started, pulled, len(blobs) - pulled)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urljoin
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from .contestants import Contestant
 from .contestants_container import PkgrepoImages
@@ -334,19 +334,31 @@ _IMAGE = Load(
     install=_pull,
     fill=_fill_images,
 )
+_LINE = evolve(
+    _IMAGE,
+    name="line",
+    about=f"{_IMAGE.about}, from an upstream at a line of 1 Gbit/s",
+    ours="pkgrepo-line-proxy",
+    direct="direct-line",
+    peers=("distribution-line-proxy",),
+)
+
+
+def _cold_scenario(load: Load) -> Scenario:
+    return Scenario(
+        name=f"proxy-{load.name}-cold",
+        about=f"{load.about}; nothing in the cache",
+        lineup=(load.ours, load.direct, *load.peers),
+        metrics=(SECONDS, CPU_MS, GROWTH, ASKED, FETCHED),
+        prepare=_cold(load),
+        stock="proxies",
+        goals=(Goal(SECONDS, "at most", 1.1, load.direct),),
+    )
 
 
 def _scenarios(load: Load) -> Sequence[Scenario]:
     return (
-        Scenario(
-            name=f"proxy-{load.name}-cold",
-            about=f"{load.about}; nothing in the cache",
-            lineup=(load.ours, load.direct, *load.peers),
-            metrics=(SECONDS, CPU_MS, GROWTH, ASKED, FETCHED),
-            prepare=_cold(load),
-            stock="proxies",
-            goals=(Goal(SECONDS, "at most", 1.1, load.direct),),
-        ),
+        _cold_scenario(load),
         Scenario(
             name=f"proxy-{load.name}-warm",
             about=f"{load.about}; all in the cache, or hosted",
@@ -370,6 +382,7 @@ def _scenarios(load: Load) -> Sequence[Scenario]:
 
 SCENARIOS: tuple[Scenario, ...] = (
     *(scenario for load in (_NPM, _PIP, _UV, _IMAGE) for scenario in _scenarios(load)),
+    _cold_scenario(_LINE),
     Scenario(
         name="proxy-many",
         about=f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from attrs import evolve
+
 from tests.support import images as small_images
 from tests.support.upstreams.container import ContainerUpstream
-from tests.support.upstreams.messages import Answer, Request, etag_of
+from tests.support.upstreams.messages import Answer, Fault, Request, etag_of
 from tests.support.upstreams.npm import PUBLISHED, NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.server import ScriptedUpstream
@@ -31,6 +33,8 @@ LARGE_PACKAGE = "bench-5000"  # 10 MB
 HUGE_PACKAGE = "bench-huge"  # 95 MB
 WARM_UP = "bench-first"  # fetched before a measurement begins, so that connections and code are ready
 LAYERS = 8
+LINE = 125e6  # bytes per second of a line of 1 Gbit/s,
+IMAGE_CONNECTIONS = 3  # which so many connections share, as docker opens them
 MIB = 1 << 20
 
 
@@ -127,6 +131,14 @@ def _images(port: int, folder: Path, mib: int) -> ContainerUpstream:
     return upstream
 
 
+def _images_on_a_line(port: int, folder: Path, mib: int) -> ContainerUpstream:
+    upstream = _images(port, folder, mib)
+    upstream.documents = {
+        path: evolve(answer, fault=Fault(rate=LINE / IMAGE_CONNECTIONS)) for path, answer in upstream.documents.items()
+    }
+    return upstream
+
+
 def _mapped(path: Path) -> memoryview:
     with path.open("rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -137,6 +149,7 @@ KINDS: Mapping[str, Callable[[int, Path, int], ScriptedUpstream]] = {
     "npm-huge": _huge,
     "python": _python,
     "images": _images,
+    "images-line": _images_on_a_line,
 }
 
 
