@@ -90,7 +90,8 @@ class AnswerCache:
         """Cache a package's document, which ``rest`` negotiates, while its state is the present one."""
         state = rendered.state
         if state.cacheable:
-            size = 2 * len(rendered.document.body)
+            document = rendered.document
+            size = 2 * len(document.body) or len(document.gzip or b"")
             entry = CachedAnswer(
                 state.repository, package=state.key, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
             )

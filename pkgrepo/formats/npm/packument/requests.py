@@ -57,11 +57,14 @@ class PackageRequests(RepositoryRequests):
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
         found = await self._state(request, name)
-        rendered = await self._packuments.get(self._services.pools, found, form, self.address(request))
+        rendered = await self._packuments.get(
+            self._services.pools, found, form, self.address(request), packed=_coding(request) == "gzip"
+        )
         state, document = rendered.state, rendered.document
 
         def negotiate(again: Request) -> Answer | None:
-            ready = self._packuments.ready(state, _form(again), self.address(again))
+            packed = _coding(again) == "gzip"
+            ready = self._packuments.ready(state, _form(again), self.address(again), packed=packed)
             return None if ready is None else self._document_answer(again, ready)
 
         answer = self._document_answer(request, document)
@@ -215,9 +218,7 @@ class PackageRequests(RepositoryRequests):
             (b"Vary", b"Accept, Accept-Encoding"),
             *(field for field in SAFE if field[0] != b"Content-Disposition"),
         )
-        best = best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity"))
-        coding: Encoding = "gzip" if best == b"gzip" else "identity"
-        return document_answer(document, coding, headers, self._last_modified(document))
+        return document_answer(document, _coding(request), headers, self._last_modified(document))
 
     def _last_modified(self, document: Document) -> int | None:
         """When the package changed, in seconds; None while that second lies in the future (see L{Package})."""
@@ -242,3 +243,10 @@ def find_selected(reader: Reader, package_id: int, selector: str) -> Version | N
 def _form(request: Request) -> str:
     """The form that a request asks for: the abbreviated one when its media type is preferred to JSON."""
     return SHORT if best_media_type(request.header(b"accept"), _OFFERS) == _OFFERS[1] else FULL
+
+
+def _coding(request: Request) -> Encoding:
+    """The content coding that a request asks for."""
+    return (
+        "gzip" if best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity")) == b"gzip" else "identity"
+    )
