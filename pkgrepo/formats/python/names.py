@@ -22,6 +22,7 @@ LONGEST_FILENAME = 255  # bytes; the limit of file systems
 LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a number's length fits in one byte of the key
 
 SDIST_ENDINGS = (".tar.gz", ".zip")
+OLD_SDIST_ENDINGS = (".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar")  # on indexes for installers, not uploaded
 
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile(r"[-_.]+")
@@ -95,13 +96,32 @@ def find_version(text: str) -> Version | None:
     return _find_version(text) if len(text) <= LONGEST_VERSION else None
 
 
-def parse_filename(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
+def parse_upload(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
+    """
+    Parse the file name of an uploaded distribution.
+
+    ``strict`` allows only today's spelling: name and version normalised, source distributions as ``.tar.gz``. Otherwise
+    older spellings are allowed too.
+
+    :raises Invalid: see L{parse_filename}; a source distribution has another ending than ``SDIST_ENDINGS``
+    """
+    parsed = parse_filename(filename, project=project, sdist_endings=SDIST_ENDINGS)
+    if strict:
+        _check_spelling(parsed)
+    return parsed
+
+
+def parse_filename(
+    filename: str,
+    *,
+    project: str | None = None,
+    sdist_endings: tuple[str, ...] = SDIST_ENDINGS + OLD_SDIST_ENDINGS,
+) -> FileName:
     """
     Parse the file name of a wheel or source distribution.
 
     Without ``project``, a source distribution whose name can be split in several ways is refused. With it, a file of
-    another project is refused. ``strict`` allows only today's spelling: name and version normalised, source
-    distributions as ``.tar.gz``. Otherwise older spellings are allowed too.
+    another project is refused.
 
     :raises Invalid: it is not the name of a wheel or a source distribution, or of another project
     """
@@ -109,12 +129,10 @@ def parse_filename(filename: str, *, project: str | None = None, strict: bool = 
     key = None if project is None else normalise(project)
     if filename.endswith(".whl"):
         parsed = _parse_wheel(filename, key)
-    elif filename.endswith(SDIST_ENDINGS):
-        parsed = _parse_sdist(filename, key)
+    elif filename.endswith(sdist_endings):
+        parsed = _parse_sdist(filename, key, sdist_endings)
     else:
         raise Invalid(f"{filename!r} is neither a wheel (.whl) nor a source distribution (.tar.gz, .zip)", "content")
-    if strict:
-        _check_spelling(parsed)
     return parsed
 
 
@@ -191,8 +209,8 @@ def _parse_wheel(filename: str, project_key: str | None) -> FileName:
     )
 
 
-def _parse_sdist(filename: str, project_key: str | None) -> FileName:
-    stem = next(filename.removesuffix(ending) for ending in SDIST_ENDINGS if filename.endswith(ending))
+def _parse_sdist(filename: str, project_key: str | None, endings: tuple[str, ...]) -> FileName:
+    stem = next(filename.removesuffix(ending) for ending in endings if filename.endswith(ending))
     readings = split_stem(stem, project_key)
     if not readings and project_key is not None and split_stem(stem, None):
         raise Invalid(f"{filename!r} is not a file of project {project_key!r}", "name")

@@ -30,7 +30,7 @@ from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 
 from .change_requests import ChangeRequests
-from .names import FileName, normalise, parse_filename, parse_version
+from .names import FileName, normalise, parse_upload, parse_version
 from .refusals import ERRORS
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -230,7 +230,7 @@ class PythonSite:
         """A distribution as the whole body."""
         key = _project_key(project)
         identity = await self._admit(request, Action.WRITE, key)
-        name = parse_filename(filename, project=project, strict=self._uploads.strict)
+        name = parse_upload(filename, project=project, strict=self._uploads.strict)
         _check_address(name, key, version)
         check_declared_length(request, self._services.max_upload)
         async with self._services.publisher.stage(self._repository) as staged:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import FileName, parse_filename
+from pkgrepo.formats.python.names import FileName, parse_upload
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
@@ -87,7 +87,7 @@ class FormReceiver:
         if part.filename is None:
             raise Invalid("the file part 'content' has no file name", "content")
         named = dict(self._fields).get("name") or self._project
-        self._filename = parse_filename(part.filename, project=named, strict=self._strict)
+        self._filename = parse_upload(part.filename, project=named, strict=self._strict)
         await self._admit(self._filename.project_key)
         announced = {field for field, value in self._fields if value}
         self._blob = await self._staged.receive(

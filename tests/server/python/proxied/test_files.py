@@ -145,14 +145,18 @@ def test_missing_file_is_missing(mirror, upstream):
     assert mirror.get("/packages/listed-only/1.0/no-distribution.txt").status == 404
 
 
-def test_both_kinds_of_source_distributions_are_kept(mirror, upstream):
+def test_all_kinds_of_source_distributions_are_kept(mirror, upstream):
     name, data = upstream.add("two-sources", sdist=True)
-    other = name.replace(".tar.gz", ".zip")
-    upstream.serve(upstream.file_path(other), b"zip")
-    listed = {"filename": other, "url": upstream.file_url(other), "hashes": {}, "yanked": False, "version": "1.0"}
-    upstream.projects["two-sources"].append(listed)
+    for ending in (".zip", ".tar.bz2", ".tgz"):
+        other = name.replace(".tar.gz", ending)
+        upstream.serve(upstream.file_path(other), ending.encode())
+        listed = {"filename": other, "url": upstream.file_url(other), "hashes": {}, "yanked": False, "version": "1.0"}
+        upstream.projects["two-sources"].append(listed)
+    assert mirror.get("/simple/two-sources/").text.count("</a>") == 4
     assert mirror.get(f"/packages/two-sources/1.0/{name}").body == data
-    assert mirror.get(f"/packages/two-sources/1.0/{other}").body == b"zip"
+    for ending in (".zip", ".tar.bz2", ".tgz"):
+        other = name.replace(".tar.gz", ending)
+        assert mirror.get(f"/packages/two-sources/1.0/{other}").body == ending.encode()
 
 
 def test_kept_file_is_served_when_the_upstream_forgets_it(at, upstream, keep):

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import is_valid_name, normalise, parse_filename, parse_version
+from pkgrepo.formats.python.names import (
+    OLD_SDIST_ENDINGS,
+    is_valid_name,
+    normalise,
+    parse_filename,
+    parse_upload,
+    parse_version,
+)
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 10**30))
 
@@ -193,8 +200,6 @@ def test_file_of_another_project_is_refused(filename: str) -> None:
         "demo-1.0.egg",
         "demo-1.0.win32.exe",
         "demo-1.0-1.noarch.rpm",
-        "demo-1.0.tar.bz2",
-        "demo-1.0.tgz",
         "demo-1.0.TAR.GZ",
         "demo.tar.gz",
         "demo-.tar.gz",
@@ -230,6 +235,14 @@ def test_what_is_no_distribution_is_refused_with_a_sentence(filename: str, proje
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("ending", OLD_SDIST_ENDINGS)
+def test_old_source_distributions_are_read_but_not_uploaded(ending: str) -> None:
+    found = parse_filename(f"demo-pkg-1.0{ending}", project="demo_pkg")
+    assert (found.kind, found.project_key, found.version_text) == ("sdist", "demo-pkg", "1.0")
+    with pytest.raises(Invalid, match="neither a wheel"):
+        parse_upload(f"demo-pkg-1.0{ending}", project="demo_pkg")
+
+
 @pytest.mark.parametrize(
     "filename",
     [
@@ -241,7 +254,7 @@ def test_what_is_no_distribution_is_refused_with_a_sentence(filename: str, proje
     ],
 )
 def test_strict_takes_names_of_today(filename: str) -> None:
-    assert parse_filename(filename, strict=True) == parse_filename(filename)
+    assert parse_upload(filename, strict=True) == parse_filename(filename)
 
 
 @pytest.mark.parametrize(
@@ -258,4 +271,4 @@ def test_strict_takes_names_of_today(filename: str) -> None:
 def test_strict_refuses_older_spellings_and_names_the_right_one(filename: str, expected: str) -> None:
     assert parse_filename(filename, project="demo-pkg").filename == filename
     with pytest.raises(Invalid, match=f"'{expected}'.*strict_filenames"):
-        parse_filename(filename, project="demo-pkg", strict=True)
+        parse_upload(filename, project="demo-pkg", strict=True)
