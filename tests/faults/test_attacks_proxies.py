@@ -148,7 +148,9 @@ def test_made_up_names_leave_nothing_open(make, server):
     assert proxied.is_file(proxied.get_file())
     before = open_files(server)
     paths = [
-        path.replace("demo", f"made-up-{number}", 1) for path in (proxied.document, proxied.file) for number in range(100)
+        path.replace("demo", f"made-up-{number}", 1)
+        for path in (proxied.document, proxied.file)
+        for number in range(100)
     ]
     with ThreadPoolExecutor(50) as pool:
         statuses = {reply.status for reply in pool.map(proxied.client.get, paths)}

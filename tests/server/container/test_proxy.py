@@ -441,6 +441,16 @@ def test_a_virtual_repository_asks_its_members_in_order(make: Make) -> None:
     assert scene.wire.get("/v2/main/own/third/manifests/1").body == ONE.manifest
 
 
+def test_an_upstream_does_not_open_blobs_of_a_private_repository(make: Make) -> None:
+    scene = make(more=hosted("docker", secret='visibility = "private"'))
+    push_image(scene.wire, "main/secret/app", ONE, "1")
+    secret = ONE.blobs[1]
+    scene.upstream.serve(scene.upstream.blob_path("app", digest_of(secret)), Answer(200, b"?" * len(secret)))
+    with suppress(http.client.HTTPException, ConnectionError):
+        reply = scene.get(f"app/blobs/{digest_of(secret)}")
+        assert reply.status == 502, reply
+
+
 def test_kept_images_are_counted_and_not_collected(make: Make) -> None:
     scene = make()
     index = make_index([ONE, TWO])
