@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.request import getproxies_environment
+
+from twisted.application.service import IService
 
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
@@ -22,6 +24,8 @@ from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.resolver import Resolver
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.upkeep.limits import CacheLimits
+from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.settings import UpstreamSettings
 
@@ -42,14 +46,15 @@ class ProxyParts:
             on_traffic=self.counters.add_traffic,
         )
         self._supervisor = Supervisor(reactor)
+        kept = KeptAnswers(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            publisher=core.publisher,
+            pools=core.pools,
+        )
         self.documents = Documents(
-            kept=KeptAnswers(
-                catalog=core.catalog,
-                registry=core.registry,
-                stores=core.stores,
-                publisher=core.publisher,
-                pools=core.pools,
-            ),
+            kept=kept,
             asker=Asker(
                 publisher=core.publisher,
                 clock=core.clock,
@@ -86,6 +91,13 @@ class ProxyParts:
             counters=self.counters,
             largest=config.server.max_upload,
         )
+        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept)
+        self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
+
+    def services(self) -> Iterator[IService]:
+        """What runs beside the requests: counting, and keeping caches within their limits."""
+        yield self.counters
+        yield self._limits
 
     def check_settings(self) -> None:
         """Check the settings of upstream connections. :raises Invalid: one cannot be used"""

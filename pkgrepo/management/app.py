@@ -38,6 +38,7 @@ from pkgrepo.management.storages.probe import StorageProbe
 from pkgrepo.management.storages.routes import Storages
 from pkgrepo.management.tokens.bearer import TokenService
 from pkgrepo.management.tokens.routes import Tokens
+from pkgrepo.management.upstreams.purge import CachePurges
 from pkgrepo.management.upstreams.routes import Upstreams
 from pkgrepo.management.users.account import Account
 from pkgrepo.management.users.permissions import UserPermissions
@@ -52,6 +53,7 @@ HANDLERS = (
     Repositories,
     RepositoryMembers,
     Upstreams,
+    CachePurges,
     ConfigurationKeys,
     Configuration,
     GarbageCollection,

@@ -153,10 +153,6 @@ class Documents:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
         return await self._kept.find(repository, key)
 
-    async def forget(self, repository: Repository, before_ms: int, package_key: str | None = None) -> int:
-        """Remove answers not confirmed since a time, only those about a package if it is given. Returns how many."""
-        return await self._kept.forget(repository, before_ms, package_key)
-
     def _suffices(self, repository: Repository, held: Held, *, revalidate: bool) -> bool:
         document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
         if held.failure is None:

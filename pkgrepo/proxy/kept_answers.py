@@ -16,7 +16,7 @@ stale, absent   memory only: anybody can ask for any number of names            
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from attrs import evolve
@@ -39,6 +39,7 @@ from .asking import Received
 from .held import Held
 from .parts.file import PartsFile
 
+BATCH: Final = 500  # rows removed by one transaction
 MOST_HELD: Final = 10_000  # answers in memory that are not stored as they are
 
 T = TypeVar("T")
@@ -130,14 +131,17 @@ class KeptAnswers:
         if document.locator:  # else the same bytes would count as stored
             await self._catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
 
-    async def forget(self, repository: Repository, before_ms: int, package_key: str | None = None) -> int:
-        """Remove answers not confirmed since a time, only those about a package if it is given. Returns how many."""
-        removed: int = await self._publisher.change(
-            upstream_documents.remove_documents, repository, package_key, before_ms
-        )
-        for key in [key for key in self._held if key[0] == repository.id]:
-            del self._held[key]
-        return removed
+    async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
+        """Remove answers: the next client makes upstreams be asked."""
+        await self._publisher.change(upstream_documents.remove_documents, repository, keys)
+        for key in keys:
+            self._held.pop((repository.id, key), None)
+
+    async def forget_unused(self, repository: Repository, before_ms: int) -> None:
+        """Remove the answers not confirmed since a time, about packages of which nothing else is kept."""
+        remove = upstream_documents.remove_unused_documents
+        while await self._publisher.change(remove, repository, before_ms, BATCH):
+            pass
 
     async def _store(self, repository: Repository, held: Held, answer: Received) -> None:
         async with answer.stack:

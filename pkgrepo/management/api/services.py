@@ -13,6 +13,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
+from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
@@ -42,6 +43,7 @@ class ManagementServices:
     on_change: ChangeListener
     collector: GarbageCollector
     jobs: Jobs
+    cache_purge: CachePurge
     authenticator: Authenticator
     authorizer: Authorizer
     passwords: Passwords

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Invalid, existing
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
+from pkgrepo.errors import existing
+from pkgrepo.http.answers import Answer
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.problems import FaultRecord
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
-from pkgrepo.model import Repository, Storage
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
-from pkgrepo.storage.catalog.server.jobs import Job, JobRunning
 
 from .records import collection_record, job_record
 from .schema import Collection, CollectionWish, JobRecord
+from .waiting import STILL_RUNNING, WAIT, run_job
 
-WAIT_S = 25  # seconds; proxies give up after 30 or 60
-MOST_WAIT_S = 300
-WAIT = Parameter(
-    "wait",
-    "Seconds to wait for the result (0 to 300, 25 by default; true is 300, false is 0). A job that still runs: 202.",
-)
 UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
 
@@ -44,7 +36,7 @@ class GarbageCollection(Handlers):
         answer=Collection,
         query=(WAIT, DRY_RUN, UNTAGGED),
         audit="repository.gc",
-        further=((202, "The job still runs; Location is its address."),),
+        further=STILL_RUNNING,
     )
     async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
         """
@@ -53,7 +45,6 @@ class GarbageCollection(Handlers):
         One collection runs at a time on each storage: while another one runs, the answer is 409 with its Location. The
         field kept lists what was not removed, with the reason.
         """
-        seconds = _wait_s(call)
         repository = call.repository
         storage = self._registry.storage(repository.storage_id)
         options = GcOptions(
@@ -62,13 +53,15 @@ class GarbageCollection(Handlers):
             dry_run=body.dry_run or call.flag("dry_run"),
             actor=call.actor,
         )
-        uid = await self._begin(repository, storage, options)
-        job = await self._services.jobs.wait(uid, seconds)
-        if job.state == "done":
-            return collection_record(job)
-        if job.ended:
-            raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
-        return json_answer(job_record(job), 202, headers=((b"Location", _address(job)), *NO_STORE))
+        job = await run_job(
+            self._services,
+            call,
+            kind=KIND,
+            key=storage.uid,
+            data={**options.to_json(), "on": f"storage {storage.name!r}"},
+            work=lambda: self._services.collector.collect(storage, [repository], options),
+        )
+        return job if isinstance(job, Answer) else collection_record(job)
 
     @table.route(
         "GET",
@@ -82,34 +75,3 @@ class GarbageCollection(Handlers):
         storage = self._registry.storage(call.repository.storage_id)
         job = existing(await self._services.jobs.last(KIND, storage.uid), "garbage collection", call.repository.path)
         return job_record(job)
-
-    async def _begin(self, repository: Repository, storage: Storage, options: GcOptions) -> str:
-        data = {**options.to_json(), "repository": repository.uid, "on": f"storage {storage.name!r}"}
-        try:
-            return await self._services.jobs.begin(
-                KIND, storage.uid, data, lambda: self._services.collector.collect(storage, [repository], options)
-            )
-        except JobRunning as error:
-            raise Refusal(
-                409,
-                str(error),
-                "conflict",
-                headers=((b"Location", _address(error.job)),),
-                errors=(FaultRecord(pointer="job", code="running", message=error.job.uid),),
-            ) from None
-
-
-def _address(job: Job) -> bytes:
-    return b"/api/job/%s" % job.uid.encode("ascii")
-
-
-def _wait_s(call: Call) -> int:
-    text = call.query("wait").lower()
-    if text in ("true", "yes"):
-        return MOST_WAIT_S
-    if text in ("false", "no"):
-        return 0
-    try:
-        return call.integer("wait", WAIT_S, 0, MOST_WAIT_S)
-    except Invalid:
-        raise Invalid(f"wait is true, false or a number of seconds from 0 to {MOST_WAIT_S}", "wait") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -15,13 +16,15 @@ from .schema import Collection, JobRecord, KeptRecord, Removed, Scanned
 
 def job_record(job: Job) -> JobRecord:
     """The record of a job."""
-    ended_well = job.state == "done" and job.kind == KIND
+    result: dict[str, Any] | None = None
+    if job.state == "done":  # the results of other kinds have the form of the API already
+        result = msgspec.to_builtins(collection_record(job)) if job.kind == KIND else dict(job.result)
     return JobRecord.from_attributes(
         job,
         id=job.uid,
         job_id=job.uid,
         status=job.state,
-        result=msgspec.to_builtins(collection_record(job)) if ended_well else None,
+        result=result,
         errors=list(job.result.get("errors", ())),
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pkgrepo.management.api.schema import Record
+from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.proxy.schema import Duration, Pattern, Seconds
+from pkgrepo.proxy.upkeep.purge import PurgeReport
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
 
@@ -98,3 +100,41 @@ class UpstreamCheck(Record):
 
     ok: bool
     routes: list[RouteCheckRecord]
+
+
+class PurgeWish(Body):
+    """
+    What a purge removes: everything, or what meets all conditions that are given.
+
+    package is the name of a package, pattern a glob for names. older_than (seconds, or a text such as 12h or 30d): only
+    what was last fetched, or confirmed by an upstream, before that. documents_only keeps files. With limits, only what
+    exceeds the limits of the cache (max_bytes, unused_days) is removed, as every hour, and no condition is given.
+    """
+
+    package: Word | None = None
+    pattern: Pattern | None = None
+    older_than: Seconds | Duration | None = None
+    documents_only: bool = False
+    limits: bool = False
+    dry_run: bool = False
+
+
+class Purged(Record):
+    """
+    What was removed, or would be with dry_run.
+
+    packages counts those of which files were removed; versions counts manifests of images, too, and files manifests and
+    blobs. freed_bytes is their size with that of documents (answers about packages); garbage collection frees it.
+    """
+
+    packages: int
+    versions: int
+    files: int
+    documents: int
+    freed_bytes: int
+    dry_run: bool
+
+    @classmethod
+    def of(cls, report: PurgeReport, *, dry_run: bool) -> Purged:
+        """The record of a report."""
+        return cls.from_attributes(report, freed_bytes=report.size + report.document_size, dry_run=dry_run)

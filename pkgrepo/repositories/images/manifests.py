@@ -75,12 +75,19 @@ def promise_manifest(
 
 
 def delete_manifest(
-    tx: Transaction, repository: Repository, image: str, digest: str, actor: Actor, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    digest: str,
+    actor: Actor,
+    now_ms: int,
+    *,
+    kind: str = "deleted",
 ) -> None:
     """
     Remove a manifest and every tag that points to it.
 
-    Its blobs stay until a client or the garbage collector removes them.
+    Its blobs stay until a client or the garbage collector removes them. ``kind`` is that of the event.
 
     :raises NotFound: the image has none of this digest
     """
@@ -92,7 +99,7 @@ def delete_manifest(
     bump_package_serial(tx, repository, package, now_ms)
     others = {"hidden": changes.hidden, "released": changes.released}
     data = {"digest": digest, "tags": changes.removed, **{kind: names for kind, names in others.items() if names}}
-    append_package_event(tx, package, "deleted", data, actor, now_ms)
+    append_package_event(tx, package, kind, data, actor, now_ms)
     update_trust(tx, repository, package, depending, (), actor, now_ms)
     remove_if_empty(tx, repository, package)
 

@@ -17,6 +17,8 @@ from pkgrepo.storage.catalog.server import repositories
 from .events import append_package_event, bump_package_serial
 from .index import Change, Indexer, PackageIndex, VersionsIndexer
 
+EVICTED = "evicted"  # the kind of the event when something is removed from a cache
+
 # The kind of the event when a version gets this state.
 _KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
 
@@ -77,12 +79,14 @@ def remove_files(
     indexer: Indexer,
     tombstone: bool,
     now_ms: int,
+    *,
+    kind: str = "deleted",
 ) -> list[str]:
     """
     Remove files of a version, or all of them if ``paths`` is None. Returns the removed paths.
 
     A version without files is removed too, and so is a package without versions. With ``tombstone`` the paths may not
-    be used again. The bytes are removed by garbage collection.
+    be used again. The bytes are removed by garbage collection. ``kind`` is that of the event.
 
     :raises NotFound: no such package, version or file
     """
@@ -96,9 +100,7 @@ def remove_files(
     for file in doomed:
         files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
     repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
-    append_package_event(
-        tx, package, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms, version=version
-    )
+    append_package_event(tx, package, kind, {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
     if len(doomed) == len(present):
         versions.remove_version(tx, version.id)
     package = bump_package_serial(tx, repository, package, now_ms)

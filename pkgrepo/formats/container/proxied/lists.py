@@ -125,7 +125,7 @@ class UpstreamLists:
         except NotFound:
             self._absences.note(repository, key)
             if before is not None:
-                await self._publisher.change(upstream_documents.remove_document, repository, key)
+                await self._publisher.change(upstream_documents.remove_documents, repository, [key])
             raise
         except UpstreamFailed as error:
             if before is None:

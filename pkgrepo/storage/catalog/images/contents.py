@@ -193,6 +193,19 @@ def children_of(r: Reader, package_id: int, digest: str) -> list[str]:
     )
 
 
+def blobs_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
+    """The digests of what a manifest refers to, as a blob: some indexes list blobs as if they were manifests."""
+    named = r.all(
+        """
+        SELECT DISTINCT f.digest FROM manifest m JOIN manifest_ref f ON f.manifest_id = m.id
+        WHERE m.package_id = ? AND m.digest = ? ORDER BY f.digest
+        """,
+        (package_id, digest),
+    )
+    prefixes = tuple(f"{each}:" for each in ALGORITHMS)
+    return [name for (name,) in named if name.startswith(prefixes)]
+
+
 def content_digests(r: Reader, package_id: int) -> tuple[list[str], list[str]]:
     """The digests of an image's manifests, and the sha256 digests of its blobs."""
     manifests = r.all("SELECT digest FROM manifest WHERE package_id = ? ORDER BY digest", (package_id,))

@@ -184,17 +184,29 @@ def remove_document(tx: Transaction, repository: Repository, key: str) -> None:
     tx.execute("DELETE FROM upstream_document WHERE repository_id = ? AND key = ?", (repository.id, key))
 
 
-def remove_documents(
-    tx: Transaction, repository: Repository, package_key: str | None, before_ms: int, _now_ms: int
-) -> int:
-    """Forget the answers last confirmed before a time, only those about a package if it is given. Returns how many."""
-    if package_key is None:
-        return tx.execute(
-            "DELETE FROM upstream_document WHERE repository_id = ? AND checked_at < ?", (repository.id, before_ms)
-        )
+def remove_documents(tx: Transaction, repository: Repository, keys: Sequence[str], _now_ms: int) -> None:
+    """Forget the answers to some questions."""
+    for key in keys:
+        remove_document(tx, repository, key)
+
+
+def remove_unused_documents(tx: Transaction, repository: Repository, before_ms: int, limit: int, _now_ms: int) -> int:
+    """
+    Forget answers last confirmed before a time, about packages of which nothing else is kept. Returns how many.
+
+    At most ``limit`` are removed. The others are needed to serve what is kept while an upstream fails.
+    """
     return tx.execute(
-        "DELETE FROM upstream_document WHERE repository_id = ? AND package_key = ? AND checked_at < ?",
-        (repository.id, package_key, before_ms),
+        """
+        DELETE FROM upstream_document WHERE id IN (
+            SELECT d.id FROM upstream_document d
+            WHERE d.repository_id = ? AND d.checked_at < ? AND d.package_key <> '' AND NOT EXISTS (
+                SELECT 1 FROM package p WHERE p.repository_id = d.repository_id AND p.key = d.package_key
+            )
+            ORDER BY d.checked_at LIMIT ?
+        )
+        """,
+        (repository.id, before_ms, limit),
     )
 
 

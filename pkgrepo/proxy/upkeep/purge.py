@@ -1,0 +1,215 @@
+"""
+Removes what proxy repositories keep of upstreams: on request, or over the limits of a cache.
+
+The rows are removed, one unit in a transaction; garbage collection removes the bytes later. So clients that read a
+file at the moment are not interrupted, and the next one to want it makes it be fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import partial
+
+from attrs import define, evolve, frozen
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Actor, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.kept_answers import KeptAnswers
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.images.eviction import evict_blob, evict_manifest
+from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog.images.contents import content_digests
+from pkgrepo.storage.catalog.packages.cached_units import (
+    START,
+    CachedUnit,
+    cached_packages,
+    cached_size,
+    oldest_units,
+    sizes_with_blobs,
+    units_of_package,
+)
+from pkgrepo.storage.catalog.packages.packages import find_package
+
+PURGE = "cache_purge"  # the kind of the jobs of requests
+PAGE = 1000  # units that are read at once
+DAY_MS = 86_400_000
+
+
+@frozen
+class Selection:
+    """
+    What a purge removes: everything, or what meets all conditions that are given.
+
+    ``package`` is the key of a package, ``pattern`` a glob of ``fnmatch`` for keys. ``before_ms``: only what was last
+    fetched, or confirmed by an upstream, before this time.
+    """
+
+    package: str | None = None
+    pattern: str | None = None
+    before_ms: int | None = None
+    documents_only: bool = False
+
+    def takes_package(self, key: str) -> bool:
+        """Whether anything of a package is selected."""
+        if self.package is not None and key != self.package:
+            return False
+        return self.pattern is None or fnmatchcase(key.casefold(), self.pattern.casefold())
+
+    def takes(self, unit: CachedUnit) -> bool:
+        """Whether a unit of such a package is selected."""
+        if self.documents_only and unit.kind != "document":
+            return False
+        return self.before_ms is None or unit.fetched_ms < self.before_ms
+
+
+@define
+class PurgeReport:
+    """
+    What was removed, or would be.
+
+    ``versions`` counts manifests, too, and ``files`` manifests and blobs. ``size`` is the bytes of files,
+    ``document_size`` those of documents, which the catalog does not refer to any more.
+    """
+
+    packages: int = 0
+    versions: int = 0
+    files: int = 0
+    size: int = 0
+    documents: int = 0
+    document_size: int = 0
+
+    def add(self, unit: CachedUnit) -> None:
+        """Count a unit."""
+        if unit.kind == "document":
+            self.documents += 1
+            self.document_size += unit.size
+        else:
+            self.versions += 1
+            self.files += unit.files
+            self.size += unit.size
+
+
+class CachePurge:
+    """Removes cached packages and documents."""
+
+    def __init__(self, context: MaintenanceContext, *, publisher: Publisher, kept: KeptAnswers) -> None:
+        self._catalog = context.catalog
+        self._clock = context.clock
+        self._formats = context.formats
+        self._publisher = publisher
+        self._kept = kept
+
+    async def purge(
+        self, repository: Repository, selection: Selection, actor: Actor, *, dry_run: bool = False
+    ) -> PurgeReport:
+        """
+        Remove what is selected. What clients make be fetched meanwhile may stay or go.
+
+        :raises RepositoryInactive: the repository is switched off
+        """
+        report = PurgeReport()
+        async for key in self._keys(repository, selection):
+            units = await self._catalog.scan(units_of_package, repository.id, key)
+            chosen = await self._sized(repository, [each for each in units if selection.takes(each)])
+            for unit in chosen:
+                report.add(unit)
+            if any(each.kind != "document" for each in chosen):
+                report.packages += 1
+            if not dry_run:
+                await self._remove(repository, chosen, actor)
+                if len(chosen) == len(units) and not selection.documents_only:
+                    await self._remove_loose_blobs(repository, key)
+        return report
+
+    async def evict(self, repository: Repository, actor: Actor, *, dry_run: bool = False) -> PurgeReport:
+        """
+        Remove what exceeds the limits of the cache, beginning with what was not used for longest.
+
+        :raises RepositoryInactive: the repository is switched off
+        """
+        config, report = proxy_config_of(repository), PurgeReport()
+        before_ms = 0 if config.unused_days is None else self._clock.now_ms() - config.unused_days * DAY_MS
+        excess = 0
+        if config.max_bytes is not None:
+            excess = await self._catalog.scan(cached_size, repository.id) - config.max_bytes
+        packages: set[str] = set()
+        after = START
+        while excess > 0 or before_ms:
+            page = await self._catalog.scan(oldest_units, repository.id, after=after, limit=PAGE)
+            chosen = []
+            for unit in await self._sized(repository, page):
+                if excess <= 0 and unit.used_ms >= before_ms:
+                    break
+                excess -= unit.size
+                chosen.append(unit)
+                report.add(unit)
+            packages.update(each.package_key for each in chosen if each.kind != "document")
+            if not dry_run:
+                await self._remove(repository, chosen, actor)
+            if len(chosen) < PAGE:
+                break
+            after = page[-1].position
+        report.packages = len(packages)
+        return report
+
+    async def _keys(self, repository: Repository, selection: Selection) -> AsyncIterator[str]:
+        """The keys of the packages of which anything is selected; empty for documents about no package."""
+        if selection.package is not None:
+            yield selection.package
+            return
+        page = [""]
+        while page:
+            for key in page:
+                if selection.takes_package(key):
+                    yield key
+            page = await self._catalog.scan(cached_packages, repository.id, after=page[-1], limit=PAGE)
+
+    async def _sized(self, repository: Repository, units: Sequence[CachedUnit]) -> list[CachedUnit]:
+        """The units, with what an image loses with each manifest, if they are removed in this order."""
+        digests: dict[str, list[str]] = {}
+        for each in units:
+            if each.kind == "manifest":
+                digests.setdefault(each.package_key, []).append(each.name)
+        sizes = {
+            (image, digest): found
+            for image, names in digests.items()
+            for digest, found in zip(
+                names,
+                await self._catalog.scan(sizes_with_blobs, repository.storage_id, repository.id, image, names),
+                strict=True,
+            )
+        }
+        found = []
+        for each in units:
+            files, size = sizes.get((each.package_key, each.name), (each.files, each.size))
+            found.append(evolve(each, files=files, size=size))
+        return found
+
+    async def _remove(self, repository: Repository, units: Sequence[CachedUnit], actor: Actor) -> None:
+        documents = [each.name for each in units if each.kind == "document"]
+        if documents:
+            await self._kept.forget(repository, documents)
+        indexer = self._formats[repository.format].index
+        for unit in units:
+            with suppress(NotFound):  # it was removed meanwhile
+                if unit.kind == "version":
+                    command = partial(remove_files, kind=EVICTED)
+                    place = (unit.package_key, unit.name, None)
+                    await self._publisher.change(command, repository, *place, actor, indexer, False)
+                elif unit.kind == "manifest":
+                    await self._publisher.change(evict_manifest, repository, unit.package_key, unit.name, actor)
+
+    async def _remove_loose_blobs(self, repository: Repository, key: str) -> None:
+        """Remove the blobs of an image of which all manifests are gone."""
+        for digest in await self._catalog.scan(_blobs_of, repository.id, key):
+            await self._publisher.change(evict_blob, repository, key, digest)
+
+
+def _blobs_of(reader: Reader, repository_id: int, key: str) -> list[str]:
+    package = find_package(reader, repository_id, key)
+    return [] if package is None else content_digests(reader, package.id)[1]
