@@ -492,6 +492,15 @@ class IIndexedFormat(Interface):
         ``serial`` grows with each change of the document.
         """
 
+    def latest(key: str, members: Sequence[Any]) -> Any:
+        """
+        The latest version of a package and why, from its ``MemberParts`` in ``latest_form``: a ``Latest``, or None.
+
+        It is found as for the documents.
+        """
+
+    latest_form = Attribute("The form of documents that ``latest`` needs")
+
 
 class IProxiedFormat(IIndexedFormat):
     """An indexed format whose packages can come from upstreams."""

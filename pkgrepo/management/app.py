@@ -18,6 +18,7 @@ from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.audit.routes import Audit
+from pkgrepo.management.explanations.routes import Explanations
 from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.routes import BackgroundJobs
 from pkgrepo.management.metrics.exposition import Metrics, MetricSource
@@ -63,6 +64,7 @@ HANDLERS = (
     Removal,
     Search,
     Tree,
+    Explanations,
     Users,
     UserPermissions,
     Account,

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from attrs import Factory, frozen
 
 from pkgrepo.model import Fragment
+
+
+class LatestReason(StrEnum):
+    """Why a version is the latest one. The values are in the API."""
+
+    TAG = "tag"  # a repository says so
+    REPLACED = "replaced"  # it stands in for the one that a repository says, which a rule hides
+    HIGHEST = "highest"  # the order of versions
+
+
+@frozen
+class Latest:
+    """
+    The latest version of a package as clients see it.
+
+    ``member`` is the index of the repository that says it, or said ``hidden``; None if it follows from the order.
+    """
+
+    version: str
+    reason: LatestReason
+    member: int | None = None
+    hidden: str = ""
 
 
 @frozen

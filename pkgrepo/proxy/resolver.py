@@ -17,7 +17,7 @@ Each decision is recorded in a L{Trace} as it is made.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -130,6 +130,10 @@ class Resolver:
         One is not active, either, if the virtual repositories between are not.
         """
         return [each.repository for each in self._leaves.of(repository).values()]
+
+    def ways(self, repository: Repository) -> Collection[Leaf]:
+        """The same with the virtual repositories around them."""
+        return self._leaves.of(repository).values()
 
     def leaf(self, repository: Repository, proxy: Repository) -> Leaf:
         """A repository as it is reached from another one, with all rules on the way."""

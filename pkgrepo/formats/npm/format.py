@@ -11,7 +11,8 @@ from zope.interface import implementer
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
 from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts
-from pkgrepo.formats.npm.packument.merging import splice
+from pkgrepo.formats.npm.packument.merging import find_latest, splice
+from pkgrepo.formats.npm.packument.version_fragments import SHORT
 from pkgrepo.formats.npm.proxied.questions import packument_question
 from pkgrepo.formats.npm.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
@@ -20,7 +21,7 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.held import DocumentRequest
-from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.members import Latest, MemberParts
 from pkgrepo.proxy.package_files import RemoteFile
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
@@ -77,6 +78,12 @@ class NpmFormat(FormatBase):
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
         """See L{IIndexedFormat.splice}."""
         return splice(key, form, serial, members)
+
+    latest_form = SHORT
+
+    def latest(self, key: str, members: Sequence[MemberParts]) -> Latest | None:  # noqa: ARG002 - of the interface
+        """See L{IIndexedFormat.latest}."""
+        return find_latest(members)
 
     def document_request(self, key: str) -> DocumentRequest:
         """See L{IProxiedFormat.document_request}."""

@@ -9,7 +9,10 @@ from zope.interface import implementer
 
 from pkgrepo.formats.python.index.caches import IndexCaches
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
+from pkgrepo.formats.python.index.listed_releases import read_listed
 from pkgrepo.formats.python.index.merged_lists import MergedLists
+from pkgrepo.formats.python.index.pages import JSON_PAGE
+from pkgrepo.formats.python.index.project_json import newest
 from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
@@ -19,7 +22,7 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.held import DocumentRequest
-from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.members import Latest, LatestReason, MemberParts, merge_fragments
 from pkgrepo.proxy.package_files import RemoteFile
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
@@ -70,6 +73,13 @@ class PythonFormat(FormatBase):
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
         """See L{IIndexedFormat.splice}."""
         return splice(key, form, serial, members)
+
+    latest_form = JSON_PAGE
+
+    def latest(self, key: str, members: Sequence[MemberParts]) -> Latest | None:
+        """See L{IIndexedFormat.latest}."""
+        found = newest(read_listed(merge_fragments(members, JSON_PAGE), key, "").values())
+        return None if found is None else Latest(found.version, LatestReason.HIGHEST)
 
     def document_request(self, key: str) -> DocumentRequest:
         """See L{IProxiedFormat.document_request}."""

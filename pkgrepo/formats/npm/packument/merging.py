@@ -10,11 +10,11 @@ from attrs import evolve
 
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
-from pkgrepo.proxy.members import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.members import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 
 from .document import TOP_FIELDS, Top, revision, splice_full, splice_short
-from .version_fragments import FULL, TIME, version_document
+from .version_fragments import FULL, SHORT, TIME, version_document
 
 _README: Final = {"readme": '""', "readmeFilename": '""'}
 
@@ -37,6 +37,18 @@ def merge_tops(members: Sequence[MemberParts], form: str) -> Top:
     """The top of the merged document in one form, whose tags are those of versions that are shown."""
     top = _merge([msgspec.convert(member.top, Top) for member in members])
     return _without_hidden(top, form, members) if any(member.hidden for member in members) else top
+
+
+def find_latest(members: Sequence[MemberParts]) -> Latest | None:
+    """The version that the tag ``latest`` of the merged document names, and why."""
+    version = merge_tops(members, SHORT).tags.get(DEFAULT_TAG)
+    said = [msgspec.convert(member.top, Top).tags.get(DEFAULT_TAG) for member in members]
+    number, first = next(((number, each) for number, each in enumerate(said) if each is not None), (None, None))
+    if version is None or first is None:
+        return None
+    if version == first:
+        return Latest(version, LatestReason.TAG, number)
+    return Latest(version, LatestReason.REPLACED, number, first)
 
 
 def _merge(tops: Sequence[Top]) -> Top:

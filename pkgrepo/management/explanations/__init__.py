@@ -1,0 +1,1 @@
+"""Why a repository serves what it serves: the steps of the resolver, as records and sentences."""

@@ -1,0 +1,181 @@
+"""Explains what a repository serves under a name: the resolver decides as for a client, and its steps are returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive
+from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
+from pkgrepo.model import Repository, Version
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.packages import files, packages, versions
+
+from .documents import FAILURES
+from .members import Latest
+from .package_files import FoundFile, PackageFiles
+from .parts.file import PartsFile
+from .parts.values import Entry
+from .refusals import NameReserved
+from .release_age import TooYoung
+from .resolver import Resolver
+from .serving import HostedMember, Member, Members, UpstreamMember
+from .trace import Step, Trace
+
+
+class Outcome(StrEnum):
+    """What a client gets. The values are in the API."""
+
+    SERVED = "served"
+    NOT_FOUND = "not_found"
+    RESERVED = "reserved"  # as not_found: the name is reserved
+    TOO_YOUNG = "too_young"
+    INACTIVE = "inactive"  # the members that have it are switched off
+    FAILED = "failed"  # an upstream failed, and there is nothing from before
+
+
+OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
+    NameReserved: Outcome.RESERVED,
+    NotFound: Outcome.NOT_FOUND,
+    TooYoung: Outcome.TOO_YOUNG,
+    RepositoryInactive: Outcome.INACTIVE,
+    **dict.fromkeys(FAILURES, Outcome.FAILED),
+}
+
+
+@frozen
+class FoundVersion:
+    """
+    A version that a member has. Times are in milliseconds since the epoch.
+
+    ``first_seen``: the upstream does not say when it was published, and this is when it was first seen. If it is too
+    young, it is ``hidden``, for ever if ``opens_ms`` is None.
+    """
+
+    text: str
+    repository: Repository
+    published_ms: int | None
+    first_seen: bool = False
+    hidden: bool = False
+    opens_ms: int | None = None
+
+
+@frozen
+class Explanation:
+    """The steps and the result. ``why`` is the sentence that a client gets that is refused."""
+
+    steps: Sequence[Step] = ()
+    outcome: Outcome = Outcome.SERVED
+    why: str = ""
+    serving: Sequence[Member] = ()
+    latest: Latest | None = None
+    version: FoundVersion | None = None
+    file: FoundFile | None = None
+
+
+class Explainer:
+    """Explains packages of the formats with index documents; ``indexed`` are these ``formats`` by name."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        clock: Clock,
+        resolver: Resolver,
+        files: PackageFiles,
+        formats: Mapping[str, IFormat],
+        indexed: Mapping[str, IIndexedFormat],
+    ) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._resolver = resolver
+        self._files = files
+        self._formats = formats
+        self._indexed = indexed
+
+    async def explain(
+        self, repository: Repository, key: str, *, version_key: str | None = None, revalidate: bool = False
+    ) -> Explanation:
+        """How a package is served, and one version of it; with ``revalidate`` see L{Resolver.state}."""
+        trace, found = Trace(), Explanation()
+        try:
+            members = await self._resolver.members(repository, key, trace, revalidate=revalidate)
+            format_ = self._indexed[repository.format]
+            found = evolve(found, serving=members.serving)
+            parts = await self._resolver.parts(members, key, format_.latest_form, trace)
+            found = evolve(found, latest=format_.latest(key, parts))
+            if version_key is not None:
+                found = await self._with_version(found, members, key, version_key)
+        except tuple(OUTCOMES) as error:
+            found = _refused(found, error)
+        return evolve(found, steps=trace.steps)
+
+    async def explain_file(self, repository: Repository, key: str, path: str) -> Explanation:
+        """How the file of a package at a path is served."""
+        trace, found = Trace(), Explanation()
+        try:
+            for each in self._resolver.leaves(repository):
+                if await self._catalog.look(_is_of_another, each.id, key, path):
+                    raise NotFound("file", path)  # the caller may not know of that package
+            found = evolve(found, file=await self._files.find(repository, key, path, trace))
+        except tuple(OUTCOMES) as error:
+            found = _refused(found, error)
+        return evolve(found, steps=trace.steps)
+
+    async def _with_version(self, found: Explanation, members: Members, key: str, version_key: str) -> Explanation:
+        """The version of the first member that shows it, else of the first that hides it."""
+        hidden: FoundVersion | None = None
+        for member in members.serving:
+            version = await self._find_version(member, key, version_key)
+            if version is not None and not version.hidden:
+                return evolve(found, version=version)
+            hidden = hidden or version
+        if hidden is None:
+            raise NotFound("version", version_key)
+        return evolve(found, version=hidden, outcome=Outcome.TOO_YOUNG)
+
+    async def _find_version(self, member: Member, key: str, version_key: str) -> FoundVersion | None:
+        repository = member.repository
+        if isinstance(member, HostedMember):
+            kept: Version | None = await self._catalog.look(_find_hosted, repository.id, key, version_key)
+            if kept is None:
+                return None
+            return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000))
+        entry = await self._resolver.read(member, _find_entry(self._formats[repository.format], version_key))
+        return None if entry is None else self._version_of(member, entry)
+
+    def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
+        published_ms, age = entry.published_ms, member.age
+        version = FoundVersion(entry.version, member.repository, published_ms, entry.first_seen)
+        if age is None or not age.hides(published_ms, self._clock.now_ms()):
+            return version
+        return evolve(version, hidden=True, opens_ms=age.opening_ms(published_ms))
+
+
+def _refused(found: Explanation, error: PkgrepoError) -> Explanation:
+    outcome = next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
+    return evolve(found, outcome=outcome, why=str(error))
+
+
+def _is_of_another(reader: Reader, repository_id: int, key: str, path: str) -> bool:
+    """Whether a repository keeps a file at this path which is not of this package."""
+    file = files.find_file(reader, repository_id, path)
+    package = None if file is None else packages.find_package(reader, repository_id, key)
+    return file is not None and (package is None or package.id != file.package_id)
+
+
+def _find_hosted(reader: Reader, repository_id: int, key: str, version_key: str) -> Version | None:
+    package = packages.find_package(reader, repository_id, key)
+    return None if package is None else versions.find_version(reader, package.id, version_key)
+
+
+def _find_entry(format_: IFormat, version_key: str) -> Callable[[PartsFile], Entry | None]:
+    """A query for the oldest entry of a version, which may have several."""
+
+    def find(parts: PartsFile) -> Entry | None:
+        found = [each for each in parts.entries(()) if format_.version_key(each.version) == version_key]
+        return min(found, key=lambda each: (each.published_ms is None, each.published_ms or 0), default=None)
+
+    return find
