@@ -72,6 +72,7 @@ ROUTE_ACCESS = {
     "GET /audit": AUDITORS,
     "GET /auth/token": PUBLIC,
     "GET /docs": PUBLIC,
+    "GET /explain": VIEWERS,
     "GET /info": PUBLIC,
     "GET /info/scopes": PUBLIC,
     "GET /openapi.json": PUBLIC,

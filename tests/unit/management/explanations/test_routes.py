@@ -1,0 +1,308 @@
+"""Explanations of what repositories serve, for readers and for editors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import pytest_twisted
+
+from tests.support.memory_server import Stack
+from tests.support.npm_packages import make_publish
+from tests.support.upstreams.faults import failing
+from tests.support.upstreams.npm import NpmUpstream
+from tests.support.upstreams.python import PythonUpstream
+
+run = pytest_twisted.ensureDeferred
+PASSWORD = "an upstream's secret"
+
+
+@pytest.fixture
+def up() -> Iterator[NpmUpstream]:
+    with NpmUpstream() as started:
+        yield started
+
+
+@pytest_twisted.async_yield_fixture
+async def stack(make_stack: Any) -> Any:
+    yield await make_stack(proxy__allow_private=["127.0.0.1"])
+
+
+async def add(stack: Stack, name: str, config: dict[str, Any], **fields: Any) -> None:
+    await stack.add_repository(name, **{"format": "npm", "visibility": "public", "config": config} | fields)
+
+
+async def add_proxy(stack: Stack, name: str, upstream: Any, *, format: str = "npm", **settings: Any) -> None:
+    """Add a proxy with one route, ``up``, which has credentials."""
+    fields = {key: settings.pop(key) for key in ("visibility",) if key in settings}
+    url = upstream.simple if isinstance(upstream, PythonUpstream) else upstream.url
+    route = {"url": url, "name": "up", "auth": {"username": "ci", "password": PASSWORD}}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}, **settings}
+    await add(stack, name, config, format=format, **fields)
+
+
+async def add_virtual(stack: Stack, name: str, *members: str, **settings: Any) -> None:
+    fields = {key: settings.pop(key) for key in ("format",) if key in settings}
+    config = {"type": "Virtual", "members": [f"main/{each}" for each in members], **settings}
+    await add(stack, name, config, **fields)
+
+
+async def explain(stack: Stack, repository: str, package: str, *, who: str | None = None, **query: str) -> Any:
+    """Return the explanation for a caller, nobody by default."""
+    reply = await ask(stack, repository, package, who=who, **query)
+    assert reply.status == 200, reply
+    text = reply.body.decode()
+    assert PASSWORD not in text
+    if who != "admin":
+        assert "127.0.0.1" not in text
+    return reply.json
+
+
+async def ask(stack: Stack, repository: str, package: str, *, who: str | None = None, **query: str) -> Any:
+    parameters = urlencode({"repository": f"main/{repository}", "package": package, **query})
+    return await stack.call("GET", f"/api/explain?{parameters}", who=who)
+
+
+def steps(found: Any) -> list[str]:
+    return [f"{each['repository']} {each['step']}" for each in found["steps"]]
+
+
+def ago(**times: float) -> str:
+    return (datetime.now(UTC) - timedelta(**times)).isoformat().replace("+00:00", "Z")
+
+
+async def publish(stack: Stack, repository: str, name: str, version: str = "1.0.0") -> None:
+    reply = await stack.call("PUT", f"/repositories/main/{repository}/{name}", raw=make_publish(name, version))
+    assert reply.status == 201, reply
+
+
+@run
+async def test_what_upstreams_said_is_explained_first_fresh_and_then_from_the_cache(
+    stack: Stack, up: NpmUpstream
+) -> None:
+    up.add("left", "1.0.0")
+    up.add("left", "1.1.0")
+    await add(stack, "own", {"type": "Hosted"})
+    await add_proxy(stack, "mirror", up)
+    await add_virtual(stack, "all", "own", "mirror")
+    first = await explain(stack, "all", "left")
+    assert steps(first) == ["main/own not_owned", "main/mirror fetched"]
+    assert (first["outcome"], first["sentence"]) == ("served", "served by main/mirror")
+    assert first["latest"] == {
+        "version": "1.1.0",
+        "reason": "tag",
+        "repository": "main/mirror",
+        "sentence": "main/mirror tags 1.1.0 as latest",
+        "hidden": None,
+    }
+    (serving,) = first["serving"]
+    assert (serving["repository"], serving["type"], serving["route"], serving["url"], serving["stale"]) == (
+        "main/mirror",
+        "Proxy",
+        "up",
+        None,
+        False,
+    )
+    again = await explain(stack, "all", "left")
+    assert steps(again) == ["main/own not_owned", "main/mirror fetched", "main/mirror cached"]
+    assert again["steps"][1] == first["steps"][1]  # as it was recorded
+    assert again["steps"][2]["sentence"].startswith("main/mirror uses what route up said at 20")
+    assert up.count() == 1
+    document = json.loads((await stack.call("GET", "/repositories/main/all/left", who=None)).body)
+    assert document["dist-tags"]["latest"] == again["latest"]["version"]
+
+
+@run
+async def test_editors_see_the_addresses_of_upstreams(stack: Stack, up: NpmUpstream) -> None:
+    up.add("left")
+    await add_proxy(stack, "mirror", up)
+    path = "left/-/left-1.0.0.tgz"
+    assert (await explain(stack, "mirror", "left", who="admin"))["serving"][0]["url"] == f"{up.url}/left"
+    assert (await explain(stack, "mirror", "left", who="admin", file=path))["file"]["url"] == up.tarball_url(
+        "left", "1.0.0"
+    )
+    assert (await explain(stack, "mirror", "left", file=path))["file"] == {
+        "path": path,
+        "repository": "main/mirror",
+        "kept": False,
+        "route": "up",
+        "url": None,
+    }
+    assert (await stack.call("GET", f"/repositories/main/mirror/{path}", who=None)).status == 200
+    await stack.assembly.core.wait_idle()
+    kept = await explain(stack, "mirror", "left", file=path)
+    assert (kept["file"]["kept"], steps(kept)) == (True, ["main/mirror file_kept"])
+
+
+@run
+async def test_refresh_asks_upstreams_at_most_every_ten_seconds(stack: Stack, up: NpmUpstream) -> None:
+    up.add("left")
+    await add_proxy(stack, "mirror", up)
+    for _ in range(3):
+        await explain(stack, "mirror", "left", refresh="true")
+    assert up.count() == 1
+
+
+@run
+async def test_failures_are_explained_without_addresses(stack: Stack, up: NpmUpstream) -> None:
+    up.misbehave("*", failing(500), repeat=True)
+    await add_proxy(stack, "mirror", up)
+    found = await explain(stack, "mirror", "left")
+    assert (found["outcome"], steps(found)) == ("failed", ["main/mirror failed"])
+    assert "it answers 500" in found["sentence"]
+    assert "it answers 500" in found["steps"][0]["sentence"]
+    up.behave()
+    absent = await explain(stack, "mirror", "right")
+    assert (absent["outcome"], steps(absent)) == ("not_found", ["main/mirror absent"])
+
+
+@run
+async def test_rules_are_explained(stack: Stack, up: NpmUpstream) -> None:
+    for version, days in (("1.0.0", 30), ("1.1.0", 20), ("2.0.0", 1)):
+        up.add("left", version, published=ago(days=days))
+    policy = {"minimum_release_age": {"days": 3}, "reserved_names": ["acme-*"]}
+    await add_proxy(stack, "mirror", up)
+    await add_virtual(stack, "all", "mirror", policy=policy)
+    found = await explain(stack, "all", "left")
+    assert found["latest"] | {"sentence": ""} == {
+        "version": "1.1.0",
+        "reason": "replaced",
+        "repository": "main/mirror",
+        "hidden": "2.0.0",
+        "sentence": "",
+    }
+    hidden = found["steps"][-1]
+    assert (hidden["step"], hidden["rule"], hidden["days"], hidden["hidden_count"]) == ("hidden", "main/all", 3, 1)
+    assert hidden["hidden"][0]["version"] == "2.0.0"
+    assert hidden["hidden"][0]["opens_at"] > ago()
+    assert hidden["sentence"] == "1 versions of main/mirror are younger than the 3 days that main/all asks for"
+    young = await explain(stack, "all", "left", version="v2.0.0")
+    assert (young["outcome"], young["version"]["hidden"]) == ("too_young", True)
+    assert young["sentence"].startswith("version 2.0.0 of main/mirror is hidden until 20")
+    assert (await explain(stack, "all", "left", version="1.0.0"))["version"]["published_at"] < ago(days=29)
+    assert (await explain(stack, "all", "left", version="3.0.0"))["outcome"] == "not_found"
+    file = await explain(stack, "all", "left", file="left/-/left-2.0.0.tgz")
+    assert (file["outcome"], file["steps"][-1]["step"]) == ("too_young", "file_refused")
+    reserved = await explain(stack, "all", "acme-x")
+    assert (reserved["outcome"], steps(reserved)) == ("reserved", ["main/mirror reserved"])
+    assert reserved["steps"][0]["sentence"] == "main/mirror is not asked: acme-* is a reserved name of main/all"
+
+
+@run
+async def test_clients_learn_the_reason_from_a_header(stack: Stack, up: NpmUpstream) -> None:
+    up.add("left", published=ago())
+    await add_proxy(
+        stack, "mirror", up, policy={"minimum_release_age": {"days": 3}, "reserved_names": ["acme-*", "\u00fc-*"]}
+    )
+    for name, pattern in (("acme-x", "acme-*"), ("@\u00fc-x/y", None)):
+        reply = await stack.call("GET", f"/repositories/main/mirror/{name}".encode().decode("latin-1"), who=None)
+        if pattern is not None:
+            assert (reply.status, reply.json["error"]) == (404, "not_found")
+            assert pattern in reply.headers["x-pkgrepo-reason"]
+    refused = await stack.call("GET", "/repositories/main/mirror/left/-/left-1.0.0.tgz", who=None)
+    assert refused.status == 403
+    assert refused.headers["x-pkgrepo-reason"] == refused.json["error"]
+    assert "it will be served from 20" in refused.json["error"]
+
+
+@run
+async def test_hosted_names_and_switched_off_members_are_explained(stack: Stack, up: NpmUpstream) -> None:
+    up.add("mine", "9.0.0")
+    await add(stack, "own", {"type": "Hosted"})
+    await add_proxy(stack, "mirror", up)
+    await add_virtual(stack, "all", "mirror", "own")
+    await publish(stack, "own", "mine")
+    found = await explain(stack, "all", "mine", version="1.0.0")
+    assert (steps(found), found["version"]["repository"]) == (["main/own owned"], "main/own")
+    assert found["latest"]["version"] == "1.0.0"
+    own = stack.assembly.core.registry.find("main", "own")
+    assert own is not None
+    await stack.ok("PATCH", f"/repository/{own.uid}", {"active": False})
+    off = await explain(stack, "all", "mine")
+    assert (off["outcome"], steps(off)) == ("inactive", ["main/own owned_inactive"])
+    assert up.count() == 0
+
+
+@run
+async def test_members_that_a_reader_may_not_know_have_no_names(stack: Stack, up: NpmUpstream) -> None:
+    up.add("left", published=ago())
+    await add(stack, "own", {"type": "Hosted"}, visibility="private")
+    await add_proxy(stack, "mirror", up, visibility="private", policy={"minimum_release_age": {"days": 3}})
+    await add_virtual(stack, "all", "own", "mirror")
+    for query in ({}, {"version": "1.0.0"}, {"file": "left/-/left-1.0.0.tgz"}):
+        reply = await ask(stack, "all", "left", **query)
+        assert reply.status == 200
+        assert b"main/own" not in reply.body
+        assert b"main/mirror" not in reply.body
+    assert steps(await explain(stack, "all", "left"))[0] == "member 1 not_owned"
+    await publish(stack, "own", "mine")
+    assert (await explain(stack, "all", "mine"))["serving"][0]["repository"] == "member 1"
+    assert steps(await explain(stack, "all", "mine", who="admin")) == ["main/own owned"]
+
+
+@run
+async def test_unknown_and_unreadable_repositories_are_answered_alike(stack: Stack) -> None:
+    await add(stack, "secret", {"type": "Hosted"}, visibility="private")
+    await stack.add_user("bob", "bob keeps bees at home")
+    for who, status in ((None, 401), ("bob", 404)):
+        replies = [await ask(stack, name, "left", who=who) for name in ("secret", "nowhere")]
+        assert [each.status for each in replies] == [status] * 2
+        details = [each.json["detail"].replace("secret", "X").replace("nowhere", "X") for each in replies]
+        assert details[0] == details[1]
+
+
+@run
+async def test_token_for_some_packages_explains_only_these(stack: Stack) -> None:
+    await add(stack, "own", {"type": "Hosted"}, visibility="private")
+    for name in ("acme-a", "other"):
+        await publish(stack, "own", name)
+    repositories = [{"repository": "main/own", "actions": ["read"]}]
+    token = await stack.token(name="some", repositories=repositories, packages=["acme-*"])
+    assert (await ask(stack, "own", "acme-a", who=token)).status == 200
+    assert (await ask(stack, "own", "other", who=token)).status in (403, 404)
+    found = await explain(stack, "own", "acme-a", who=token, file="other/-/other-1.0.0.tgz")
+    assert (found["outcome"], found["steps"]) == ("not_found", [])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{}, {"package": "left"}, {"repository": "main/own"}, {"version": "1", "file": "x"}, {"version": "a b"}],
+)
+@run
+async def test_incomplete_questions_are_refused(stack: Stack, query: dict[str, str]) -> None:
+    await add(stack, "own", {"type": "Hosted"})
+    await publish(stack, "own", "left")
+    if "version" in query:
+        query = {"repository": "main/own", "package": "left", **query}
+    assert (await stack.call("GET", f"/api/explain?{urlencode(query)}")).status == 422
+
+
+@run
+async def test_images_cannot_be_explained_yet(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker", visibility="public", config={"type": "Hosted"})
+    reply = await ask(stack, "images", "app")
+    assert (reply.status, "cannot be explained" in reply.json["detail"]) == (422, True)
+
+
+@run
+async def test_python_projects_are_explained(stack: Stack) -> None:
+    with PythonUpstream() as up:
+        for version, days in (("1.0", 30), ("2.0rc1", 20), ("1.5", 1)):
+            filename, _ = up.add("Left.Pad", version, published=ago(days=days))
+        await add_proxy(stack, "mirror", up, format="python", policy={"minimum_release_age": {"days": 3}})
+        await add_virtual(stack, "all", "mirror", format="python")
+        found = await explain(stack, "all", "Left_Pad")
+        assert (found["package"], found["latest"]["version"], found["latest"]["reason"]) == (
+            "left-pad",
+            "1.0",
+            "highest",
+        )
+        assert [each["version"] for each in found["steps"][-1]["hidden"]] == ["1.5"]
+        young = await explain(stack, "all", "left-pad", version="1.5.0")
+        assert (young["outcome"], young["version"]["version"]) == ("too_young", "1.5")
+        file = await explain(stack, "all", "left-pad", file=f"packages/left-pad/1.5/{filename}")
+        assert (file["outcome"], file["steps"][-1]["step"]) == ("too_young", "file_refused")
