@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.configurations import hosted, proxy
+from tests.support.configurations import hosted, proxy, virtual
 from tests.support.http_client import HttpClient
 from tests.support.npm_clients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
 from tests.support.npm_packages import make_bundle, make_publish, make_tarball
@@ -40,16 +40,21 @@ WANTED = ("root", "@sc/branch", "leaf")
 
 
 class Scene:
-    """A server with a proxy of a registry, which it reaches through ``line``."""
+    """A server with a proxy of a registry, reached through ``line``, and a virtual repository with a hosted one."""
 
-    def __init__(self, registry: Registry, line: TcpProxy, make_folder: Callable[[], Path]) -> None:
-        self.registry = registry
+    def __init__(self, url: str, line: TcpProxy, make_folder: Callable[[], Path]) -> None:
+        self.registry = Registry(url, "main/mirror")
+        self.virtual = Registry(url, "main/all")
         self.line = line
         self._make_folder = make_folder
 
     def bench(self) -> NodeBench:
         """A bench with empty caches, whose only registry is the proxy."""
         return NodeBench(self._make_folder(), self.registry, None)
+
+    def virtual_bench(self) -> NodeBench:
+        """The same for the virtual repository, with an admin's token."""
+        return NodeBench(self._make_folder(), self.virtual, self.virtual.token())
 
     def tarballs(self) -> int:
         """How many tarballs were requested of the registry."""
@@ -69,11 +74,14 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Mirror:
         assert parts.hostname is not None
         assert parts.port is not None
         with TcpProxy((parts.hostname, parts.port)).running() as line:
-            section = proxy("npm", "mirror", f"http://{line.host}{parts.path}", cache_ttl="0")
-            configuration = f'proxy.allow_private = ["127.0.0.1"]\n{section}'
-            with running(tmp_path_factory.mktemp("mirror"), configuration) as server:
-                registry = Registry(server.url, "main/mirror")
-                yield Scene(registry, line, lambda: tmp_path_factory.mktemp("bench"))
+            sections = (
+                'proxy.allow_private = ["127.0.0.1"]\n',
+                proxy("npm", "mirror", f"http://{line.host}{parts.path}", cache_ttl="0"),
+                hosted("npm", "own"),
+                virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
+            )
+            with running(tmp_path_factory.mktemp("mirror"), "".join(sections)) as server:
+                yield Scene(server.url, line, lambda: tmp_path_factory.mktemp("bench"))
 
     return run
 
@@ -172,6 +180,40 @@ def test_corrupted_tarball_fails_the_install_and_is_not_kept(mirror: Mirror, cli
             project = bench.project("mended")
             bench.install(client, project, "leaf")
             assert bench.required(project, "leaf") == "leaf@1.0.0"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_own_packages_win_over_public_ones_of_their_name(mirror: Mirror, origin: HttpClient, client: str) -> None:
+    name = f"internal-{client}"
+    with mirror(origin.url) as scene:
+        bench = scene.virtual_bench()
+        bench.publish(client, bench.package(name, dependencies={"leaf": "^1.0.0"}))
+        publish(origin, name, "9.0.0")
+        asked = len(scene.line.requests(name))
+        project = bench.project("mixed")
+        bench.install(client, project, name, "leaf")
+        assert bench.required(project, name) == f"{name}@1.0.0"
+        assert bench.required(project, "leaf") == "leaf@1.1.0"
+        assert len(scene.line.requests(name)) == asked
+
+
+@pytest.mark.parametrize("npm", ["npm-9", "npm-11"])
+def test_own_packages_are_changed_through_a_virtual_repository(mirror: Mirror, origin: HttpClient, npm: str) -> None:
+    name = f"changed-{npm}"
+    with mirror(origin.url) as scene:
+        bench = scene.virtual_bench()
+        for version in ("1.0.0", "1.1.0"):
+            bench.publish(npm, bench.package(name, version))
+        bench.run(npm, "dist-tag", "add", f"{name}@1.0.0", "stable")
+        bench.run(npm, "deprecate", f"{name}@1.0.0", "use another")
+        bench.run(npm, "unpublish", f"{name}@1.1.0")
+        document = scene.virtual.document(name)
+        assert document["dist-tags"] == {"latest": "1.0.0", "stable": "1.0.0"}
+        assert {version: each["deprecated"] for version, each in document["versions"].items()} == {
+            "1.0.0": "use another"
+        }
+        bench.run(npm, "unpublish", name, "--force")
+        assert "E404" in bench.run(npm, "view", name, status=1)
 
 
 @pytest.mark.parametrize("npm", ["npm-9", "npm-11"])

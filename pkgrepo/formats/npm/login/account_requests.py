@@ -2,16 +2,17 @@
 Login with name and password, and the caller's own account.
 
 A login is a PUT of a user document, as in CouchDB, which the first registry ran on. The answer has a token, which gives
-access to this repository only.
+access to this repository only, and to the one that packages published here go to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pkgrepo.auth.tokens.limits import literal
-from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
+from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, ReadOnly
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import format_time
@@ -21,6 +22,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
+from pkgrepo.proxy.publishing import publish_target
 from pkgrepo.storage.catalog.people.users import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
@@ -37,8 +39,16 @@ class AccountRequests(RepositoryRequests):
         self._accounts = services.accounts
 
     def limits_for(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
-        """The limits of a token that is issued here; ``packages`` are globs, and empty for every package."""
-        return TokenLimits(repositories=(RepositoryScope(literal(self._repository.path), actions, packages),))
+        """
+        The limits of a token that is issued here; ``packages`` are globs, and empty for every package.
+
+        It also reaches the repository that changes go to, which checks permissions of its own.
+        """
+        reached = [self._repository]
+        with suppress(ReadOnly):
+            reached.append(publish_target(self._services.registry, self._repository))
+        paths = dict.fromkeys(literal(each.path) for each in reached)
+        return TokenLimits(repositories=tuple(RepositoryScope(path, actions, packages) for path in paths))
 
     async def login(self, request: Request, username: str) -> Answer:
         """

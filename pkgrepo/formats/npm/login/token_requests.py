@@ -108,7 +108,7 @@ def _record(token: Token) -> Mapping[str, Any]:
         "name": token.name,
         "cidr_whitelist": list(token.limits.cidrs) or None,
         "readonly": bool(actions) and actions <= READING,
-        "packages": [glob for scope in token.limits.repositories for glob in scope.packages] or None,
+        "packages": list(dict.fromkeys(glob for scope in token.limits.repositories for glob in scope.packages)) or None,
         "automation": False,
         "created": format_time(token.created_at),
         "updated": format_time(token.last_used_at or token.created_at),

@@ -53,6 +53,14 @@ def test_repositories_without_a_target_take_no_changes(at, upstream, name, publi
         assert where.url.rpartition("/")[2] in reply.json["error"]
 
 
+def test_token_of_a_login_reaches_the_target_of_publishes(at):
+    everything, own = at("all"), at("own")
+    login = everything.put("/-/user/org.couchdb.user:admin", json.dumps({"name": USER, "password": PASSWORD}).encode())
+    token = ("__token__", login.json["token"])
+    assert everything.as_user(*token).put("/by-token", make_publish("by-token", "1.0.0")).status == 201
+    assert own.as_user(*token).get("/by-token").status == 200
+
+
 def test_users_log_in_at_a_proxy(mirror):
     login = mirror.put("/-/user/org.couchdb.user:admin", json.dumps({"name": USER, "password": PASSWORD}).encode())
     assert login.status == 201
