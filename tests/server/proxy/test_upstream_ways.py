@@ -9,7 +9,7 @@ import pytest_twisted
 
 from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout
 from tests.support.certificates import write_certificate
-from tests.support.inprocess_server import until
+from tests.support.inprocess_server import reactor, until
 from tests.support.upstreams.messages import Answer
 
 pytestmark = pytest.mark.server
@@ -39,6 +39,20 @@ async def test_certificate_of_a_private_authority(scene: Any, certificate: Any) 
     for _ in range(2):
         assert await fetch(named) == b"x"
     assert server.connections == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_idle_connection_that_the_upstream_has_ended_is_forgotten(scene: Any, certificate: Any) -> None:
+    server = scene.serve({"/x": b"x"}, certificate=certificate)
+    upstream = scene.upstream(server.url, ca_file=certificate[0])
+    before = {*reactor.getReaders()}
+    await fetch(upstream)
+    server.drop_idle()
+    await until(lambda: {*reactor.getReaders()} <= before)
+    (expiry,) = [call for call in reactor.getDelayedCalls() if "_removeConnection" in repr(call.func)]
+    expiry.reset(0)
+    await until(lambda: not expiry.active())
+    assert await fetch(upstream) == b"x"
 
 
 @pytest_twisted.ensureDeferred

@@ -76,6 +76,7 @@ class Connection(ProtocolWrapper):
 
     def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]
         """Pass the end on, with the reason if it was ours."""
+        self.connected = 0
         super().connectionLost(Failure(HeadTooLarge()) if self._refused else reason)  # type: ignore[no-untyped-call]
 
     def stopProducing(self) -> None:
@@ -83,9 +84,10 @@ class Connection(ProtocolWrapper):
         self.loseConnection()
 
     def loseConnection(self) -> None:
-        """End the connection at once."""
-        self.disconnecting = 1
-        self.transport.abortConnection()  # type: ignore[union-attr]
+        """End the connection at once; the pool also calls this for one that the upstream has ended."""
+        if self.connected:
+            self.disconnecting = 1
+            self.transport.abortConnection()  # type: ignore[union-attr]
 
 
 class ConnectionFactory(WrappingFactory[Connection]):
