@@ -7,7 +7,7 @@ left out. Of a package that a hosted member has, or whose name is reserved, no r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -67,6 +67,11 @@ class MergedSearchRequests(SearchRequests):
                 matches = await self._work(request, index.page, query, keys, 0, end)
             scores = dict(matches.keys)
             total += matches.total
+            if leaf.type is RepositoryType.PROXY:
+                # It may have kept another package of this name before a hosted member had it.
+                private = await self._private(leaves, leaf, scores)
+                scores = {name: score for name, score in scores.items() if name not in private}
+                total -= len(private)
             for row in await self._services.catalog.scan(read_rows, leaf.id, scores):
                 found.setdefault(row.name, (scores[row.name], row))
         return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
@@ -86,7 +91,11 @@ class MergedSearchRequests(SearchRequests):
         except (NotFound, UpstreamFailed):
             return UpstreamResults()
         results = await services.pools.cpu(read_results, body)
-        leaf = services.resolver.leaf(self._repository, proxy)
-        private = await find_private(services.catalog, leaves, leaf, results.objects)
+        private = await self._private(leaves, proxy, results.objects)
         shown = {name: each for name, each in results.objects.items() if name not in private}
         return evolve(results, objects=shown)
+
+    async def _private(self, leaves: Sequence[Repository], proxy: Repository, names: Collection[str]) -> set[str]:
+        """Those of the names under which this repository shows nothing of the proxy."""
+        leaf = self._services.resolver.leaf(self._repository, proxy)
+        return await find_private(self._services.catalog, leaves, leaf, names)

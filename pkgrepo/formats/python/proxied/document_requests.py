@@ -24,6 +24,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Repository
 from pkgrepo.proxy.package_files import RemoteFile
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -74,8 +75,10 @@ class ProjectDocuments:
         return await cpu(make)
 
     async def _meta(self, project: str, version_key: str, spliced: Spliced) -> Mapping[str, Any]:
-        leaves = [leaf.id for leaf in self._services.resolver.leaves(self._repository)]
-        kept: Mapping[str, Any] = await self._services.catalog.look(_find_meta, leaves, project, version_key)
+        # Others may have kept another package of this name before a hosted repository had it.
+        members = await self._services.resolver.members(self._repository, project, Trace())
+        serving = [member.repository.id for member in members.serving]
+        kept: Mapping[str, Any] = await self._services.catalog.look(_find_meta, serving, project, version_key)
         if kept:
             return kept
         path = await self._services.pools.cpu(_find_metadata_path, spliced, project, version_key)
@@ -88,7 +91,7 @@ class ProjectDocuments:
                 content.close()  # it is kept for the next time
                 return {}
             if isinstance(content, File):
-                return await self._services.catalog.look(_find_meta, leaves, project, version_key)
+                return await self._services.catalog.look(_find_meta, serving, project, version_key)
             return meta_json(await self._services.pools.cpu(parse_metadata, content, "METADATA"))
         except PkgrepoError:  # the upstream fails, or its file cannot be used: the page is enough
             return {}

@@ -50,7 +50,7 @@ def server(
             proxy("npm", "other", second.url),
             virtual("npm", "merged", "main/mirror", "main/other", resolution='"merge"'),
             virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
-            virtual("npm", "readable", "main/own", "main/mirror"),
+            virtual("npm", "readable", "main/mirror", "main/own"),
         )
     )
     with running(tmp_path_factory.mktemp("server"), configuration) as process:

@@ -56,6 +56,16 @@ def test_search_has_kept_packages_and_those_of_the_upstream(at, upstream, publis
     assert [each["package"]["name"] for each in search(mirror, "findme")] == ["findme-kept"]
 
 
+def test_search_shows_no_package_of_an_upstream_under_the_name_of_our_own(at, mirror, upstream, publish):
+    upstream.add("twofold", "9.0.0", description="strange")
+    assert mirror.get("/twofold/-/twofold-9.0.0.tgz").status == 200
+    publish("twofold")
+    upstream.misbehave("/-/v1/search", failing(500), repeat=True)
+    assert [each["package"]["version"] for each in search(mirror, "strange")] == ["9.0.0"]
+    assert search(at("readable"), "strange") == []
+    assert [each["package"]["version"] for each in search(at("readable"), "twofold")] == ["1.0.0"]
+
+
 def search(where, text):
     reply = where.get(f"/-/v1/search?text={text}&size=20")
     assert reply.status == 200, reply

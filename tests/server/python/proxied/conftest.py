@@ -47,7 +47,7 @@ def server(
             proxy("python", "old", old_upstream.url),
             proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             virtual("python", "all", "main/own", "main/mirror", publish_to="main/own"),
-            virtual("python", "readable", "main/own", "main/mirror"),
+            virtual("python", "readable", "main/mirror", "main/own"),
         )
     )
     with running(tmp_path_factory.mktemp("server"), configuration) as process:

@@ -67,3 +67,11 @@ def test_document_of_a_hosted_member(at, publish):
     document = at("all").get("/pypi/in-member/json").json
     assert document["info"]["version"] == "1.0"
     assert document["urls"][0]["url"].startswith(f"{at('all').url}/packages/in-member/1.0/")
+
+
+def test_document_of_a_hosted_member_has_no_metadata_of_an_upstream(at, mirror, upstream, publish, keep):
+    name, _ = upstream.add("two-owners", "1.0", requires=["evil"])
+    keep(mirror, f"/packages/two-owners/1.0/{name}")
+    publish("two-owners", "1.0")
+    assert mirror.get("/pypi/two-owners/json").json["info"]["requires_dist"] == ["evil"]
+    assert at("readable").get("/pypi/two-owners/json").json["info"]["requires_dist"] is None
