@@ -41,9 +41,13 @@ STATUSES: Statuses = {
 
 
 def refusal_headers(refusal: Refusal, scheme: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """The header fields of a refusal, with those that 401 and 503 need (RFC 9110 sections 11.6.1, 10.2.3)."""
-    if refusal.status == 401 and not any(name.lower() == b"www-authenticate" for name, _ in refusal.headers):
-        return (*refusal.headers, (b"WWW-Authenticate", scheme))
-    if refusal.status == 503 and not any(name.lower() == b"retry-after" for name, _ in refusal.headers):
-        return (*refusal.headers, (b"Retry-After", b"5"))
-    return refusal.headers
+    """
+    The header fields of a refusal, with those that 401, 405 and 503 need (RFC 9110 sections 11.6.1, 15.5.6, 10.2.3).
+
+    What only takes no changes can be read.
+    """
+    needed = {401: (b"WWW-Authenticate", scheme), 405: (b"Allow", b"GET, HEAD"), 503: (b"Retry-After", b"5")}
+    field = needed.get(refusal.status)
+    if field is None or any(name.lower() == field[0].lower() for name, _ in refusal.headers):
+        return refusal.headers
+    return (*refusal.headers, field)

@@ -50,6 +50,7 @@ def test_repositories_without_a_target_take_no_changes(at, upstream, name, publi
         where.put("/-/user/v1/star", b"{}"),
     ):
         assert reply.status == 405, reply
+        assert reply.headers["allow"] == "GET, HEAD"
         assert where.url.rpartition("/")[2] in reply.json["error"]
 
 
