@@ -51,6 +51,17 @@ class ImagePull:
     path: str
 
 
+@frozen
+class CachedBlob:
+    """A blob of an image in a proxy repository: a hit of its cache, and no download, since images are pulled whole."""
+
+    repository_id: int
+    package_id: int
+    path: str
+    size: int
+    id: int = 0
+
+
 class DownloadRecorder(PeriodicTask):
     """Collects downloads in memory and writes them in batches."""
 
@@ -68,7 +79,7 @@ class DownloadRecorder(PeriodicTask):
             return
         self._pending.append(
             downloads.Download(
-                kind="manifest" if isinstance(item, ImagePull) else "file",
+                kind=_kind(item),
                 item_id=item.id,
                 repository_id=item.repository_id,
                 package_id=item.package_id,
@@ -76,6 +87,7 @@ class DownloadRecorder(PeriodicTask):
                 user_id=identity.user_id,
                 token_id=identity.token_id,
                 at_ms=self._clock.now_ms(),
+                size=item.size if isinstance(item, CachedBlob) else None,
             )
         )
 
@@ -94,3 +106,9 @@ class DownloadRecorder(PeriodicTask):
                 except (StorageFull, StorageFailed):  # which the catalog has logged
                     self._pending = batch + self._pending
                     return
+
+
+def _kind(item: Item) -> downloads.Kind:
+    if isinstance(item, CachedBlob):
+        return "blob"
+    return "manifest" if isinstance(item, ImagePull) else "file"

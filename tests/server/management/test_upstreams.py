@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from tests.support.images import digest_of, make_image
+from tests.support.inprocess_server import until
+from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.npm import NpmUpstream
 
@@ -46,6 +49,29 @@ async def test_use_of_the_cache_is_counted(mirror: Any, upstream: Any) -> None:
     assert found == {"hit": "3.0", "miss": "2.0", "confirmed": "2.0", "stale": "1.0", "absent": "1.0"}
     assert f'pkgrepo_proxy_saved_bytes_total{{repo="main/mirror"}} {3 * len(tarball):.1f}' in text
     assert 'pkgrepo_upstream_up{repo="main/mirror",route="up"} 1.0' in text
+
+
+@pytest_twisted.ensureDeferred
+async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:
+    image, stack = make_image("layered"), mirror.stack
+    layer = max(image.blobs, key=len)
+    with ContainerUpstream() as registry:
+        registry.push("app", image, "1")
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": registry.url, "name": "up"}]}}
+        await stack.add_repository("mirror", format="docker", config=config)
+        assert (await stack.call("GET", "/v2/main/mirror/app/manifests/1")).body == image.manifest
+        path = f"/v2/main/mirror/app/blobs/{digest_of(layer)}"
+        assert (await stack.call("GET", path)).body == bytes(layer)
+        catalog = stack.assembly.core.catalog
+        await until(lambda: catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM package_blob"))[0])
+        await mirror.flush()
+        before = (await stack.ok("GET", STATS))["cache"]
+        for headers in ({}, {}, {}, {"Range": "bytes=1-2"}):
+            assert (await stack.call("GET", path, headers=headers)).status in (200, 206)
+        await mirror.flush()
+        stats = await stack.ok("GET", STATS)
+    assert stats["cache"]["hits"] - before["hits"] == 3
+    assert stats["cache"]["saved_bytes"] - before["saved_bytes"] == 3 * len(layer)
 
 
 @pytest_twisted.ensureDeferred

@@ -9,12 +9,13 @@ from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
-from pkgrepo.gateway.content import SAFE, file_cache_control
+from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import Identity, Repository, RepositoryType
+from pkgrepo.repositories.downloads import CachedBlob
 from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 
@@ -47,14 +48,26 @@ class BlobRequests:
                 raise unknown(str(digest))
         body = await services.files.body(repository.storage_id, found.locator, found.size)
         answer = blob_answer(repository, digest, body)
+        item = None
+        if repository.type is RepositoryType.PROXY:
+            item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
         if request.method == b"GET":
+            if item is not None and sends_all(request, answer):
+                services.downloads.record(item, identity)
 
             def fresh(r: Reader) -> bool:
                 now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
                 return now is not None and now.locator == found.locator
 
             services.answer_cache.put_answer(
-                request, repository, answer, package=target.image, fresh=fresh, generation=generation, serves_head=False
+                request,
+                repository,
+                answer,
+                package=target.image,
+                fresh=fresh,
+                generation=generation,
+                item=item,
+                serves_head=False,
             )
         return answer
 

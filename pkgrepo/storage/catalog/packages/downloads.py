@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 from attrs import frozen
 
@@ -12,7 +13,7 @@ from pkgrepo.storage.catalog.rows import column, number
 
 from .cache_counts import DAY_MS, CacheCounts, Place, add_cache_counts
 
-_Counted = tuple[str, int, int, int, int | None]  # kind, item, day, repository, package
+Kind = Literal["file", "manifest", "blob"]
 
 _SIZES = {
     "file": "SELECT size FROM file WHERE id = ?",
@@ -26,7 +27,8 @@ class Download:
     One complete download.
 
     ``kind`` is file or manifest (for an image pull), ``item_id`` the row id in the table of that kind. ``package_id``
-    is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client.
+    is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client. A ``blob`` with
+    its ``size`` (bytes) is only a hit of a cache.
     """
 
     item_id: int
@@ -36,7 +38,8 @@ class Download:
     user_id: int | None
     token_id: int | None
     at_ms: int
-    kind: str = "file"
+    kind: Kind = "file"
+    size: int | None = None
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
@@ -45,6 +48,8 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
 
     A download from a proxy repository is of what is kept, and so also a hit of its cache.
     """
+    add_cache_counts(tx, _cache_hits(tx, batch))
+    batch = [each for each in batch if each.kind != "blob"]
     counts = Counter(
         (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
     )
@@ -57,7 +62,6 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
             """,
             (kind, item_id, day, repository_id, package_id, count),
         )
-    add_cache_counts(tx, _cache_hits(tx, counts))
     for each in batch:
         if each.token_id is not None:
             tx.execute(
@@ -78,14 +82,20 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
             )
 
 
-def _cache_hits(tx: Transaction, counts: Mapping[_Counted, int]) -> dict[Place, CacheCounts]:
+def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, CacheCounts]:
     proxies = set(column(tx, "SELECT id FROM repository WHERE type = 'Proxy'"))
+    sizes: dict[tuple[Kind, int], int] = {}
     found: dict[Place, CacheCounts] = {}
-    for (kind, item_id, day, repository_id, _), count in counts.items():
-        if repository_id in proxies:
-            size = number(tx, _SIZES[kind], (item_id,))
-            hits = CacheCounts(hits=count, saved_bytes=count * size)
-            found[repository_id, day] = found.get((repository_id, day), CacheCounts()) + hits
+    for each in batch:
+        if each.repository_id not in proxies:
+            continue
+        size, item = each.size, (each.kind, each.item_id)
+        if size is None:
+            if item not in sizes:
+                sizes[item] = number(tx, _SIZES[each.kind], (each.item_id,))
+            size = sizes[item]
+        place = each.repository_id, each.at_ms // DAY_MS
+        found[place] = found.get(place, CacheCounts()) + CacheCounts(hits=1, saved_bytes=size)
     return found
 
 
