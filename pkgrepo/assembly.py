@@ -133,6 +133,7 @@ class Assembly:
             documents=proxies.documents,
             resolver=proxies.resolver,
             transfers=proxies.transfers,
+            cache_counters=proxies.counters,
             fetching=proxies.fetching,
             package_files=proxies.package_files,
             max_upload=config.server.max_upload,

@@ -8,6 +8,7 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents import Documents
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.package_files import PackageFiles
@@ -47,6 +48,7 @@ class Services:
     documents: Documents
     resolver: Resolver
     transfers: Transfers
+    cache_counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles
     max_upload: int

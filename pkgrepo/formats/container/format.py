@@ -15,7 +15,7 @@ from pkgrepo.formats.container.trust.verification import SignatureVerifier
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
-from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IRootFormat
+from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IProbedFormat, IRootFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
@@ -26,11 +26,12 @@ from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .ping import ping_answer
 from .proxied.images import UpstreamImages
+from .proxied.registry_client import api_of
 from .routes import RegistrySite
 from .setup import snippets
 
 
-@implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat)
+@implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat, IProbedFormat)
 class ContainerFormat(FormatBase):
     """
     Images and artifacts over the registry API (OCI distribution 1.1).
@@ -102,6 +103,10 @@ class ContainerFormat(FormatBase):
     def signature_keys(self, repository: Repository) -> Keys:
         """See L{IImageFormat.signature_keys}."""
         return self._keyring.ids(repository)
+
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """The version check; registries that want a token answer it 401. See L{IProbedFormat.probes}."""
+        return ((f"{api_of(url)[0]}/", (200, 401)),)
 
     def warnings(self, repository: Repository) -> Sequence[str]:
         """See L{IFormat.warnings}."""

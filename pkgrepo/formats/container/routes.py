@@ -167,7 +167,10 @@ class RegistrySite:
         if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
             # whoever may read it is told why nothing can be pushed to it
             await self._authorization.require(request, identity, target, Action.READ)
-            target = evolve(target, repository=publish_target(self._registry, target.repository))
+            published = evolve(target, repository=publish_target(self._registry, target.repository))
+            # tokens are for the name in the request, and permissions are those of the repository behind it
+            await self._authorization.require(request, identity, target, action)
+            identity, target = await self._authorization.token_owner(identity), published
         await self._authorization.require(request, identity, target, action)
         return identity, target
 

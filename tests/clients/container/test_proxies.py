@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 from tests.support.configurations import PRIVATE as HIDDEN
-from tests.support.configurations import hosted, proxy
+from tests.support.configurations import hosted, proxy, virtual
 from tests.support.container_clients import ADMIN, ContainerClients, host_of, push_image
 from tests.support.container_tools import CREDS, PASSWORD, USER, Tools
 from tests.support.distribution import distribution
@@ -86,6 +86,16 @@ def test_skopeo_copies_all_platforms(scene: Scene, tools: Tools) -> None:
 def test_skopeo_is_told_that_nothing_can_be_pushed(scene: Scene, tools: Tools) -> None:
     shown = tools.push("refused", f"{scene.image}:mine", CREDS, status=1)
     assert "repository main/images is a proxy" in shown
+
+
+def test_skopeo_pushes_to_a_member_of_a_virtual_repository(tmp_path: Path, tools: Tools) -> None:
+    text = hosted("docker", "own") + virtual("docker", "all", "main/own", publish_to="main/own")
+    with running(tmp_path, text) as server:
+        host = host_of(server)
+        tools.push("virtual", f"{host}/main/all/app:v1")
+        tools.skopeo("copy", "--src-tls-verify=false", f"docker://{host}/main/all/app:v1", f"dir:{tmp_path / 'pulled'}")
+        wire = HttpClient(server.url, ADMIN)
+        assert wire.get("/v2/main/own/app/manifests/v1").body == make_image("virtual").manifest
 
 
 def test_podman_pulls_one_platform(scene: Scene, tools: Tools) -> None:

@@ -43,11 +43,12 @@ class ManifestRequests:
         *,
         more_headers: Fields = (),
         ends_s: int = 0,
+        counted: bool = True,
     ) -> Answer:
         """
         A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
-        With ``ends_s`` the answer is cached until then, see L{CachedAnswer}.
+        With ``ends_s`` the answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
 
         :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
         """
@@ -85,7 +86,7 @@ class ManifestRequests:
         # clients request the manifests of an index after the index, and only the index counts as a pull
         part = await services.catalog.look(is_listed, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
-        if item is not None and sends_all(request, answer):
+        if item is not None and counted and sends_all(request, answer):
             services.downloads.record(item, identity)
 
         def fresh(r: Reader) -> bool:

@@ -17,6 +17,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed, existing
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
+from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
@@ -25,6 +26,7 @@ from pkgrepo.repositories.images.cached import keep_blob
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
 from .absences import Absences
 from .places import Place, Places
@@ -51,6 +53,7 @@ class UpstreamBlobs:
         client: RegistryClient,
         places: Places,
         absences: Absences,
+        counters: CacheCounters,
         largest: int,
     ) -> None:
         self._catalog = catalog
@@ -59,6 +62,7 @@ class UpstreamBlobs:
         self._client = client
         self._places = places
         self._absences = absences
+        self._counters = counters
         self._limits = ReadLimits(largest)
         # each is alive for as long as its transfer
         self._receiving: WeakValueDictionary[tuple[int, str], _Receiving] = WeakValueDictionary()
@@ -108,6 +112,7 @@ class UpstreamBlobs:
         transfer = self._transfers.get(
             repository.id, str(digest), lambda: self._download(repository, image, digest, route)
         )
+        self._counters.add(repository.id, CacheCounts(misses=1))
         try:
             return await transfer.content()
         except NotFound:

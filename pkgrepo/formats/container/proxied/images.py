@@ -40,6 +40,7 @@ class UpstreamImages:
                 client=client,
                 places=places,
                 absences=absences,
+                counters=services.cache_counters,
             ),
             blobs=UpstreamBlobs(
                 catalog=catalog,
@@ -48,6 +49,7 @@ class UpstreamImages:
                 client=client,
                 places=places,
                 absences=absences,
+                counters=services.cache_counters,
                 largest=services.max_upload,
             ),
             lists=UpstreamLists(

@@ -27,7 +27,7 @@ from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 from .absences import Absences
-from .manifests import ACCEPT, Confirmation
+from .manifests import ACCEPT, Confirmation, Outcome
 from .places import Place, Places
 from .registry_client import RegistryClient, next_page
 
@@ -110,7 +110,8 @@ class UpstreamLists:
             state = await self._flight.run(
                 (repository.id, key), lambda: self._refresh(repository, image, key, ask, state)
             )
-        confirmation = Confirmation(state.fresh_until_ms // 1000, stale=bool(state.meta.get("stale")))
+        outcome = Outcome.STALE if state.meta.get("stale") else Outcome.HIT
+        confirmation = Confirmation(outcome, state.fresh_until_ms // 1000)
         return UpstreamList(state.meta["entries"], key, state.fetched_ms, confirmation)
 
     async def _refresh(

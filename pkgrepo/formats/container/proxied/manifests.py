@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from enum import Enum
 from functools import partial
 from typing import Final
 
@@ -42,6 +43,7 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents import REVALIDATE_MS, STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
@@ -49,6 +51,7 @@ from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
 from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
@@ -64,12 +67,26 @@ MOST_STALE: Final = 10_000  # tags whose upstream fails, in memory
 log = Logger()
 
 
+class Outcome(Enum):
+    """How something was found: kept, fetched just now, kept and confirmed just now, or kept while upstreams fail."""
+
+    HIT = CacheCounts()  # counted as a download, see L{CacheCounters}
+    MISS = CacheCounts(misses=1)
+    CONFIRMED = CacheCounts(confirmed=1)
+    STALE = CacheCounts(stale=1)
+
+
 @frozen
 class Confirmation:
-    """Until when something kept is served without asking an upstream (Unix s; 0 for ever), and whether it is stale."""
+    """Until when something kept is served without asking an upstream (Unix s; 0 for ever), and how it was found."""
 
+    outcome: Outcome
     ends_s: int = 0
-    stale: bool = False
+
+    @property
+    def stale(self) -> bool:
+        """Whether upstreams failed, or do not have it any more."""
+        return self.outcome is Outcome.STALE
 
 
 @frozen
@@ -96,6 +113,7 @@ class UpstreamManifests:
         client: RegistryClient,
         places: Places,
         absences: Absences,
+        counters: CacheCounters,
     ) -> None:
         self._catalog = catalog
         self._publisher = publisher
@@ -104,6 +122,7 @@ class UpstreamManifests:
         self._client = client
         self._places = places
         self._absences = absences
+        self._counters = counters
         self._flight: SingleFlight[tuple[int, str], Confirmation] = SingleFlight()
         self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
@@ -113,6 +132,15 @@ class UpstreamManifests:
 
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known, and nothing is kept
         """
+        try:
+            found = await self._ensure(target, reference, revalidate=revalidate)
+        except NotFound:
+            self._counters.add(target.repository.id, CacheCounts(absent=1))
+            raise
+        self._counters.add(target.repository.id, found.outcome.value)
+        return found
+
+    async def _ensure(self, target: Target, reference: str, *, revalidate: bool) -> Confirmation:
         repository, image = target.repository, target.image
         if not is_digest_like(reference):
             if not is_tag(reference):
@@ -122,7 +150,7 @@ class UpstreamManifests:
         if digest is None:
             raise NotFound("manifest", reference)
         if await self._is_kept(repository, image, digest):
-            return Confirmation()
+            return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
         self._absences.check(repository, key)
         return await self._flight.run((repository.id, key), lambda: self._fetch_digest(target, digest, key))
@@ -134,12 +162,12 @@ class UpstreamManifests:
         usable = kept is not None and bool(kept.locator)
         if usable and state is not None and "gone_ms" not in state.meta and now_ms < state.fresh_until_ms:
             if not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
-                return Confirmation(state.fresh_until_ms // 1000)
+                return Confirmation(Outcome.HIT, state.fresh_until_ms // 1000)
         elif usable and state is not None and now_ms < state.fresh_until_ms:
-            return Confirmation(state.fresh_until_ms // 1000, stale=True)
+            return Confirmation(Outcome.STALE, state.fresh_until_ms // 1000)
         stale_until_ms = self._stale_until_ms.get((repository.id, key), 0)
         if usable and now_ms < stale_until_ms:
-            return Confirmation(stale_until_ms // 1000, stale=True)
+            return Confirmation(Outcome.STALE, stale_until_ms // 1000)
         if not usable:
             self._absences.check(repository, key)
         return await self._flight.run(
@@ -153,9 +181,7 @@ class UpstreamManifests:
         key = tag_key(image, tag)
         try:
             known = kept is not None or await self._catalog.look(_has_manifests, repository.id, image)
-            fresh_until_ms = await self._places.first(
-                repository, image, partial(self._ask_tag, target, tag, state, known=known)
-            )
+            found = await self._places.first(repository, image, partial(self._ask_tag, target, tag, state, known=known))
         except NotFound:
             if kept is None:
                 self._absences.note(repository, key)
@@ -169,15 +195,15 @@ class UpstreamManifests:
             self._stale_until_ms[repository.id, key] = until_ms
             if len(self._stale_until_ms) > MOST_STALE:
                 self._stale_until_ms.popitem(last=False)
-            return Confirmation(until_ms // 1000, stale=True)
+            return Confirmation(Outcome.STALE, until_ms // 1000)
         self._stale_until_ms.pop((repository.id, key), None)
-        return Confirmation(fresh_until_ms // 1000)
+        return found
 
     async def _ask_tag(
         self, target: Target, tag: str, before: UpstreamDocument | None, place: Place, *, known: bool
-    ) -> int:
+    ) -> Confirmation:
         """
-        Bring a tag to the state that an upstream tells. Returns when it must be asked again (ms).
+        Bring a tag to the state that an upstream tells.
 
         If the image is ``known``, its manifest may be kept already.
         """
@@ -188,10 +214,10 @@ class UpstreamManifests:
             state = self._state(repository, place, target, tag, str(digest), before)
             if await self._is_kept(repository, image, digest):
                 await self._publisher.change(keep_tag, repository, image, tag, str(digest), state)
-                return state.fresh_until_ms
+                return Confirmation(Outcome.CONFIRMED, state.fresh_until_ms // 1000)
             reference = str(digest)
         fetched = await self._fetch(place, reference, digest)
-        return await self._keep(target, fetched, tag, before)
+        return Confirmation(Outcome.MISS, await self._keep(target, fetched, tag, before) // 1000)
 
     async def _fetch_digest(self, target: Target, digest: Digest, key: str) -> Confirmation:
         async def ask(place: Place) -> None:
@@ -202,7 +228,7 @@ class UpstreamManifests:
         except NotFound:
             self._absences.note(target.repository, key)
             raise
-        return Confirmation()
+        return Confirmation(Outcome.MISS)
 
     async def _head(self, place: Place, tag: str) -> Digest | None:
         """The present digest of a tag; None if the registry does not tell it."""
@@ -270,7 +296,7 @@ class UpstreamManifests:
             fresh_until_ms=now_ms + config.negative_ttl_s * 1000,
         )
         await self._publisher.change(keep_tag, repository, target.image, tag, kept.digest, changed)
-        return Confirmation(changed.fresh_until_ms // 1000, stale=True)
+        return Confirmation(Outcome.STALE, changed.fresh_until_ms // 1000)
 
     def _state(
         self,

@@ -12,7 +12,6 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.limits import MANIFEST_SIZE
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.urls import parse_url
 
@@ -53,7 +52,7 @@ class RegistryClient:
         """
         limits = limits or ReadLimits(MANIFEST_SIZE, self._upstreams.document_timeout_s)
         upstream = self._upstreams.of(place.repository_id, place.route)
-        base, prefix = api_of(place.route)
+        base, prefix = api_of(place.route.url)
         scope = f"repository:{prefix}{place.name}:pull"
         url = f"{base}/{prefix}{place.name}/{rest}"
         authorization = await self._tokens.find(upstream, place, scope)
@@ -84,16 +83,17 @@ def next_page(rest: str, link: str | None) -> str | None:
     return f"{rest.partition('?')[0]}?{query}" if query else None
 
 
-def api_of(route: Route) -> tuple[str, str]:
+def api_of(url: str) -> tuple[str, str]:
     """
-    The URL of a route's registry API, and what stands before the names of images there, with a slash if any.
+    The URL of the registry API of a route with this URL, and what stands before names of images there.
 
-    The URL of a route may end with the address of the API. That at the root may have the beginning of names after it.
+    The latter is empty or ends with a slash. The URL of a route may end with the address of the API, and that at the
+    root may have the beginning of names after it.
     """
-    path = urlsplit(route.url).path
+    path = urlsplit(url).path
     if path.startswith(f"{API}/"):
-        return f"{route.url.removesuffix(path)}{API}", f"{path.removeprefix(f'{API}/')}/"
-    return (route.url if path.endswith(API) else f"{route.url}{API}"), ""
+        return f"{url.removesuffix(path)}{API}", f"{path.removeprefix(f'{API}/')}/"
+    return (url if path.endswith(API) else f"{url}{API}"), ""
 
 
 def _check_status(place: Place, status: int) -> None:

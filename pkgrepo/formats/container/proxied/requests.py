@@ -41,6 +41,7 @@ from pkgrepo.storage.catalog.packages.packages import find_package, package_seri
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
 from .images import UpstreamImages
+from .manifests import Outcome
 
 STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5.1
 
@@ -80,7 +81,13 @@ class ProxiedReads:
             found = await self._images.manifests.ensure(holder, reference, revalidate=request.revalidates)
             headers = STALE if found.stale else ()
             return await self._manifests.get(
-                request, holder, identity, reference, more_headers=headers, ends_s=found.ends_s
+                request,
+                holder,
+                identity,
+                reference,
+                more_headers=headers,
+                ends_s=found.ends_s,
+                counted=found.outcome is not Outcome.MISS,
             )
 
         try:
