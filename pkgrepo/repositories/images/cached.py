@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, Repository
+from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.images import manifests
 from pkgrepo.storage.catalog.packages import tags, upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
-from .blobs import Stored, link_blob
+from .blobs import Stored
 from .manifests import put_manifest
 from .package import get_image
 from .push import Push
@@ -46,14 +44,6 @@ def keep_tag(
         bump_package_serial(tx, repository, package, now_ms)
         append_package_event(tx, package, "tagged", {"digest": digest, "tags": [name]}, SYSTEM, now_ms)
     upstream_documents.put_document(tx, repository, tag, None, now_ms)
-
-
-def keep_blob(
-    tx: Transaction, repository: Repository, images: Sequence[str], info: BlobInfo, digest: str, now_ms: int
-) -> Stored:
-    """Add a blob of an upstream to the images in which it was asked for, by this digest; there is at least one."""
-    stored = [link_blob(tx, repository, image, info, digest, None, None, now_ms) for image in images]
-    return stored[0]
 
 
 def drop_tag(tx: Transaction, repository: Repository, image: str, name: str, key: str, now_ms: int) -> None:

@@ -409,6 +409,19 @@ def test_routes_are_asked_by_priority(tmp_path: Path, stack: ExitStack) -> None:
     assert scene.get("both/manifests/1").headers["warning"] == '110 - "stale"', "the other route's is another image"
 
 
+def test_layers_are_not_shared_with_images_of_other_routes(tmp_path: Path, stack: ExitStack) -> None:
+    first, second = (stack.enter_context(ContainerUpstream()) for _ in range(2))
+    first.push("secret", ONE, "1")
+    second.push("trap", TWO, "1")
+    secret = ONE.blobs[1]
+    second.serve(second.blob_path("trap", digest_of(secret)), Answer(200, b"?" * len(secret)))
+    server = stack.enter_context(running(tmp_path, PRIVATE + proxy("docker", "images", first.url, second.url)))
+    scene = Scene(first, server, HttpClient(server.url, ADMIN))
+    scene.pull("secret", ONE)
+    scene.pull("trap", TWO)
+    assert scene.get(f"trap/blobs/{digest_of(secret)}").status == 502
+
+
 @pytest.mark.parametrize("name", ["images", "virtual"])
 def test_nothing_is_pushed_or_deleted(make: Make, name: str) -> None:
     scene = make(more=virtual("docker", "virtual", "main/images"))

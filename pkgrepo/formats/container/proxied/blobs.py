@@ -1,8 +1,9 @@
 """
 Blobs of upstreams: sent to clients while they arrive, verified, and kept as those of a hosted image.
 
-A blob that another image of the repository has is not fetched again: it is enough that the upstream has it in the image
-that is asked for, too, and a HEAD tells that. Requests for one blob share a transfer, also those for different images.
+A blob that another image of the repository has from the same route is not fetched again: a HEAD tells whether the image
+that is asked for has it, too. Requests for one blob share a transfer, also those for different images. What came from
+another route is not shared, since an upstream could say that it has whatever it wants to become readable.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pkgrepo.errors import NotFound, UpstreamFailed, existing
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
-from pkgrepo.repositories.images.blobs import mount_blob
-from pkgrepo.repositories.images.cached import keep_blob
+from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
@@ -35,8 +36,9 @@ from .registry_client import RegistryClient
 
 @define(eq=False)
 class _Receiving:
-    """The images that get the blob of a transfer when it is ``recorded``."""
+    """The images that get the blob of a transfer when it is ``recorded``; that of the ``leader`` is received."""
 
+    leader: str
     images: set[str]
     recorded: bool = False
 
@@ -104,13 +106,13 @@ class UpstreamBlobs:
         """
         key = f"blob/{image}@{digest}"
         self._absences.check(repository, key)
-        await self._share(repository, image, digest)
-        route = await self._places.likely_route(repository, image)
+        leader = await self._share(repository, image, digest)
+        route = await self._places.find_route(repository, image) or proxy_config_of(repository).routes[0].name
         kept = await self.find(repository, image, digest)
         if kept is not None:
             return kept
         transfer = self._transfers.get(
-            repository.id, str(digest), lambda: self._download(repository, image, digest, route)
+            repository.id, f"{leader}@{digest}", lambda: self._download(repository, image, digest, route)
         )
         self._counters.add(repository.id, CacheCounts(misses=1))
         try:
@@ -119,28 +121,36 @@ class UpstreamBlobs:
             self._absences.note(repository, key)
             raise
 
-    async def _share(self, repository: Repository, image: str, digest: Digest) -> None:
+    async def _share(self, repository: Repository, image: str, digest: Digest) -> str:
         """
         Take a blob from another image that has it, or let the transfer for another image record it for this one, too.
+
+        Returns the image under whose name the blob is transferred, if it must be.
 
         :raises NotFound, UpstreamFailed: this image does not have it, see ``size``
         """
         receiving = self._receiving.get((repository.id, str(digest)))
         if receiving is not None and image in receiving.images:
-            return
-        source = await self._catalog.look(_find_source, repository, str(digest))
-        if receiving is None and source is None:
-            return
+            return receiving.leader
+        sources = await self._catalog.look(_find_sources, repository, str(digest))
+        if receiving is None and not sources:
+            return image
         await self.size(repository, image, digest)
-        if receiving is not None and not receiving.recorded:
-            receiving.images.add(image)
-            return
-        source = source or await self._catalog.look(_find_source, repository, str(digest))
-        if source is not None:
-            await self._publisher.change(mount_blob, repository, image, repository, source, str(digest), None)
+        route = await self._places.find_route(repository, image)
+        if receiving is not None:
+            same = await self._places.find_route(repository, receiving.leader) == route
+            if same and not receiving.recorded:
+                receiving.images.add(image)
+                return receiving.leader
+            sources = await self._catalog.look(_find_sources, repository, str(digest))
+        for source in sources:
+            if await self._places.find_route(repository, source) == route:
+                await self._publisher.change(mount_blob, repository, image, repository, source, str(digest), None)
+                break
+        return image
 
     def _download(self, repository: Repository, image: str, digest: Digest, route: str) -> Download[LinkedBlob]:
-        receiving = self._receiving[repository.id, str(digest)] = _Receiving({image})
+        receiving = self._receiving[repository.id, str(digest)] = _Receiving(image, {image})
 
         @asynccontextmanager
         async def open_(headers: Mapping[str, str]) -> AsyncIterator[IUpstreamResponse]:
@@ -153,10 +163,15 @@ class UpstreamBlobs:
                 yield await self._places.first(repository, image, ask)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
-            images, receiving.recorded = sorted(receiving.images), True
-            await self._publisher.change_with_blobs(keep_blob, repository, staged, [blob], images, blob, str(digest))
-            found = await self.find(repository, images[0], digest)
-            return existing(found, "blob", str(digest))
+            name = str(digest)
+            await self._publisher.change_with_blobs(
+                link_blob, repository, staged, [blob], image, blob, name, None, None
+            )
+            receiving.recorded = True  # from now on the others find it in the catalog
+            for other in sorted(receiving.images - {image}):
+                await self._publisher.change(mount_blob, repository, other, repository, image, name, None)
+            found = await self.find(repository, image, digest)
+            return existing(found, "blob", name)
 
         return Download(
             route=route,
@@ -167,11 +182,8 @@ class UpstreamBlobs:
         )
 
 
-def _find_source(r: Reader, repository: Repository, digest: str) -> str | None:
-    """An image of the repository that has a blob, or None."""
-    for repository_id, image in images_with(r, digest):
-        if repository_id == repository.id:
-            found = find_linked(r, repository.storage_id, repository.id, image, digest)
-            if found is not None and found.locator:
-                return image
-    return None
+def _find_sources(r: Reader, repository: Repository, digest: str) -> list[str]:
+    """The images of the repository that have a blob."""
+    images = [image for repository_id, image in images_with(r, digest) if repository_id == repository.id]
+    found = {image: find_linked(r, repository.storage_id, repository.id, image, digest) for image in images}
+    return [image for image, blob in found.items() if blob is not None and blob.locator]

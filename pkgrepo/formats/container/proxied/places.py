@@ -74,10 +74,10 @@ class Places:
             return answer
         raise failure or NotFound("image", image)
 
-    async def likely_route(self, repository: Repository, image: str) -> str:
-        """The name of the route that is asked first for an image."""
+    async def find_route(self, repository: Repository, image: str) -> str | None:
+        """The name of the route that had an image; None if that is not known."""
         known = await self._known(repository, image)
-        return known[0] if known is not None else proxy_config_of(repository).routes[0].name
+        return None if known is None else known[0]
 
     async def _known(self, repository: Repository, image: str) -> tuple[str, str] | None:
         """The name of the route, and the image's name there; None if the image was never found."""
