@@ -105,8 +105,7 @@ class PackageFiles:
             if file is not None:
                 if holder.type is RepositoryType.PROXY:
                     self._check_reserved(repository, holder, key, trace)
-                    origin = file.origin
-                    published_ms = None if origin is None else origin.published_ms
+                    published_ms = await self._catalog.look(_find_published, file)
                     self._check_age(repository, holder, key, path, published_ms, trace)
                 trace.add(StepKind.FILE_KEPT, repository=holder.path, path=path)
                 return file
@@ -154,6 +153,14 @@ class PackageFiles:
 
     async def _find_source(self, member: UpstreamMember, path: str) -> tuple[Entry, FileSource] | None:
         return await self._resolver.read(member, lambda parts: parts.find_path(path))
+
+
+def _find_published(reader: Reader, file: File) -> int | None:
+    """When the upstream published a kept file; of a companion that was found in another file, when that was."""
+    found: File | None = file
+    if file.origin is None and file.role is not None:
+        found = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role))
+    return None if found is None or found.origin is None else found.origin.published_ms
 
 
 def same_file(file: File, condition: Callable[[Reader], bool] | None = None) -> Callable[[Reader], bool]:

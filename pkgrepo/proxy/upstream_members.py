@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, frozen
+from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import IProxiedFormat
@@ -19,6 +20,8 @@ from .leaves import Leaf, Leaves
 from .refusals import NameReserved
 from .serving import UpstreamMember
 from .trace import StepKind, Trace
+
+log = Logger()
 
 
 @frozen
@@ -83,7 +86,10 @@ class UpstreamMembers:
             return outcome.serving, search.recheck_ms
         if search.failure is not None:
             raise search.failure
-        raise NotFound("package", key) if search.reserved is None else NameReserved("package", key, search.reserved)
+        if search.reserved is None:
+            raise NotFound("package", key)
+        log.info("{key} is not asked for {repository}: its name is reserved", key=key, repository=repository.path)
+        raise NameReserved("package", key, search.reserved)
 
     async def _ask(self, search: Search, repository: Repository, *, only_kept: bool) -> Outcome:
         if repository.type is RepositoryType.VIRTUAL:

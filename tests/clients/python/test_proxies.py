@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -188,6 +189,38 @@ def test_own_projects_hide_those_of_the_upstream_in_a_virtual_repository(
             bench.run(client("uv"), "pip", "install", "--python", python, "--index-url", index.simple, "public-lib")
         assert "1.0" in bench.run(python, "-c", "import secret_lib; print(secret_lib.__version__)")
         assert not [each.path for each in scripted.requests() if "secret" in each.path]
+
+
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_young_files_are_hidden_and_refused_with_the_time(
+    scripted: PythonUpstream, tmp_path: Path, program: str
+) -> None:
+    young = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    scripted.add("aging-lib", "1.0")
+    filename, _ = scripted.add("aging-lib", "2.0", published=young)
+    sections = (
+        proxy("python", "mirror", scripted.simple),
+        virtual("python", "all", "main/mirror", policy="{ minimum_release_age = 3 }"),
+    )
+    (tmp_path / "server").mkdir()
+    (tmp_path / "bench").mkdir()
+    with running(tmp_path / "server", 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(sections)) as server:
+        index, bench = PythonIndex(server.url, "main/all"), PythonBench(tmp_path / "bench")
+        python = bench.venv()
+
+        def install(*arguments: str, status: int = 0) -> str:
+            if program == "pip":
+                return bench.pip(python, "install", *arguments, status=status)
+            return bench.run(client("uv"), "pip", "install", "--python", python, *arguments, status=status)
+
+        install("--index-url", index.simple, "aging-lib")
+        assert "1.0" in bench.run(python, "-c", "import aging_lib; print(aging_lib.__version__)")
+        printed = install("--index-url", index.simple, "aging-lib==2.0", status=1)
+        assert "aging-lib==2.0" in printed
+        url = f"{index.url}/packages/aging-lib/2.0/{filename}"
+        printed = " ".join(install(f"aging-lib @ {url}", status=1 if program == "pip" else 2).split())
+        assert "403" in printed
+        assert "minimum_release_age" in printed
 
 
 def test_hashes_are_required_and_right(mirror: Mirror, origin: str, wheels: Path) -> None:

@@ -40,7 +40,7 @@ def server(
     """
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
         (
-            hosted("npm", "own"),
+            hosted("npm", "own", "mine"),
             proxy("npm", "mirror", upstream.url),
             proxy("npm", "short", upstream.url, cache_ttl="0"),
             proxy("npm", "faulty", upstream.url, cache_ttl="0"),

@@ -54,12 +54,15 @@ def test_repositories_without_a_target_take_no_changes(at, upstream, name, publi
         assert where.url.rpartition("/")[2] in reply.json["error"]
 
 
-def test_token_of_a_login_reaches_the_target_of_publishes(at):
-    everything, own = at("all"), at("own")
-    login = everything.put("/-/user/org.couchdb.user:admin", json.dumps({"name": USER, "password": PASSWORD}).encode())
-    token = ("__token__", login.json["token"])
-    assert everything.as_user(*token).put("/by-token", make_publish("by-token", "1.0.0")).status == 201
-    assert own.as_user(*token).get("/by-token").status == 200
+def test_login_at_a_virtual_repository_publishes_to_its_target_and_nowhere_else(at, publish):
+    everything = at("all")
+    body = json.dumps({"name": USER, "password": PASSWORD}).encode()
+    token = everything.put("/-/user/org.couchdb.user:admin", body).json["token"]
+    publish("by-login", where=everything.as_user("__token__", token))
+    assert at("own").as_user("__token__", token).get("/by-login").status == 200
+    assert at("mine").as_user("__token__", token).put("/new", make_publish("new", "1.0.0")).status == 403
+    readable = at("readable").put("/-/user/org.couchdb.user:admin", body).json["token"]
+    assert at("own").as_user("__token__", readable).put("/new", make_publish("new", "1.0.0")).status == 403
 
 
 def test_users_log_in_at_a_proxy(mirror):

@@ -146,6 +146,13 @@ def test_young_files_are_hidden_and_refused(at, upstream, files):
     assert aged.get(f"/packages/growing/1.0/{old}").status == 200
 
 
+def test_metadata_of_a_kept_wheel_is_as_old_as_the_wheel(at, upstream, keep):
+    filename, _ = upstream.add("aging-kept", "1.0")
+    aged, path = at("aged"), f"/packages/aging-kept/1.0/{filename}"
+    keep(aged, path)
+    assert aged.get(f"{path}.metadata").status == 200
+
+
 def test_own_projects_are_never_asked_upstream(at, upstream, publish, files):
     everything = at("all")
     theirs, _ = upstream.add("secretlib", "99")
