@@ -46,6 +46,7 @@ class CachePurges(Handlers):
         """
         repository, dry = proxy_of(call.repository), body.dry_run or call.flag("dry_run")
         selection, actor, purge = self._selection(call, body), call.actor, self._services.cache_purge
+        given = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
 
         async def work() -> Mapping[str, Any]:
             if body.limits:
@@ -53,14 +54,12 @@ class CachePurges(Handlers):
             else:
                 report = await purge.purge(repository, selection, actor, dry_run=dry)
             found: Mapping[str, Any] = msgspec.to_builtins(Purged.of(report, dry_run=dry))
+            self._services.audit_log.enqueue(call.entry(detail={**given, **found}))
             return found
 
         data = {"on": f"repository {repository.path!r}"}
         job = await run_job(self._services, call, kind=PURGE, key=repository.uid, data=data, work=work)
-        given = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
-        result = {} if isinstance(job, Answer) else dict(job.result)
-        self._services.audit_log.enqueue(call.entry(detail={**given, **result, "dry_run": dry}))
-        call.audited = True
+        call.audited = True  # by the work, which may end after the call
         return job if isinstance(job, Answer) else msgspec.convert(job.result, Purged)
 
     def _selection(self, call: Call, body: PurgeWish) -> Selection:

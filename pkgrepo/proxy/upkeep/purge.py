@@ -36,7 +36,7 @@ from pkgrepo.storage.catalog.packages.cached_units import (
 from pkgrepo.storage.catalog.packages.packages import find_package
 
 PURGE = "cache_purge"  # the kind of the jobs of requests
-PAGE = 1000  # units that are read at once
+PAGE = 10_000  # units that are read at once, some MB; each page of the oldest takes 7 s for 1,000,000 files
 DAY_MS = 86_400_000
 
 

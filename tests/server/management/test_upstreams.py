@@ -13,6 +13,7 @@ from tests.support.inprocess_server import until
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.npm import NpmUpstream
+from tests.support.upstreams.python import PythonUpstream
 
 pytestmark = pytest.mark.server
 
@@ -134,6 +135,17 @@ async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upst
     upstream.serve("/", b"{}")
     (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
     assert (route["ok"], route["status"]) == (True, 200)
+
+
+@pytest.mark.parametrize("path", ["/simple/", "/simple", ""])
+@pytest_twisted.ensureDeferred
+async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str) -> None:
+    with PythonUpstream() as index:
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": index.url + path, "name": "up"}]}}
+        await mirror.stack.add_repository("mirror", config=config)
+        found = await mirror.api("POST", "upstream/check")
+        assert (found["ok"], found["routes"][0]["status"]) == (True, 200)
+        assert [each.path for each in index.requests()] == ["/simple/"]
 
 
 @pytest_twisted.ensureDeferred

@@ -53,16 +53,16 @@ class CachedUnit:
 
 _UNITS = """
     SELECT kind, package, name, files, size, fetched, used FROM (
-        SELECT 'version' AS kind, f.package AS package, v.key AS name, COUNT(*) AS files,
+        SELECT 'version' AS kind, f.package AS package, f.name AS name, COUNT(*) AS files,
             CAST(SUM(f.size) AS BIGINT) AS size, MAX(f.created_at) AS fetched,
             MAX(CASE WHEN f.created_at > f.downloaded THEN f.created_at ELSE f.downloaded END) AS used
         FROM (
-            SELECT p.key AS package, x.version_id, x.size, x.created_at, 86400000 * (1 + COALESCE(
+            SELECT p.key AS package, v.key AS name, x.version_id, x.size, x.created_at, 86400000 * (1 + COALESCE(
                 (SELECT MAX(d.day) FROM download_count d WHERE d.kind = 'file' AND d.item_id = x.id), -1
             )) AS downloaded
-            FROM package p JOIN file x ON x.package_id = p.id
+            FROM package p JOIN version v ON v.package_id = p.id JOIN file x ON x.version_id = v.id
             WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
-        ) f JOIN version v ON v.id = f.version_id GROUP BY v.id, v.key, f.package
+        ) f GROUP BY f.version_id, f.package, f.name
         UNION ALL
         SELECT 'manifest', m.package, m.digest, 1, m.size, m.created_at,
             CASE WHEN m.created_at > m.downloaded THEN m.created_at ELSE m.downloaded END
