@@ -23,6 +23,7 @@ from tests.support.proxied import PRIVATE
 from tests.support.server_process import ServerProcess, running
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import Answer, Fault
+from tests.support.upstreams.server import ANY
 
 ONE, TWO = make_image("one"), make_image("two")
 LAYER = hashlib.shake_256(b"a layer").digest(3 * 1024 * 1024)
@@ -453,6 +454,44 @@ def test_a_virtual_repository_asks_its_members_in_order(make: Make) -> None:
     assert scene.wire.get(f"/v2/main/all/other/blobs/{digest_of(TWO.blobs[1])}").body == TWO.blobs[1]
     push_image(scene.wire, "main/all/third", ONE, "1")
     assert scene.wire.get("/v2/main/own/third/manifests/1").body == ONE.manifest
+
+
+def test_reserved_names_are_those_of_all_virtual_repositories_on_the_way(make: Make) -> None:
+    policy = '{ reserved_names = ["team/*"] }'
+    inner = virtual("docker", "inner", "main/images", policy=policy)
+    scene = make(more=inner + virtual("docker", "outer", "main/inner"))
+    scene.upstream.push("team/app", ONE, "1")
+    scene.pull("team/app", ONE)
+    for name in ("inner", "outer"):
+        for path in ("manifests/1", f"manifests/{ONE.digest}", f"blobs/{digest_of(ONE.blobs[0])}", "tags/list"):
+            assert scene.wire.get(f"/v2/main/{name}/team/app/{path}").status == 404
+
+
+def test_reserved_names_are_not_served_from_the_cache(make: Make) -> None:
+    scene = make()
+    scene.upstream.push("team/app", ONE, "1")
+    scene.pull("team/app", ONE)
+    listed: Any = scene.wire.get("/api/repository").json
+    found = next(each for each in listed["items"] if each["name"] == "images")
+    path = f"/api/repository/{found['id']}/config"
+    config = {**scene.wire.get(path).json, "policy": {"reserved_names": ["team/*"]}}
+    assert scene.wire.post_json(path, config, "PUT").status == 200
+    for path in ("manifests/1", f"manifests/{ONE.digest}", f"blobs/{digest_of(ONE.blobs[0])}", "tags/list"):
+        assert scene.get(f"team/app/{path}").status == 404
+
+
+def test_a_failing_member_is_not_replaced_by_a_stranger(make: Make, stack: ExitStack) -> None:
+    inner = stack.enter_context(ContainerUpstream())
+    more = proxy("docker", "inner", inner.url) + virtual("docker", "all", "main/inner", "main/images")
+    scene = make(more=more)
+    for name in ("ours", "theirs"):
+        scene.upstream.push(name, TWO, "1")
+    inner.push("ours", ONE, "1")
+    assert scene.wire.get("/v2/main/all/theirs/manifests/1").body == TWO.manifest
+    inner.misbehave(ANY, Answer(500), repeat=True)
+    assert scene.wire.get("/v2/main/all/ours/manifests/1").status in (502, 503)
+    assert scene.wire.get("/v2/main/all/ours/tags/list").status in (502, 503)
+    assert scene.wire.get("/v2/main/all/theirs/manifests/1").body == TWO.manifest
 
 
 def test_an_upstream_does_not_open_blobs_of_a_private_repository(make: Make) -> None:

@@ -24,7 +24,7 @@ from pkgrepo.formats.container.lists.referrers import ReferrerRequests, referrer
 from pkgrepo.formats.container.lists.tags import TagListRequests, tags_answer
 from pkgrepo.formats.container.manifests import requests as manifests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
-from pkgrepo.formats.container.names import parse_digest
+from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.content import arriving
@@ -33,7 +33,7 @@ from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository, RepositoryType
-from pkgrepo.proxy.configuration import rules_of
+from pkgrepo.proxy.leaves import Leaf
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
 from pkgrepo.storage.catalog.packages import upstream_documents
@@ -91,7 +91,7 @@ class ProxiedReads:
             )
 
         try:
-            return await self._first(target, read)
+            return await self._first(target, read, by_digest=is_digest_like(reference))
         except NotFound:
             raise manifests.unknown(reference) from None
 
@@ -118,7 +118,7 @@ class ProxiedReads:
             return blob_answer(repository, digest, arriving(content))
 
         try:
-            return await self._first(target, read)
+            return await self._first(target, read, by_digest=True)
         except NotFound:
             raise blobs.unknown(str(digest)) from None
 
@@ -194,14 +194,19 @@ class ProxiedReads:
         except NotFound:
             return referrers_answer(target, [], filtered=bool(types))
 
-    async def _first(self, target: Target, read: Callable[[Target], Awaitable[T]]) -> T:
+    async def _first(self, target: Target, read: Callable[[Target], Awaitable[T]], *, by_digest: bool = False) -> T:
         """
         What the first repository behind the addressed one answers.
+
+        If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
+        serve a stranger's image under the name of the first one's, except ``by_digest``.
 
         :raises NotFound: none has it; :raises UpstreamFailed: that is not known
         """
         failure: UpstreamFailed | None = None
         for holder in await self._holders(target):
+            if failure is not None and not by_digest and not await self._has_image(holder.repository, target.image):
+                continue
             try:
                 return await read(holder)
             except NotFound:
@@ -212,23 +217,24 @@ class ProxiedReads:
 
     async def _holders(self, target: Target) -> list[Target]:
         """The image in the repositories that are asked for it, in order."""
-        repository, image = target.repository, target.image
-        if repository.type is RepositoryType.PROXY:
-            return [target]
-        leaves = self._services.resolver.leaves(repository)
-        owners = [
-            each
-            for each in leaves
-            if each.type is RepositoryType.HOSTED
-            and await self._services.catalog.look(package_serial, each.id, image) is not None
-        ]
-        active = [each for each in owners or leaves if each.active]
-        if owners and not active:
-            raise RepositoryInactive(owners[0].path)
-        if not owners:
-            reserved = rules_of(repository).reserved_by(image) is not None
-            active = [each for each in active if each.type is RepositoryType.PROXY and not reserved]
-        return [evolve(target, repository=each) for each in active]
+        repository, image, resolver = target.repository, target.image, self._services.resolver
+        leaves = resolver.leaves(repository)
+        hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
+        found = [each for each in hosted if await self._has_image(each, image)]
+        if not found:
+            proxies = [each for each in leaves if each.type is RepositoryType.PROXY]
+            found = [each for each in proxies if not _is_reserved(resolver.leaf(repository, each), image)]
+        elif not any(each.active for each in found):
+            raise RepositoryInactive(found[0].path)
+        return [evolve(target, repository=each) for each in found if each.active]
+
+    async def _has_image(self, repository: Repository, image: str) -> bool:
+        return await self._services.catalog.look(package_serial, repository.id, image) is not None
+
+
+def _is_reserved(leaf: Leaf, image: str) -> bool:
+    """Whether a rule keeps images of upstreams from being served under this name, also kept ones."""
+    return any(rules.reserved_by(image) is not None for _, rules in leaf.rules)
 
 
 def _kept_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:
