@@ -5,7 +5,8 @@ Garbage collection: removes what nothing refers to, while the server runs.
 removed             when                                                left by a crash
 ==================  ==================================================  ===========================================
 unfinished upload   no byte was received for a day                      its bytes; swept later
-manifest            nothing refers to it, if ``untagged`` is set        the rest of the plan, for the next run
+manifest            nothing refers to it, if ``untagged`` is set and    the rest of the plan, for the next run
+                    the repository is no proxy
 blob of an image    no manifest of the image refers to it               the same
 stored bytes        no row of the storage refers to them                a row marked as deleting, which the next
                                                                         run removes
@@ -26,7 +27,7 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import MOST_ERRORS, StorageFailed
 from pkgrepo.interfaces import IBlobStore, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, RepositoryType, Storage
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.images.blobs import delete_blob
@@ -191,10 +192,12 @@ class GarbageCollector(MaintenanceWork):
         reference_counts: Counter[str],
     ) -> None:
         after = ""
+        # a proxy keeps what was pulled by digest or had a tag before; purging its cache removes that
+        untagged = options.untagged and repository.type is RepositoryType.HOSTED
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
                 now_ms = self._clock.now_ms()
-                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=options.untagged)
+                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=untagged)
                 report.manifests_seen += plan.manifests_seen
                 report.keep_young(plan.young, options.grace_s * 1000)
                 report.keep_promised(plan.promised)

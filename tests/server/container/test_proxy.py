@@ -566,9 +566,14 @@ def test_kept_images_are_counted_and_not_collected(make: Make) -> None:
     scene.pull("app", index)
     scene.pull("app", ONE, ONE.digest)
     scene.pull("app", TWO, TWO.digest)
+    scene.upstream.push("by/digest", ONE)
+    scene.pull("by/digest", ONE, ONE.digest)
     listed: Any = scene.wire.get("/api/repository").json
     found = next(each for each in listed["items"] if each["name"] == "images")
-    reply = scene.wire.post_json(f"/api/repository/{found['id']}/gc?wait=true&grace=0&untagged=true", {})
+    reply = scene.wire.post_json(
+        f"/api/repository/{found['id']}/gc?wait=true", {"grace_seconds": 0, "delete_untagged": True}
+    )
     assert (reply.status, reply.json["manifests_deleted"], reply.json["blobs_deleted"]) == (200, 0, 0)
     scene.upstream.stop()
     scene.pull("app", TWO, TWO.digest)
+    scene.pull("by/digest", ONE, ONE.digest)
