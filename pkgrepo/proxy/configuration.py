@@ -182,6 +182,7 @@ def _route(given: RouteConfig | str) -> Route:
         priority=given.priority,
         credentials=credentials,
         ca_file=None if given.ca_file is UNSET else Path(given.ca_file),
+        hosts=() if given.hosts is UNSET else tuple(given.hosts.items()),
     )
 
 

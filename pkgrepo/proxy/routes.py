@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from .urls import Target
+from .urls import Target, join_path, parse_url
 
 
 @frozen
@@ -29,6 +29,9 @@ class Route:
     ``target`` is its root, whose path ends without a slash unless it is the root of the host. ``name`` is unique in the
     repository, and is what messages say. A route with a higher ``priority`` is asked earlier. ``ca_file`` has
     certificates that are trusted beside the system's.
+
+    ``hosts`` are pairs of a host that the upstream names, in redirects and as its token service, and the URL at which
+    it is reached from here; a port belongs to the host if it matters.
     """
 
     name: str
@@ -36,6 +39,14 @@ class Route:
     priority: int = 0
     credentials: Credentials | None = None
     ca_file: Path | None = None
+    hosts: tuple[tuple[str, str], ...] = ()
+
+    def locate(self, named: Target) -> Target:
+        """Where a URL is that the upstream names; the same unless ``hosts`` has its host."""
+        for host, url in self.hosts:
+            if host in (named.host, f"{named.host}:{named.port}"):
+                return join_path(parse_url(url), named.text.split("/", 3)[3])
+        return named
 
     @property
     def url(self) -> str:

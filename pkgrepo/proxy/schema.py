@@ -18,6 +18,7 @@ from pkgrepo.untrusted.quoting import quoted
 
 MOST_ROUTES = 32
 MOST_MEMBERS = 64
+MOST_HOSTS = 32
 MOST_PATTERNS = 256
 MOST_TTL_S = 366 * 86400
 DEFAULT = "Default"  # of ``cache_ttl``: the default of the format
@@ -54,7 +55,8 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     One upstream. The route with the highest priority is asked first; the name is its host unless given.
 
-    ca_file is the absolute path of a PEM file on the server.
+    ca_file is the absolute path of a PEM file on the server. hosts has URLs for hosts that the upstream names, in
+    redirects and as its token service, and that are reached there.
     """
 
     url: str
@@ -62,6 +64,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     auth: RouteAuth | UnsetType = UNSET
     ca_file: Text | UnsetType = UNSET
+    hosts: Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
         """
@@ -79,6 +82,12 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             self.auth.check(f"{pointer}/{auth}")
         if self.ca_file is not UNSET and not self.ca_file.startswith("/"):
             raise Invalid("the path of a file on the server begins with a slash", f"{pointer}/ca_file")
+        for named, there in ({} if self.hosts is UNSET else self.hosts).items():
+            try:
+                parse_url(f"http://{named}")
+                parse_url(there)
+            except ValueError as error:
+                raise Invalid(f"hosts has a URL for each host: {error}", f"{pointer}/hosts") from None
         return replace(self, name=self.name or host)
 
 

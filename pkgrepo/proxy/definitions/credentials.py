@@ -1,8 +1,8 @@
 """
 Passwords and tokens of routes.
 
-They are sealed before a configuration is stored, for the origin and user name that they were given for: changing the
-address of a route needs them again, so that whoever may edit a repository cannot have them sent elsewhere.
+They are sealed before a configuration is stored, for the origin, user name and hosts that they were given for: changing
+the address of a route needs them again, so that whoever may edit a repository cannot have them sent elsewhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def authorization_of(route: Route, box: SecretBox) -> str | None:
         return None
     username = route.credentials.username
     try:
-        secret = box.open(route.credentials.sealed, _context_of(route.target, username))
+        secret = box.open(route.credentials.sealed, _context_of(route.target, username, dict(route.hosts)))
     except SecretUnreadable:
         raise UpstreamFailed(route.name, "its credentials are not those of this server's key; set them again") from None
     if username is None:
@@ -93,8 +93,10 @@ def _stored(before: Config, route: Config, key: str, pointer: str) -> str:
 
 
 def _context(route: Config) -> str:
-    return _context_of(parse_url(route["url"]), route["auth"].get("username"))
+    return _context_of(parse_url(route["url"]), route["auth"].get("username"), route.get("hosts", {}))
 
 
-def _context_of(target: Target, username: str | None) -> str:
-    return f"route {target.scheme}://{target.host}:{target.port} {username or ''}"
+def _context_of(target: Target, username: str | None, hosts: Mapping[str, str]) -> str:
+    context = f"route {target.scheme}://{target.host}:{target.port} {username or ''}"
+    # the token service of a registry gets the credentials where ``hosts`` says that it is
+    return f"{context} {sorted(hosts.items())}" if hosts else context

@@ -210,7 +210,7 @@ class Upstream:
             await stack.aclose()
             if request.body is not None:
                 raise UpstreamFailed(self.name, f"it redirects a {request.method}")
-            following = self._resolve(target, location)
+            following = self.route.locate(self._resolve(target, location))
             if following.origin != target.origin:
                 fields = dict(request.fields)  # also if a later redirect leads back
             target = following

@@ -172,6 +172,26 @@ def test_a_token_service_on_another_host_gets_no_credentials(tmp_path: Path, sta
     assert tokens.count(TOKEN) == 1
 
 
+class Renamed(ContainerUpstream):
+    """A server that is known by a name which nobody can resolve."""
+
+    @property
+    def url(self) -> str:
+        return "http://registry.invalid:81"
+
+
+def test_hosts_that_the_upstream_names_can_be_elsewhere(tmp_path: Path, stack: ExitStack) -> None:
+    others = stack.enter_context(Renamed())
+    upstream = stack.enter_context(ContainerUpstream(challenge="bearer", tokens=others, blobs=others))
+    upstream.push("app", ONE, "1")
+    there = f'hosts = {{ "registry.invalid:81" = "http://127.0.0.1:{others.port}" }}'
+    routes = f'[{{ url = "{upstream.url}", {there} }}]'
+    text = hosted("docker", images=f'config = {{ type = "Proxy", proxy = {{ routes = {routes} }} }}')
+    server = stack.enter_context(running(tmp_path, PRIVATE + text))
+    Scene(upstream, server, HttpClient(server.url, ADMIN)).pull("app", ONE)
+    assert others.count(TOKEN) == 1
+
+
 def test_a_redirected_blob_is_fetched_without_credentials(make: Make, stack: ExitStack) -> None:
     blobs = stack.enter_context(ContainerUpstream())
     upstream = ContainerUpstream(challenge="bearer", blobs=blobs)

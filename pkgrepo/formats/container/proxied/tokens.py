@@ -122,6 +122,7 @@ class UpstreamTokens:
         if route.target.scheme == "https" and realm.scheme != "https":
             raise UpstreamFailed(route.name, "it names a token service without TLS")
         entrust = may_entrust(route.target, realm)
+        realm = route.locate(realm)
         query = [("service", service.service)] if service.service else []
         query += [("scope", each) for each in scope.split()]
         url = f"{realm.text}{'&' if '?' in realm.text else '?'}{urlencode(query)}"

@@ -87,6 +87,16 @@ def test_a_masked_secret_is_refused_for_another_address_or_user(masked, key):
         assert raised.value.pointer == f"/proxy/routes/0/auth/{key}"
 
 
+def test_a_masked_secret_is_refused_for_other_hosts():
+    hosts = {"auth.example": "http://10.0.0.1"}
+    stored = seal_credentials(config(route() | {"hosts": hosts}), BOX)
+    assert authorizations(stored) == [basic("ci:hidden-word")]
+    assert seal_credentials(config(route(auth=MASKED) | {"hosts": hosts}), BOX, stored) == stored
+    for others in ({}, {"auth.example": "http://10.0.0.2"}):
+        with pytest.raises(Invalid):
+            seal_credentials(config(route(auth=MASKED) | {"hosts": others}), BOX, stored)
+
+
 def test_a_sealed_secret_that_is_sent_as_a_password_is_only_a_text():
     stored = seal_credentials(config(route()), BOX)
     sealed = stored["proxy"]["routes"][0]["auth"]["password"]
