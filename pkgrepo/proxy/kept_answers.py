@@ -24,6 +24,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.batches import Batches
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -40,6 +41,7 @@ from .held import Held
 from .parts.file import PartsFile
 
 BATCH: Final = 500  # rows removed by one transaction
+STORED_TOGETHER: Final = 64  # answers; one transaction should take some milliseconds
 MOST_HELD: Final = 10_000  # answers in memory that are not stored as they are
 
 T = TypeVar("T")
@@ -59,6 +61,9 @@ class KeptAnswers:
         self._publisher = publisher
         self._pools = pools
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
+        self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
+            self._store_together, most=STORED_TOGETHER
+        )
 
     async def find(self, repository: Repository, key: str) -> Held | None:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
@@ -145,9 +150,20 @@ class KeptAnswers:
 
     async def _store(self, repository: Repository, held: Held, answer: Received) -> None:
         async with answer.stack:
-            await self._publisher.change_with_blobs(
-                upstream_documents.put_document, repository, answer.staged, [answer.parts], held.document, answer.parts
-            )
+            await self._storing.add(repository.id, (repository, held.document, answer))
+
+    async def _store_together(self, items: Sequence[tuple[Repository, UpstreamDocument, Received]]) -> None:
+        """Store answers of one repository: an install brings hundreds, and they share the wait for the disk."""
+        repository, _, last = items[-1]
+        for _, _, each in items[:-1]:
+            last.staged.take_over(each.staged, each.parts)
+        await self._publisher.change_with_blobs(
+            upstream_documents.put_documents,
+            repository,
+            last.staged,
+            [each.parts for _, _, each in items],
+            [(document, each.parts) for _, document, each in items],
+        )
 
     def _spawn(self, repository: Repository, held: Held, work: Coroutine[Any, Any, object]) -> None:
         """Keep an answer while ``work``, which begins now, stores it; then it is read from its row."""

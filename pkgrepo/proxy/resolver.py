@@ -43,6 +43,7 @@ from .serving import HostedMember, Member, Members, UpstreamMember
 from .trace import HiddenVersion, StepKind, Trace
 from .upstream_members import UpstreamMembers
 
+FEW = 200  # fragments, which are joined at once: 100 us, as a thread costs
 MOST_TIMES = 512  # packages whose publication times are kept in memory
 
 T = TypeVar("T")
@@ -204,8 +205,9 @@ class Resolver:
         """The parts of a document. Hosted members may be newer by now; then the state is not fresh any more."""
         state = self._merged_state(repository, key, members)
         parts = [await self._parts(member, key, form) for member in members.serving]
-        spliced = await self._pools.cpu(self._formats[repository.format].splice, key, form, state.serial, parts)
-        return spliced, state
+        splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
+        few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
+        return splice() if few else await self._pools.cpu(splice), state
 
     async def _parts(self, member: Member, key: str, form: str, trace: Trace | None = None) -> MemberParts:
         repository = member.repository

@@ -81,6 +81,10 @@ class Staged:
         """Add a blob that such an upload has sealed."""
         self._sealed[info.locator] = upload
 
+    def take_over(self, other: Staged, info: BlobInfo) -> None:
+        """Move a sealed blob of the same storage here, to be committed together with others."""
+        self._sealed[info.locator] = other._sealed.pop(info.locator)
+
     async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
         """Continue such an upload; see L{IBlobStore.resume}. Call ``adopt`` for the blob that it commits."""
         upload: IBlobUpload = await self._store.resume(upload_id, state)

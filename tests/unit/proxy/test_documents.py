@@ -9,8 +9,10 @@ import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
+from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.upkeep.purge import Selection
 from pkgrepo.storage.catalog.packages import upstream_documents
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
@@ -153,6 +155,34 @@ async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_b
     assert kept.document.checked_ms == confirmed.document.checked_ms
     assert await texts(world, proxy, kept) == ["1.0.0"]
     assert up.count() == 2
+
+
+@run
+async def test_answers_that_arrive_together_are_stored_together(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.upstream()
+    names = [f"left-{number}" for number in range(12)]
+    for name in names:
+        up.add(name)
+    proxy = await world.proxy("mirror", up)
+    gate: Deferred[None] = Deferred()
+    change_with_blobs = world.core.publisher.change_with_blobs
+    stored: list[int] = []
+
+    async def wait(*args: Any) -> None:
+        stored.append(len(args[-1]))
+        await gate
+        await change_with_blobs(*args)
+
+    monkeypatch.setattr(world.core.publisher, "change_with_blobs", wait)
+    for name in names:
+        await world.get(proxy, name)
+    gate.callback(None)
+    await world.restart()
+    assert stored == [1, 11]
+    assert [await world.versions(proxy, name) for name in names] == [["1.0.0"]] * 12
+    assert up.count() == 12
 
 
 @run
@@ -368,7 +398,7 @@ async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     proxy = await world.proxy("mirror", up)
     await world.get(proxy, "left")
     await world.settle()
-    assert await world.documents.forget(proxy, world.clock.ms + 1, "left") == 1
+    await world.proxies.purge.purge(proxy, Selection(package="left"), SYSTEM)
     await world.get(proxy, "left")
     assert up.count() == 2
 

@@ -159,6 +159,14 @@ def put_document(
     return Stored() if claimed is None or blob is None or claimed.locator == blob.locator else Stored((blob.locator,))
 
 
+def put_documents(
+    tx: Transaction, repository: Repository, items: Sequence[tuple[UpstreamDocument, BlobInfo]], now_ms: int
+) -> Stored:
+    """Do the same for several answers with blobs, in order."""
+    stored = [put_document(tx, repository, document, blob, now_ms) for document, blob in items]
+    return Stored(tuple(locator for each in stored for locator in each.surplus))
+
+
 def renew_document(tx: Transaction, repository: Repository, document: UpstreamDocument, _now_ms: int) -> None:
     """Store that an upstream has confirmed an answer: its times, validators and trace."""
     tx.execute(

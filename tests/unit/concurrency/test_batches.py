@@ -1,0 +1,60 @@
+"""Work on several items together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from pkgrepo.concurrency.batches import Batches
+
+
+class Work:
+    """Notes the calls, each of which ends when its Deferred fires."""
+
+    def __init__(self) -> None:
+        self.calls: list[Sequence[str]] = []
+        self.ends: list[Deferred[None]] = []
+
+    async def __call__(self, items: Sequence[str]) -> None:
+        self.calls.append(items)
+        self.ends.append(Deferred())
+        await self.ends[-1]
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+def batches(work: Work) -> Batches[int, str]:
+    return Batches(work, most=2)
+
+
+def test_items_that_come_meanwhile_are_worked_on_together(work: Work, batches: Batches[int, str]) -> None:
+    done = [batches.add(1, item) for item in "abcd"]
+    assert work.calls == [["a"]]
+    for calls in ([["a"], ["b", "c"]], [["a"], ["b", "c"], ["d"]]):
+        work.ends[-1].callback(None)
+        assert work.calls == calls
+    assert [each.called for each in done] == [True, True, True, False]
+
+
+def test_keys_do_not_wait_for_each_other(work: Work, batches: Batches[int, str]) -> None:
+    batches.add(1, "a")
+    batches.add(2, "b")
+    assert work.calls == [["a"], ["b"]]
+
+
+def test_error_is_that_of_its_batch_alone(work: Work, batches: Batches[int, str]) -> None:
+    outcomes: list[object] = []
+    for item in "abcd":
+        batches.add(1, item).addCallbacks(outcomes.append, lambda failure: outcomes.append(failure.type))
+    work.ends[0].callback(None)
+    work.ends[1].errback(OSError())
+    work.ends[2].callback(None)
+    assert outcomes == [None, OSError, OSError, None]
+    assert batches.add(1, "e") is not None
+    assert work.calls[-1] == ["e"]
