@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from urllib.parse import urlsplit
 
 from attrs import evolve
-from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, IUpstreamResponse
@@ -58,7 +57,8 @@ class Fetching:
         """
         A file as soon as there is anything to send; see L{Transfer.content}.
 
-        A caller who wants only a ``part`` leaves early and will want other parts: the file is then fetched to its end.
+        A caller who wants only a ``part`` gets the row, when the file is verified: a part cannot be cut off if the file
+        turns out to be wrong.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
@@ -69,9 +69,7 @@ class Fetching:
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
         transfer = self._transfers.get(*key, lambda: self._download(remote))
-        if part:
-            Deferred.fromCoroutine(transfer.finish()).addErrback(lambda _: None)  # the transfer has logged it
-        return await transfer.content()
+        return await (transfer.finish() if part else transfer.content())
 
     def _download(self, remote: RemoteFile) -> Download[File]:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))

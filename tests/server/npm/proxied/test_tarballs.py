@@ -59,6 +59,13 @@ def test_range_of_a_cold_tarball_is_answered_and_the_whole_is_kept(mirror, upstr
     assert upstream.count(path) == 1
 
 
+def test_range_of_a_corrupted_tarball_is_refused(mirror, upstream):
+    upstream.add("spoilt", pad=3_000_000)
+    path = "/spoilt/-/spoilt-1.0.0.tgz"
+    upstream.misbehave(path, corrupted)
+    assert mirror.get(path, Range="bytes=0-9").status == 502
+
+
 def test_unknown_tarballs_are_not_found(mirror, upstream):
     upstream.add("known")
     for path in ("/known/-/known-9.9.9.tgz", "/known/-/other-1.0.0.tgz", "/unknown/-/unknown-1.0.0.tgz"):
