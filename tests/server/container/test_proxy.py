@@ -141,6 +141,17 @@ def test_tokens_are_got_once_for_each_image(make: Make) -> None:
     assert upstream.count(TOKEN) == 3, "a refused token is replaced once"
 
 
+def test_a_challenge_with_a_useless_address_does_not_close_the_upstream(make: Make) -> None:
+    scene = make()
+    scene.upstream.push("good", ONE, "1")
+    for realm in ("http://10.0.0.1/token", "file:///token", f"{scene.upstream.url}/nothing"):
+        path = scene.upstream.manifest_path("bad", "1")
+        challenge = Answer(401).with_fields(WWW_Authenticate=f'Bearer realm="{realm}",service="x"')
+        scene.upstream.misbehave(path, challenge, repeat=True)
+        assert code(scene.get("bad/manifests/1")) == (502, "UNAVAILABLE")
+    scene.pull("good", ONE)
+
+
 def with_auth(url: str, *auth: str) -> str:
     """The configuration of a proxy with credentials."""
     user, password = auth

@@ -70,14 +70,20 @@ class UpstreamTokens:
         """
         The Authorization field for a request, or None if it is not known whether the registry wants a token.
 
-        :raises NotFound, UpstreamFailed: see ``renew``
+        :raises NotFound: see ``renew``
         """
         key = (place.repository_id, place.route, place.name)
         token = self._tokens.get(key)
         if token is not None and token.until_s > self._seconds():
             return token.authorization
         service = self._services.get(key[:2])
-        return None if service is None else await self._get(upstream, key, service, scope)
+        if service is None:
+            return None
+        try:
+            return await self._get(upstream, key, service, scope)
+        except UpstreamFailed:
+            self._services.pop(key[:2], None)  # the registry may name another one now, or want no token
+            return None
 
     async def renew(
         self, upstream: IUpstream, place: Place, scope: str, challenge: str | None, refused: str | None
@@ -105,9 +111,10 @@ class UpstreamTokens:
             return token.authorization
         named = bearer.parameters.get("scope") or scope
         service = _Service(bearer.parameters["realm"], bearer.parameters.get("service", ""))
+        authorization = await self._get(upstream, key, service, named)
         if named == scope:
             self._services[key[:2]] = service
-        return await self._get(upstream, key, service, named)
+        return authorization
 
     async def _get(self, upstream: IUpstream, key: _Key, service: _Service, scope: str) -> str:
         return await self._flight.run(key, lambda: self._ask(upstream, key, service, scope))
