@@ -17,9 +17,8 @@ from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.formats.python.index.listed_releases import read_listed
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, project_json
-from pkgrepo.formats.python.layout import METADATA, file_path
+from pkgrepo.formats.python.layout import METADATA, file_path, split_companion
 from pkgrepo.formats.python.names import parse_filename, parse_version
-from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Repository
@@ -29,6 +28,8 @@ from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages, versions
+
+from .releases import read_fields
 
 
 class ProjectDocuments:
@@ -92,7 +93,8 @@ class ProjectDocuments:
                 return {}
             if isinstance(content, File):
                 return await self._services.catalog.look(_find_meta, serving, project, version_key)
-            return meta_json(await self._services.pools.cpu(parse_metadata, content, "METADATA"))
+            filename = parse_filename(split_companion(found.file.source.path.rpartition("/")[2])[0], project=project)
+            return await self._services.pools.cpu(read_fields, content, filename)
         except PkgrepoError:  # the upstream fails, or its file cannot be used: the page is enough
             return {}
 

@@ -20,7 +20,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.layout import METADATA, split_companion
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import FileName, parse_filename
-from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
+from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.formats.python.upload.wheel import read_metadata
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.package_files import RemoteFile
@@ -37,7 +37,7 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
     attrs: dict[str, Any] = {"role": role} if role else _attributes(file, name)
     meta: Mapping[str, Any] = {}
     if role == METADATA:
-        meta = await staged.inspect(pools.cpu, blob, _read_meta)
+        meta = await staged.inspect(pools.cpu, blob, partial(_read_meta, filename=name))
     elif not role and name.kind == "bdist_wheel":
         metadata, meta = await staged.inspect(pools.cpu, blob, partial(_read_wheel, filename=name))
         if metadata and _may_keep(file, metadata):
@@ -77,17 +77,19 @@ def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mappin
         metadata = read_metadata(Source(content, filename.filename), filename)
     except Invalid:
         return b"", {}
-    return metadata, _fields(metadata)
+    return metadata, read_fields(metadata, filename)
 
 
-def _read_meta(content: int | bytes) -> Mapping[str, Any]:
+def _read_meta(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
     source = Source(content, METADATA)
-    return _fields(source.read(0, source.size)) if source.size <= METADATA_SIZE else {}
+    return read_fields(source.read(0, source.size), filename) if source.size <= METADATA_SIZE else {}
 
 
-def _fields(metadata: bytes) -> Mapping[str, Any]:
-    """The fields of METADATA as hosted versions have them; none if they cannot be read."""
+def read_fields(metadata: bytes, filename: FileName) -> Mapping[str, Any]:
+    """The fields of METADATA as hosted versions have them; none if they cannot be read, or are of another release."""
     try:
-        return meta_json(parse_metadata(metadata, "METADATA"))
+        parsed = parse_metadata(metadata, "METADATA")
+        check_identity(parsed, filename, "METADATA")
     except Invalid:
         return {}
+    return meta_json(parsed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.python_packages import make_metadata, make_wheel
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.python import PUBLISHED
 
@@ -75,3 +76,16 @@ def test_document_of_a_hosted_member_has_no_metadata_of_an_upstream(at, mirror, 
     publish("two-owners", "1.0")
     assert mirror.get("/pypi/two-owners/json").json["info"]["requires_dist"] == ["evil"]
     assert at("readable").get("/pypi/two-owners/json").json["info"]["requires_dist"] is None
+
+
+def test_document_has_no_metadata_of_another_release(at, mirror, upstream, old_upstream, keep):
+    name, _ = upstream.add("liar")
+    strange = make_metadata("stranger", "7.0", fields=[("Requires-Dist", "wrong")])
+    upstream.projects["liar"][0]["core-metadata"] = True  # without a digest
+    upstream.serve(f"{upstream.file_path(name)}.metadata", strange)
+    old_upstream.add("liar", metadata=False)
+    old_upstream.serve(old_upstream.file_path(name), make_wheel("liar", "1.0", metadata=strange)[1])
+    keep(at("old"), f"/packages/liar/1.0/{name}")
+    for where in (mirror, at("old")):
+        info = where.get("/pypi/liar/json").json["info"]
+        assert (info["name"], info["version"], info["requires_dist"]) == ("liar", "1.0", None)
