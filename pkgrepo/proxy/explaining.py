@@ -12,6 +12,7 @@ from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.pools import Pools
 
 from .documents import FAILURES
 from .members import Latest
@@ -83,6 +84,7 @@ class Explainer:
         *,
         catalog: ICatalog,
         clock: Clock,
+        pools: Pools,
         resolver: Resolver,
         files: PackageFiles,
         formats: Mapping[str, IFormat],
@@ -90,6 +92,7 @@ class Explainer:
     ) -> None:
         self._catalog = catalog
         self._clock = clock
+        self._pools = pools
         self._resolver = resolver
         self._files = files
         self._formats = formats
@@ -105,7 +108,7 @@ class Explainer:
             format_ = self._indexed[repository.format]
             found = evolve(found, serving=members.serving)
             parts = await self._resolver.parts(members, key, format_.latest_form, trace)
-            found = evolve(found, latest=format_.latest(key, parts))
+            found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
                 found = await self._with_version(found, members, key, version_key)
         except tuple(OUTCOMES) as error:

@@ -48,6 +48,7 @@ class Explanations(Handlers):
         self._explainer = Explainer(
             catalog=shared.catalog,
             clock=shared.clock,
+            pools=shared.pools,
             resolver=shared.resolver,
             files=shared.package_files,
             formats=self._formats,
@@ -65,7 +66,7 @@ class Explanations(Handlers):
             Parameter("package", "The name of the package."),
             Parameter("version", "A version to explain as well."),
             Parameter("file", "Instead, a file of the package: its path below the address of the repository."),
-            Parameter("refresh", "Have kept answers confirmed by upstreams, at most every ten seconds.", "boolean"),
+            Parameter("refresh", "Have what is kept of the package confirmed, at most every ten seconds.", "boolean"),
         ),
     )
     async def explain(self, call: Call) -> ExplanationRecord:

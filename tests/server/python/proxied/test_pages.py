@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.upstreams.faults import HTML, failing
-from tests.support.upstreams.messages import Answer
+from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.python import JSON, PUBLISHED
 
 pytestmark = pytest.mark.server
@@ -144,6 +144,18 @@ def test_young_files_are_hidden_and_refused(at, upstream, files):
     assert reply.status == 403
     assert young in reply.text
     assert aged.get(f"/packages/growing/1.0/{old}").status == 200
+
+
+def test_large_page_of_unknown_length_is_no_page(at, old_upstream):
+    links = "".join(
+        f'<a href="/f/long_page-1.{number}.tar.gz">long_page-1.{number}.tar.gz</a>\n' for number in range(9000)
+    )
+    path = "/simple/long-page/"
+    old_upstream.serve(path, Answer(body=links.encode(), fields={"Content-Type": "text/html"}))
+    old_upstream.misbehave(path, Fault(unframed=True), repeat=True)
+    assert at("old").get(path).status == 502
+    old_upstream.behave()
+    assert at("old").get(path).status == 200
 
 
 def test_metadata_of_a_kept_wheel_is_as_old_as_the_wheel(at, upstream, keep):
