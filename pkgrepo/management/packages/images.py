@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.interfaces import ICatalog, IImageFormat, Reader, Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Actor, Package, Repository
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.images.tags import delete_tag
@@ -24,9 +23,12 @@ from pkgrepo.storage.catalog.images.summaries import (
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument, documents_of_package
 
 from .records import file_url, repository_url
 from .schema import FileRecord, VersionRecord, VersionSummaryRecord
+
+_Listed = tuple[ImageVersion, list[ImagePart], UpstreamDocument | None]
 
 LIVE = "live"
 WAITING = "waiting"
@@ -47,9 +49,7 @@ class Images:
         """A page of versions, sorted by time of push from new to old."""
         page_request, keys = call.page_request, await self._keys(call, package.key)
         before = _position(page_request.after(""))
-        found = await self._catalog.scan(
-            _list, call.repository.storage_id, package.id, before, page_request.limit + 1, keys
-        )
+        found = await self._catalog.scan(_list, call.repository, package, before, page_request.limit + 1, keys)
         total = await self._catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
         return page_request.page(found, lambda each: f"{each[0].pushed_ms}/{each[0].name}", _summary, total)
 
@@ -143,10 +143,16 @@ class Images:
 
 
 def _list(
-    r: Reader, storage_id: int, package_id: int, before: tuple[int, str] | None, limit: int, keys: Keys
-) -> list[tuple[ImageVersion, list[ImagePart]]]:
-    found = list_image_versions(r, package_id, before=before, limit=limit, keys=keys)
-    return [(each, image_parts(r, storage_id, package_id, each.digest)) for each in found]
+    r: Reader, repository: Repository, package: Package, before: tuple[int, str] | None, limit: int, keys: Keys
+) -> list[_Listed]:
+    """Versions with their parts, and with what the upstream said that has this digest for a tag."""
+    said = documents_of_package(r, repository.id, package.key)
+    origins = {str(each.meta["digest"]): each for each in said if each.found and "digest" in each.meta}
+    found = list_image_versions(r, package.id, before=before, limit=limit, keys=keys)
+    return [
+        (each, image_parts(r, repository.storage_id, package.id, each.digest), origins.get(each.digest))
+        for each in found
+    ]
 
 
 def _parts(r: Reader, storage_id: int, package_id: int, digest: str) -> tuple[list[ImagePart], list[str]]:
@@ -157,8 +163,8 @@ def _delete_blob(tx: Transaction, repository: Repository, image: str, digest: st
     delete_blob(tx, repository, image, digest, now_ms)
 
 
-def _summary(found: tuple[ImageVersion, Sequence[ImagePart]]) -> VersionSummaryRecord:
-    version, parts = found
+def _summary(found: _Listed) -> VersionSummaryRecord:
+    version, parts, origin = found
     return VersionSummaryRecord(
         version=version.name,
         state=WAITING if version.waiting else LIVE,
@@ -168,6 +174,8 @@ def _summary(found: tuple[ImageVersion, Sequence[ImagePart]]) -> VersionSummaryR
         files=len(parts),
         size=sum(part.size for part in parts),
         digest=version.digest,
+        route=None if origin is None else origin.route,
+        fetched_at=None if origin is None else from_ms(origin.fetched_ms),
     )
 
 

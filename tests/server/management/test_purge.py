@@ -159,7 +159,7 @@ async def test_what_is_unused_for_days_goes(mirror: Any, upstream: Any) -> None:
     assert await mirror.names() == ["busy", "idle"]
     mirror.advance(days=4)
     await limits(mirror)
-    assert (await mirror.names(), await documents(mirror)) == (["busy"], 0)
+    assert (await mirror.names(), await documents(mirror)) == (["busy"], 1)
 
 
 @pytest_twisted.ensureDeferred
@@ -231,6 +231,8 @@ async def test_images_are_purged_with_the_blobs_that_they_do_not_share(mirror: A
         await until(lambda: catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM package_blob"))[0] == len(every))
         listed = await mirror.package("app")
         assert (listed["source"], listed["route"]) == ("cached", "up")
+        tagged = (await stack.ok("GET", "/package/main%2Fmirror/app/versions"))["items"]
+        assert {(each["version"], each["route"]) for each in tagged} == {("both", "up"), ("alone", "up")}
         usage = (await stack.ok("GET", "/repository/main%2Fmirror"))["usage_bytes"]
         told = await mirror.api("POST", PURGE, {"dry_run": True})
         assert (told["versions"], told["files"], told["freed_bytes"]) == (3, 3 + len(every), usage)

@@ -7,7 +7,9 @@ kind      name                                       used last
 version   the key of a version of a package          when a file of it was fetched, or the end of the day (UTC)
                                                      of the last download of one
 manifest  the digest of a manifest of an image       the same; pulls count as downloads
-document  the key of a question to upstreams         when an upstream last confirmed the answer
+document  the key of a question to upstreams         when an upstream last confirmed the answer, or the end of the day
+                                                     of the last download of the package: while upstreams fail,
+                                                     nobody confirms it
 ========  =========================================  ============================================================
 """
 
@@ -74,9 +76,16 @@ _UNITS = """
             WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
         ) m
         UNION ALL
-        SELECT 'document', d.package_key, d.key, 1, COALESCE(b.size, 0), d.checked_at, d.checked_at
-        FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
-        WHERE d.repository_id = ? AND d.package_key BETWEEN ? AND ?
+        SELECT 'document', x.package_key, x.key, 1, x.size, x.checked_at,
+            CASE WHEN x.checked_at > x.downloaded THEN x.checked_at ELSE x.downloaded END
+        FROM (
+            SELECT d.package_key, d.key, COALESCE(b.size, 0) AS size, d.checked_at, 86400000 * (1 + COALESCE(
+                (SELECT MAX(c.day) FROM package p JOIN download_count c ON c.package_id = p.id
+                 WHERE p.repository_id = d.repository_id AND p.key = d.package_key), -1
+            )) AS downloaded
+            FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
+            WHERE d.repository_id = ? AND d.package_key BETWEEN ? AND ?
+        ) x
     ) u
 """
 

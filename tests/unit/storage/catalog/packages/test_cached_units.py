@@ -50,7 +50,7 @@ def fill(tx: Any) -> None:
         VALUES ('file', 4, 7, 1, 2, 1)
         """
     )
-    for key, package, checked_ms in (("d/one", "one", 120), ("d/seen", "seen", 60)):
+    for key, package, checked_ms in (("d/one", "one", 120), ("d/seen", "seen", 60), ("d/two", "two", 0)):
         tx.execute(
             """
             INSERT INTO upstream_document (repository_id, key, package_key, route, fetched_at, checked_at, fresh_until)
@@ -75,6 +75,7 @@ def test_units_are_ordered_by_their_last_use(catalog: MemoryCatalog) -> None:
         CachedUnit("document", "one", "d/one", 1, 0, 120, 120),
         CachedUnit("version", "one", "2", 1, 30, 150, 150),
         CachedUnit("version", "one", "1", 2, 30, 200, 200),
+        CachedUnit("document", "two", "d/two", 1, 0, 0, 8 * DAY_MS),
         CachedUnit("version", "two", "3", 1, 40, 50, 8 * DAY_MS),
     ]
     assert catalog.peek(cached_units.oldest_units, 1, limit=10) == expected
