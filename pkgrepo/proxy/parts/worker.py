@@ -32,6 +32,7 @@ from pkgrepo.errors import Invalid, PkgrepoError
 from .jobs import Job, NormalisingFailed, Reply, normalise
 
 CHANNEL, PARTS, DIAGNOSTICS, REPLIES = range(4)
+NICE = 5  # a document may take seconds, and requests that need milliseconds should not wait for a core behind it
 LONGEST_JOB = 64 * 1024  # bytes of a line
 
 
@@ -42,6 +43,7 @@ def main(memory: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(OSError, ValueError):  # forbidden by some sandboxes, or lower already
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    os.nice(NICE)
     Thread(target=_end_with_server, daemon=True).start()
     channel = socket.socket(fileno=CHANNEL)
     while (received := _receive(channel)) is not None:
