@@ -77,7 +77,7 @@ class CachingProxy:
         try:
             file = self.row(path)
             if file is None:
-                transfer = self.transfers.get(self.services.repository.id, path, partial(self._download, path))
+                transfer = self.transfers.get(self.services.repository.id, path, partial(self.download, path))
                 found = await transfer.content()
                 if not isinstance(found, File):
                     return Answer(body=arriving(found), ranges=True)
@@ -90,7 +90,8 @@ class CachingProxy:
         except StorageFull as error:
             return text_answer(str(error), 507)
 
-    def _download(self, path: str) -> Download[File]:
+    def download(self, path: str) -> Download[File]:
+        """The download of a file."""
         return Download(
             route="main",
             open=lambda fields: self.upstream.open("GET", path, fields, limits=ReadLimits(MAX_BYTES)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
@@ -18,11 +19,17 @@ T = TypeVar("T")
 
 
 class Transfers:
-    """Starts transfers. At most ``most`` receive bytes at a time; those of each repository take turns."""
+    """
+    Starts transfers. At most ``most`` receive bytes at a time; those of each repository take turns.
+
+    One repository has three quarters of them at most: however slowly its upstreams send, others have some left.
+    """
 
     def __init__(self, context: Context, *, most: int = MOST) -> None:
         self._context = context
         self._permits = FairSemaphore(most, context.reactor)
+        self._most_of_one = max(most * 3 // 4, 1)
+        self._permits_of: dict[int, FairSemaphore] = {}
         self._running: dict[Key, Transfer[Any]] = {}
 
     def __len__(self) -> int:
@@ -42,13 +49,21 @@ class Transfers:
             make(), path, context=self._context, on_end=lambda: self._forget(key, transfer)
         )
         self._running[key] = transfer
-        transfer.start(self._permits.hold((repository_id,)))
+        transfer.start(self._permit(repository_id))
         return transfer
 
     async def stop(self) -> None:
         """Give up all transfers, and wait until nothing of them is left."""
         for transfer in list(self._running.values()):
             await transfer.stop()
+
+    @asynccontextmanager
+    async def _permit(self, repository_id: int) -> AsyncIterator[None]:
+        own = self._permits_of.get(repository_id)
+        if own is None:
+            own = self._permits_of[repository_id] = FairSemaphore(self._most_of_one, self._context.reactor)
+        async with own.hold(), self._permits.hold((repository_id,)):
+            yield
 
     def _forget(self, key: Key, transfer: Transfer[Any]) -> None:
         if self._running.get(key) is transfer:

@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.concurrency.fair_semaphore import Permit
 from pkgrepo.errors import PkgrepoError, UpstreamMismatch, UpstreamUnavailable
 from pkgrepo.model import BlobInfo
 
@@ -67,7 +66,7 @@ class Transfer(Generic[T]):
         self._readers = 0
         self._waiting: list[Deferred[None]] = []
 
-    def start(self, permit: Permit) -> None:
+    def start(self, permit: AbstractAsyncContextManager[None]) -> None:
         """Begin, when there is a permit."""
         self._work = Deferred.fromCoroutine(self._run(permit))
 
@@ -188,7 +187,7 @@ class Transfer(Generic[T]):
 
     # The work
 
-    async def _run(self, permit: Permit) -> None:
+    async def _run(self, permit: AbstractAsyncContextManager[None]) -> None:
         try:
             async with self._download.stage() as staged:
                 async with permit:

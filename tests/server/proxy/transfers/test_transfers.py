@@ -425,6 +425,22 @@ async def test_transfers_beyond_the_permits_wait(make_proxy: Any, origin: Any) -
 
 
 @pytest_twisted.ensureDeferred
+async def test_slow_transfers_of_one_repository_leave_room_for_others(make_proxy: Any, origin: Any) -> None:
+    proxy = make_proxy(most=4)
+    for number in range(5):
+        origin.serve(f"/slow{number}", document())
+        origin.misbehave(f"/slow{number}", Fault(pause_at=MIB))
+    origin.serve("/other", document(100))
+    slow = gatherResults([fetch(proxy.server.url, f"slow{number}") for number in range(5)])
+    await until(lambda: sum(exchange.paused for exchange in origin.exchanges) == 3)
+    other = proxy.transfers.get(0, "other", lambda: proxy.download("other"))
+    await other.finish()
+    assert origin.count() == 4
+    origin.behave()
+    assert all(each.body == body_of(SIZE) for each in await slow)
+
+
+@pytest_twisted.ensureDeferred
 async def test_stop_aborts_the_readers_and_leaves_nothing(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))
