@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.container_proxy import ONE, TWO, Make
-from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step
+from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step, wait_for
 from tests.support.images import digest_of, make_index
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import Answer
@@ -16,8 +16,10 @@ from tests.support.upstreams.messages import Answer
 def test_pulls_of_kept_images_are_answered_from_memory(make: Make) -> None:
     scene = make()
     scene.upstream.push("app", ONE, "1")
+    data = DataFolder(scene.server.folder / "data")
     for _ in range(3):
         scene.pull("app", ONE)
+        wait_for(lambda: data.rows("SELECT COUNT(*) FROM package_blob") == [(len(ONE.blobs),)], scene.server)
         assert scene.get("app/tags/list").json["tags"] == ["1"]
     for path in ("manifests/1", *(f"blobs/{digest_of(blob)}" for blob in ONE.blobs), "tags/list"):
         lines = scene.server.lines(f"GET /v2/main/images/app/{path} 200", 3)
@@ -26,14 +28,15 @@ def test_pulls_of_kept_images_are_answered_from_memory(make: Make) -> None:
 
 def test_use_of_the_cache_is_counted(make: Make) -> None:
     scene = make(cache_ttl="0")
+    data = DataFolder(scene.server.folder / "data")
     scene.upstream.push("app", ONE, "1")
     scene.pull("app", ONE)
+    wait_for(lambda: data.rows("SELECT COUNT(*) FROM package_blob") == [(len(ONE.blobs),)], scene.server)
     scene.pull("app", ONE)
     assert scene.get("app/manifests/2").status == 404
     scene.upstream.misbehave("*", Answer(500), repeat=True)
     scene.pull("app", ONE)
     scene.server.stop()
-    data = DataFolder(scene.server.folder / "data")
     counted = data.rows("SELECT SUM(misses), SUM(confirmed), SUM(stale), SUM(absent), SUM(hits) FROM cache_count")
     hits = 2 * (1 + len(ONE.blobs))
     assert counted == [(3, 1, 1, 1, hits)], (
