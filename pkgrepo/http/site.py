@@ -96,6 +96,7 @@ class Site(server.Site):
         self._most_connections = _most_connections() if limits.connections is None else limits.connections
         self._checking = LoopingCall(self._check_timeouts)
         self._checking.clock = reactor
+        self._is_checking = False
         self._checked_at = 0.0
         self._was_late = False
         self._drained: list[Deferred[None]] = []
@@ -143,7 +144,9 @@ class Site(server.Site):
                 done.callback(None)
 
     def _stop_checking(self) -> None:
-        if self._checking.running and not self.channels:
+        # Not within a check: whoever learns of a closed connection may open one at once, and a LoopingCall that is
+        # stopped and started within its own call goes on twice.
+        if self._checking.running and not self.channels and not self._is_checking:
             self._checking.stop()
 
     # What answers need
@@ -191,11 +194,13 @@ class Site(server.Site):
         if self._was_late:
             return  # this process stood still, and has not read what clients sent meanwhile
         reserve_descriptor()
+        self._is_checking = True
         for channel in list(self.channels):
             try:
                 channel.check_timeouts(now, tick)
             except Exception:  # noqa: BLE001 - a failure of one connection must not end the checks of all
                 _log.failure("sweeping a connection failed")
+        self._is_checking = False
         self._stop_checking()
 
     def drain(self, deadline: float) -> Deferred[None]:

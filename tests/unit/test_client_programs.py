@@ -4,6 +4,9 @@ import pytest
 
 from tests.support.client_programs import CLIENTS, client, client_environment, program
 
+# Of the clients that have no program of their own name.
+PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "pypiserver": "pypi-server"}
+
 
 def test_a_client_that_is_not_there_is_skipped_with_the_reason(monkeypatch):
     monkeypatch.delenv("PKGREPO_REQUIRE_CLIENTS", raising=False)
@@ -31,4 +34,4 @@ def test_clients_see_no_settings_of_this_machine(monkeypatch, tmp_path):
 def test_every_installed_client_has_the_program_of_its_name():
     for stamp in CLIENTS.glob("*/.installed"):
         name = stamp.parent.name
-        assert client(name, "pyproject-build" if name == "build" else None).is_file()
+        assert client(name, PROGRAMS.get(name)).is_file()

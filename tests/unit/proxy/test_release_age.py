@@ -35,7 +35,7 @@ def test_the_next_opening_is_that_of_the_oldest_release_that_is_too_young() -> N
 def test_a_refusal_survives_dates_that_no_calendar_has() -> None:
     latest_ms = 253_402_300_799_000  # the end of the year 9999
     with pytest.raises(TooYoung, match="in the future"):
-        RULE.check("x-1.tgz", latest_ms, 2000)
+        RULE.check("x-1.tgz", latest_ms, 2000, asked("main/npm"))
 
 
 def test_a_refusal_says_when_the_release_will_be_served() -> None:

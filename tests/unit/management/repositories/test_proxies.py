@@ -272,10 +272,10 @@ async def test_clients_change_nothing_in_a_proxy_repository_and_managers_may_del
     made = await stack.add_repository("mirror", config=PROXY)
     await stack.add_user("reader")
     upload = "/repositories/main/mirror/demo/1.0/demo-1.0.tar.gz"
-    for who, status in (("admin", 405), ("reader", 403), (None, 401)):
+    for who in ("admin", "reader", None):
         reply = await stack.call("PUT", upload, raw=b"x", who=who)
-        assert reply.status == status
-        assert (b"repository main/mirror is a proxy" in reply.body) == (status == 405)
+        assert reply.status == 405
+        assert b"repository main/mirror is a proxy" in reply.body
     gone = await stack.api("DELETE", f"/repository/{made['id']}/packages", {"paths": ["demo"]})
     assert (gone.status, gone.json["missing"]) == (200, ["demo"])
 
