@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
-from pkgrepo.proxy.package_files import FoundFile, RemoteFile, same_file
+from pkgrepo.proxy.resolving.package_files import FoundFile, RemoteFile, same_file
 from pkgrepo.storage.catalog.packages import files
 
 from .content import SAFE, arriving, sends_all

@@ -9,10 +9,10 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.documents import Documents
+from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.fetching import Fetching
-from pkgrepo.proxy.package_files import PackageFiles
-from pkgrepo.proxy.resolver import Resolver
+from pkgrepo.proxy.resolving.package_files import PackageFiles
+from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock

@@ -11,8 +11,6 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import FLUSH_S
 from pkgrepo.storage.catalog.packages.cache_counts import DAY_MS, CacheCounts, Place, add_cache_counts
 
-from .held import Held
-
 NOTHING = CacheCounts()
 
 
@@ -34,20 +32,6 @@ class CacheCounters(PeriodicTask):
         """Add to the counts of a repository."""
         place = repository_id, self._clock.now_ms() // DAY_MS
         self._pending[place] = self._pending.get(place, NOTHING) + counts
-
-    def add_answer(self, repository_id: int, before: Held | None, held: Held) -> None:
-        """Count a request that was answered with ``held``, where the answer was ``before`` when it came."""
-        if not held.document.found:
-            counts = CacheCounts(absent=1)
-        elif held.stale:
-            counts = CacheCounts(stale=1)
-        elif held is before:
-            counts = CacheCounts(hits=1)
-        elif before is not None and held.document.fetched_ms == before.document.fetched_ms:
-            counts = CacheCounts(confirmed=1)
-        else:
-            counts = CacheCounts(misses=1)
-        self.add(repository_id, counts)
 
     def add_traffic(self, repository_id: int, size: int, seconds: float) -> None:
         """Add what an upstream of a repository sent: bytes, and the time that it took."""

@@ -14,15 +14,15 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.pools import Pools
 
-from .documents import FAILURES
-from .members import Latest
-from .package_files import FoundFile, PackageFiles
+from .documents.freshness import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
 from .refusals import NameReserved
-from .release_age import TooYoung
-from .resolver import Resolver
-from .serving import HostedMember, Member, Members, UpstreamMember
+from .resolving.members import Latest
+from .resolving.package_files import FoundFile, PackageFiles
+from .resolving.release_age import TooYoung
+from .resolving.resolver import Resolver
+from .resolving.serving import HostedMember, Member, Members, UpstreamMember
 from .trace import Step, Trace
 
 

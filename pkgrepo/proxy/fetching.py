@@ -20,7 +20,7 @@ from pkgrepo.storage.pools import Pools
 
 from .configuration import find_route
 from .counters import CacheCounters
-from .package_files import RemoteFile
+from .resolving.package_files import RemoteFile
 from .transfers.arriving import ArrivingBody
 from .transfers.download import Download, Headers
 from .transfers.running import Transfers

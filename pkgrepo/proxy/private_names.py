@@ -9,7 +9,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.storage.catalog.packages import packages
 
 from .configuration import Rules
-from .leaves import Leaf
+from .resolving.leaves import Leaf
 
 
 async def find_private(catalog: ICatalog, leaves: Sequence[Repository], proxy: Leaf, keys: Collection[str]) -> set[str]:

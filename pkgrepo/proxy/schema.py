@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
-from pkgrepo.proxy.urls import parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig
 from pkgrepo.untrusted.patterns import END, ONE_LINE
 from pkgrepo.untrusted.quantities import seconds_of
 from pkgrepo.untrusted.quoting import quoted
+
+from .urls import parse_url
 
 MOST_ROUTES = 32
 MOST_MEMBERS = 64

@@ -14,7 +14,7 @@ from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.formats.npm.packument.version_fragments import FULL
 from pkgrepo.model import Repository
-from pkgrepo.proxy.held import Held
+from pkgrepo.proxy.documents.held import Held
 from pkgrepo.proxy.trace import Step, Trace
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.startup.provisioning import ensure_storages

@@ -21,10 +21,10 @@ from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
-from pkgrepo.proxy.held import DocumentRequest
-from pkgrepo.proxy.members import Latest, LatestReason, MemberParts, merge_fragments
-from pkgrepo.proxy.package_files import RemoteFile
+from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
+from pkgrepo.proxy.resolving.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.publisher import Release

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pkgrepo.proxy.members import LatestReason
+from pkgrepo.proxy.resolving.members import LatestReason
 from pkgrepo.proxy.trace import StepKind
 
 from .schema import ExplanationRecord, LatestRecord, StepRecord

@@ -11,7 +11,7 @@ from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
 
 from .purge import DAY_MS, CachePurge

@@ -18,7 +18,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.eviction import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files

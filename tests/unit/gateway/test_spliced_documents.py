@@ -10,7 +10,7 @@ import pytest_twisted
 
 from pkgrepo.gateway import spliced_documents
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.proxy.package_state import PackageState
+from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import Spliced
 
 FORM = "form"

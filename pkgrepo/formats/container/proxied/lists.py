@@ -20,7 +20,7 @@ from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.documents import STALE_RETRY_MS
+from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.packages import upstream_documents

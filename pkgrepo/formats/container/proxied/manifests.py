@@ -44,7 +44,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.documents import REVALIDATE_MS, STALE_RETRY_MS
+from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
 from pkgrepo.repositories.images.push import Push

@@ -33,7 +33,7 @@ from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository, RepositoryType
-from pkgrepo.proxy.leaves import Leaf
+from pkgrepo.proxy.resolving.leaves import Leaf
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
 from pkgrepo.storage.catalog.packages import upstream_documents

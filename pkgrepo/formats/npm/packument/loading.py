@@ -13,7 +13,7 @@ from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
-from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.resolving.members import MemberParts
 from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 
 from . import document as packument

@@ -22,7 +22,7 @@ from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
-from pkgrepo.proxy.package_state import PackageState
+from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories

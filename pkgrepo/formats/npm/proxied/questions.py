@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pkgrepo.formats.npm.packument.document import FULL_TYPE
-from pkgrepo.proxy.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest
 
 from .normaliser import NORMALISER
 from .verbatim import VERBATIM

@@ -18,8 +18,8 @@ from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
-from pkgrepo.proxy.held import DocumentRequest
-from pkgrepo.proxy.serving import UpstreamMember
+from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.untrusted.json_errors import ERRORS

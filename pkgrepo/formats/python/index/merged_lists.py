@@ -20,7 +20,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Document, Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules
-from pkgrepo.proxy.held import DocumentRequest, Held
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.splicing import Renderer

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pkgrepo.proxy.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest
 
 from .normaliser import LIST_NORMALISER, NORMALISER
 

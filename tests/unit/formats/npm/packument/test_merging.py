@@ -20,7 +20,7 @@ from pkgrepo.formats.npm.packument.version_fragments import (
     time_fragment,
 )
 from pkgrepo.model import Fragment
-from pkgrepo.proxy.members import MemberParts
+from pkgrepo.proxy.resolving.members import MemberParts
 from pkgrepo.repositories.publish.splicing import BASE
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)

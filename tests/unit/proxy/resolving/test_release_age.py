@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.auth.permissions.placeholders import make_placeholder
 from pkgrepo.model import Repository
-from pkgrepo.proxy.release_age import AgeRule, TooYoung
+from pkgrepo.proxy.resolving.release_age import AgeRule, TooYoung
 
 DAY = 86_400_000
 RULE = AgeRule(7 * DAY, 7, "main/npm")

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import Rules, rules_of, virtual_config_of
 from pkgrepo.repositories.registry import Registry
-
-from .configuration import Rules, rules_of, virtual_config_of
 
 
 @frozen(eq=False)

@@ -28,6 +28,7 @@ from pkgrepo.concurrency.batches import Batches
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -38,7 +39,6 @@ from pkgrepo.storage.pools import Pools
 
 from .asking import Received
 from .held import Held
-from .parts.file import PartsFile
 
 BATCH: Final = 500  # rows removed by one transaction
 STORED_TOGETHER: Final = 64  # answers; one transaction should take some milliseconds

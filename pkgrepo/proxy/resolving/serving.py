@@ -8,10 +8,10 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.storage.catalog.packages import packages, upstream_documents
 from pkgrepo.storage.catalog.server import repositories
 
-from .held import DocumentRequest, Held
 from .release_age import AgeRule
 
 

@@ -12,16 +12,16 @@ from pkgrepo import __version__
 from pkgrepo.errors import BlobMissing, Invalid, TooLarge, UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import BlobInfo, Repository
+from pkgrepo.proxy.parts.normalising import Normaliser
+from pkgrepo.proxy.parts.values import Context
+from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 from .held import DocumentRequest
-from .parts.normalising import Normaliser
-from .parts.values import Context
-from .routes import Route
-from .upstream.instances import Upstreams
 
 ABSENT = (404, 410)
 

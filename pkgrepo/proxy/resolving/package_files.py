@@ -10,16 +10,16 @@ from attrs import evolve, frozen
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.proxy.refusals import NameReserved
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files
 
-from .documents import Documents
-from .parts.values import Entry, FileSource
-from .refusals import NameReserved
 from .release_age import TooYoung, find_age_rule
 from .resolver import Resolver
 from .serving import UpstreamMember
-from .trace import StepKind, Trace
 
 
 @frozen(eq=False)

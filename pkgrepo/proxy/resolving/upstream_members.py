@@ -11,15 +11,15 @@ from twisted.logger import Logger
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import virtual_config_of
+from pkgrepo.proxy.documents.freshness import FAILURES, STALE_RETRY_MS, Documents
+from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.refusals import NameReserved
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
-from .configuration import virtual_config_of
-from .documents import FAILURES, STALE_RETRY_MS, Documents
-from .held import DocumentRequest
 from .leaves import Leaf, Leaves
-from .refusals import NameReserved
 from .serving import UpstreamMember
-from .trace import StepKind, Trace
 
 log = Logger()
 

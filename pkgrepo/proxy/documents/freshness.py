@@ -28,19 +28,20 @@ from pkgrepo import __version__
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamFailed
 from pkgrepo.model import Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.jobs import NormalisingFailed
+from pkgrepo.proxy.parts.layout import PartsDamaged
+from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 from .asking import Asker, Confirmed, Received
-from .configuration import proxy_config_of
-from .counters import CacheCounters
 from .held import DocumentRequest, Held, UnstoredParts
 from .kept_answers import KeptAnswers
-from .parts.file import PartsFile
-from .parts.jobs import NormalisingFailed
-from .parts.layout import PartsDamaged
-from .routes import Route
-from .trace import StepKind, Trace
 
 STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
@@ -112,7 +113,7 @@ class Documents:
                 trace.recall(repository.path, outcome.steps)
                 raise outcome.failure
             held = outcome
-        self._counters.add_answer(repository.id, first, held)
+        self._counters.add(repository.id, _count_use(first, held))
         document = held.document
         trace.recall(repository.path, document.trace)
         if cached:
@@ -276,6 +277,19 @@ class Documents:
         if before is not None and before.stored and before.document.found:
             return self._kept.put_absent(repository, held)
         return self._kept.hold(repository, held)
+
+
+def _count_use(before: Held | None, held: Held) -> CacheCounts:
+    """What a request counts as that was answered with ``held``, where the answer was ``before`` when it came."""
+    if not held.document.found:
+        return CacheCounts(absent=1)
+    if held.stale:
+        return CacheCounts(stale=1)
+    if held is before:
+        return CacheCounts(hits=1)
+    if before is not None and held.is_of(before):
+        return CacheCounts(confirmed=1)
+    return CacheCounts(misses=1)
 
 
 def _later(now_ms: int, before: Held | None) -> int:

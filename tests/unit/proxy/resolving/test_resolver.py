@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.errors import NotFound, RepositoryInactive, UpstreamFailed
 from pkgrepo.model import Repository
 from pkgrepo.proxy.refusals import NameReserved
-from pkgrepo.proxy.release_age import TooYoung
+from pkgrepo.proxy.resolving.release_age import TooYoung
 from pkgrepo.proxy.trace import Trace
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import DAY_S, ProxyWorld, kinds

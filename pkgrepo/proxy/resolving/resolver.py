@@ -26,21 +26,21 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
+from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.refusals import MemberInactive
+from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.pools import Pools
 
-from .documents import Documents
 from .leaves import Leaf, Leaves
 from .members import MemberParts
 from .package_state import PackageState
-from .parts.file import PartsFile
-from .refusals import MemberInactive
 from .release_age import AgeRule, find_age_rule
 from .serving import HostedMember, Member, Members, UpstreamMember
-from .trace import HiddenVersion, StepKind, Trace
 from .upstream_members import UpstreamMembers
 
 FEW = 200  # fragments, which are joined at once: 100 us, as a thread costs

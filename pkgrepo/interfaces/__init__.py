@@ -1,0 +1,48 @@
+"""
+The interfaces between the packages of the program.
+
+Every implementation is checked with ``verifyObject`` and passes the contract suite of its interface in
+``tests/contracts``. As zope.interface requires, methods are declared without ``self``.
+"""
+
+from .access import IAuthenticator, IAuthorizer
+from .blobs import IBlob, IBlobStore, IBlobUpload
+from .catalog import NOT_NOW, ICatalog, NotNow, Reader, Row, Transaction, Value
+from .formats import (
+    IBackgroundFormat,
+    ICachingFormat,
+    IConfiguredFormat,
+    IFormat,
+    IImageFormat,
+    IIndexedFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    IRootFormat,
+)
+from .upstreams import IUpstream, IUpstreamResponse
+
+__all__ = [
+    "NOT_NOW",
+    "IAuthenticator",
+    "IAuthorizer",
+    "IBackgroundFormat",
+    "IBlob",
+    "IBlobStore",
+    "IBlobUpload",
+    "ICachingFormat",
+    "ICatalog",
+    "IConfiguredFormat",
+    "IFormat",
+    "IImageFormat",
+    "IIndexedFormat",
+    "IProbedFormat",
+    "IProxiedFormat",
+    "IRootFormat",
+    "IUpstream",
+    "IUpstreamResponse",
+    "NotNow",
+    "Reader",
+    "Row",
+    "Transaction",
+    "Value",
+]

@@ -1,0 +1,61 @@
+"""Who calls, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
+
+from zope.interface import Interface
+
+if TYPE_CHECKING:
+    from pkgrepo.model import Action, Identity, Repository
+
+
+class IAuthenticator(Interface):
+    """Authentication: credentials in any form that clients send -> identity."""
+
+    def recall(header: bytes) -> Identity | None:
+        """The identity behind a recently verified Authorization header, without waiting; else None."""
+
+    def authenticate(
+        header: bytes | None, address: str, client: str = "", *, counted: bool = True
+    ) -> Awaitable[Identity]:
+        """
+        The identity behind an Authorization header value (None: anonymous) from an address; ``client`` is its
+        User-Agent. ``counted`` records a use of the token; pass False when the same request is authenticated again.
+
+        :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones recently
+        """
+
+
+class IAuthorizer(Interface):
+    """The one permission check, used by all formats, the API and search."""
+
+    def may_now(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool | None:
+        """The result of ``may`` if it is known without waiting, else None."""
+
+    def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> Awaitable[bool]:
+        """Whether the identity may do this now. ``package`` (a key) restricts the question to one package."""
+
+    def may_each(
+        identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
+    ) -> Awaitable[list[bool]]:
+        """The results of ``may`` for many questions, in order, with at most one query."""
+
+    def knows_now(identity: Identity, repository: Repository) -> bool | None:
+        """The result of ``knows`` if it is known without waiting, else None."""
+
+    def knows(identity: Identity, repository: Repository) -> Awaitable[bool]:
+        """Whether the identity may know that the repository exists."""
+
+    def explain(
+        identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[str]:
+        """The sentence of a refusal: who, what, and the rule that decided."""
+
+    def check_project_member(identity: Identity, repository: Repository, package: str) -> Awaitable[bool]:
+        """
+        Check the rule ``must_be_project_member``.
+
+        :raises Forbidden: with the project that the caller must be a member of, or that there is none
+        """

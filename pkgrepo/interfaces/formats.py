@@ -1,0 +1,179 @@
+"""Package formats: ``IFormat``, and what a format may provide beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zope.interface import Attribute, Interface
+
+from .catalog import Reader
+
+if TYPE_CHECKING:
+    from pkgrepo.model import BlobInfo, Repository
+
+
+class IFormat(Interface):
+    """A package format: its protocol, and nothing of disks, SQL or sockets."""
+
+    name = Attribute("the name in the API, e.g. ``python``")
+    aliases = Attribute("other spellings that the API takes, a tuple of str")
+
+    def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """
+        Validate a repository's configuration and fill in defaults. Returns the fixed part and the settings.
+
+        :raises Invalid: with the JSON pointer of the wrong value
+        """
+
+    def check_place(storage: str, repository: str) -> None:
+        """
+        Check the names of a new repository and its storage.
+
+        :raises Invalid: clients could not address it; with the JSON pointer ``/name`` or ``/storage``
+        """
+
+    def schema() -> Mapping[str, Any]:
+        """JSON Schema 2020-12 of the repository configuration."""
+
+    def warnings(repository: Repository) -> Sequence[str]:
+        """Sentences about surprising effects of the repository's configuration; usually none."""
+
+    def resource(repository: Repository, services: Any) -> Any:
+        """
+        The Klein application's resource (an ``IResource``) that serves this repository's paths.
+
+        ``services`` are the shared mechanisms, see ``pkgrepo.gateway.services``.
+        """
+
+    def index(index: Any, change: Any) -> None:
+        """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.publish.index``."""
+
+    def package_key(name: str) -> str:
+        """The normalised form of a package name. :raises Invalid: it is no package name"""
+
+    def version_key(text: str) -> str:
+        """The normalised form of a version. :raises Invalid: it is no version"""
+
+    def readable_path(path: str) -> str:
+        """The path in the readable layout for a file's public path, relative to the repository's folder."""
+
+    def needs_no_credentials(path: bytes) -> bool:
+        """
+        Whether callers without credentials may reach this path (raw, below a repository), because it is for logging in.
+
+        Its answers must not reveal whether the repository exists: the resource may be one for a repository that does
+        not exist, in which nobody may do anything.
+        """
+
+    def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """Snippets for setting up clients: ``client``, ``title``, ``file``, ``language`` and ``text`` each."""
+
+
+class IConfiguredFormat(Interface):
+    """A format whose server settings are checked at the start. Provided beside ``IFormat``."""
+
+    def check_settings() -> None:
+        """Check the settings. :raises Invalid: one cannot be used, and the server does not start"""
+
+
+class IRootFormat(Interface):
+    """A format that also answers at the root of the server. Provided beside ``IFormat``."""
+
+    def branches(services: Any, token_service: Any) -> Mapping[str, Any]:
+        """
+        Resources (``IResource``) by the first segment of the path.
+
+        ``services`` are those of ``IFormat.resource``. ``token_service`` is the resource that issues bearer tokens, for
+        mounting it at a further address.
+        """
+
+    def ping_answers() -> Mapping[bytes, Any]:
+        """
+        Answers (``Answer``) to the requests by which clients check their credentials, by raw path.
+
+        Each goes to every caller with valid credentials, and is therefore sent from memory before routing.
+        """
+
+
+class IBackgroundFormat(Interface):
+    """A format that works in the background. Provided beside ``IFormat``."""
+
+    def background_services(services: Any, reactor: Any) -> Sequence[Any]:
+        """New Twisted services (``IService``), which run as long as the server does."""
+
+
+class ICachingFormat(Interface):
+    """A format with caches in memory whose figures ``/metrics`` shows. Provided beside ``IFormat``."""
+
+    def caches() -> Mapping[str, Any]:
+        """The caches (``ResponseCache``), by the name that the metrics give them."""
+
+
+class IIndexedFormat(Interface):
+    """
+    A format whose packages have index documents that are joined from fragments. Provided beside ``IFormat``.
+
+    A document has one or more forms, and can be merged from the packages of several repositories.
+    """
+
+    def kinds(form: str) -> Sequence[str]:
+        """The kinds of fragments that the form of a document is joined from."""
+
+    def read_parts(reader: Reader, repository_id: int, key: str, form: str) -> Any:
+        """
+        What a hosted repository has of a package, for a form, and the package: (``MemberParts``, ``Package``).
+
+        :raises NotFound: no such package
+        """
+
+    def splice(key: str, form: str, serial: int, members: Sequence[Any]) -> Any:
+        """
+        A document (``Spliced``) from the ``MemberParts`` of one or more repositories, the most important one first.
+
+        ``serial`` grows with each change of the document.
+        """
+
+    def latest(key: str, members: Sequence[Any]) -> Any:
+        """
+        The latest version of a package and why, from its ``MemberParts`` in ``latest_form``: a ``Latest``, or None.
+
+        It is found as for the documents.
+        """
+
+    latest_form = Attribute("The form of documents that ``latest`` needs")
+
+
+class IProxiedFormat(IIndexedFormat):
+    """An indexed format whose packages can come from upstreams."""
+
+    def document_request(key: str) -> Any:
+        """How upstreams are asked for a package: a ``DocumentRequest``."""
+
+    def make_release(file: Any, staged: Any, blob: BlobInfo, pools: Any) -> Awaitable[Any]:
+        """
+        The ``Release`` by which a file from an upstream (``RemoteFile``) is kept, and the ``Indexer`` for it.
+
+        Its bytes are ``blob``, which is ``staged`` and has the digests that the upstream announced; ``pools`` are
+        threads for reading it.
+
+        :raises Invalid: it is no file of this package
+        """
+
+
+class IProbedFormat(Interface):
+    """A format that knows a cheap request for checking an upstream. Provided beside ``IFormat``."""
+
+    def probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """
+        URLs for the URL of a route, and the statuses with which a working upstream answers a GET.
+
+        They are tried in order, since some upstreams do not have the first ones; at least one is returned.
+        """
+
+
+class IImageFormat(Interface):
+    """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
+
+    def signature_keys(repository: Repository) -> Sequence[str] | None:
+        """Ids of the keys whose signatures make images visible to readers; None where no signature is needed."""
