@@ -10,7 +10,7 @@ commit              the bytes of all files are durable in the store       copies
                     under locators that no row names yet; the commit of
                     a single file runs while it is inspected
 publish             one transaction: blob row, file, version, package,    everything or nothing
-                    fragments and event
+                    fragments and event, of one release or several
 answer              the client has the response                           -
 ==================  ====================================================  =========================================
 """
@@ -79,6 +79,18 @@ class Published:
     surplus: tuple[str, ...] = ()
 
 
+@frozen
+class PublishedTogether:
+    """The results of several releases that were published in one transaction, in their order."""
+
+    releases: tuple[Published, ...]
+
+    @property
+    def surplus(self) -> tuple[str, ...]:
+        """Locators of copies that the catalog did not need."""
+        return tuple(locator for each in self.releases for locator in each.surplus)
+
+
 class CommandResult(Protocol):
     """The result of a command that added staged blobs to the catalog."""
 
@@ -131,17 +143,33 @@ class Publisher:
         :raises FileExists: other content is published under that name; :raises FileBurned: a file of that name
             was deleted
         """
-        mine = staged.claim([each.blob.locator for each in release.files])
-        return await shield(self._publish(repository, release, mine, actor, indexer))
+        published = await self.publish_together(repository, (release,), staged, actor, indexer)
+        return published[0]
+
+    async def publish_together(
+        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
+    ) -> tuple[Published, ...]:
+        """
+        Publish releases, also of different packages, in one durable transaction: all of them or none.
+
+        They are published in the given order, as by ``publish``, each with its event. Their bytes are made durable
+        together. Returns the results in the same order.
+
+        :raises FileExists: or any error of ``publish``, if one of the releases cannot be published
+        """
+        mine = staged.claim([each.blob.locator for release in releases for each in release.files])
+        return await shield(self._publish(repository, tuple(releases), mine, actor, indexer))
 
     async def _publish(
-        self, repository: Repository, release: Release, mine: Claim, actor: Actor, indexer: Indexer
-    ) -> Published:
-        published = await self._write_claiming(mine, publish_release, repository, release, actor, indexer)
-        if published.changed:
+        self, repository: Repository, releases: Sequence[Release], mine: Claim, actor: Actor, indexer: Indexer
+    ) -> tuple[Published, ...]:
+        result = await self._write_claiming(mine, publish_releases, repository, releases, actor, indexer)
+        changed = [each for each, of in zip(releases, result.releases, strict=True) if of.changed]
+        if changed:
             self._on_change(repository)
+        for release in changed:
             log_published(repository, release.package_key, release.version_text, actor, release.kind)
-        return published
+        return result.releases
 
     async def change_with_blobs(
         self,
@@ -217,10 +245,24 @@ def _if_active(command: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
+def publish_releases(
+    tx: Transaction,
+    repository: Repository,
+    releases: Sequence[Release],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> PublishedTogether:
+    """The write command behind L{Publisher.publish_together}."""
+    return PublishedTogether(
+        tuple(publish_release(tx, repository, release, actor, indexer, now_ms) for release in releases)
+    )
+
+
 def publish_release(
     tx: Transaction, repository: Repository, release: Release, actor: Actor, indexer: Indexer, now_ms: int
 ) -> Published:
-    """The write command behind L{Publisher.publish}."""
+    """Publish one release as a part of a write command; see L{Publisher.publish}."""
     if release.guard is not None:
         release.guard(tx)
     claimed = [blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms) for each in release.files]
