@@ -173,20 +173,21 @@ class Publisher:
 
     async def change_with_blobs(
         self,
-        command: Callable[..., CommandResult],
+        command: Callable[..., C],
         repository: Repository,
         staged: Staged,
         blobs: Sequence[BlobInfo],
         *args: Any,
-    ) -> None:
+    ) -> C:
         """
-        Run a write command that adds staged blobs to the catalog, and call ``on_change``.
+        Run a write command that adds staged blobs to the catalog, and call ``on_change``. Returns its result.
 
         Like ``publish`` it is finished once it has begun, and removes the copies that the catalog did not need.
         """
         mine = staged.claim([each.locator for each in blobs])
-        await shield(self._write_claiming(mine, command, repository, *args))
+        result = await shield(self._write_claiming(mine, command, repository, *args))
         self._on_change(repository)
+        return result
 
     async def _write_claiming(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
         await mine.commit()

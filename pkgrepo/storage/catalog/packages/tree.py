@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
@@ -66,6 +67,21 @@ def list_tree(r: Reader, repository_id: int, folder: str, *, after: str = "", li
 def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:
     """The file at a path; else True if the path is a folder (the root always is), False if it does not exist."""
     return find_file(r, repository_id, path) or bool(not path or _next(r, repository_id, f"{path}/", f"{path}/"))
+
+
+def check_place(r: Reader, repository_id: int, path: str) -> None:
+    """
+    Check that a file can be at a path. Costs one look-up for each folder of the path.
+
+    :raises Conflict: the path is a folder, or one of its folders is a file
+    """
+    if file_or_folder(r, repository_id, path) is True:
+        raise Conflict(f"{path} is a folder")
+    folder = path.rpartition("/")[0]
+    while folder:
+        if r.one("SELECT 1 FROM file WHERE repository_id = ? AND path = ?", (repository_id, folder)) is not None:
+            raise Conflict(f"{folder} is a file, so that nothing can be below it")
+        folder = folder.rpartition("/")[0]
 
 
 def _folders(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[str]:
