@@ -93,7 +93,7 @@ class AnswerCache:
             document = rendered.document
             size = 2 * len(document.body) or len(document.gzip or b"")
             entry = CachedAnswer(
-                state.repository, package=state.key, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
+                state.repository, package=state.package, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
             )
             self.put(request, entry)
 

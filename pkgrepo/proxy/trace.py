@@ -83,6 +83,10 @@ class Trace:
         """Record a step; ``details`` are further fields of L{Step}."""
         self._steps.append(Step(step=step, **details))
 
+    def join(self, other: Trace) -> None:
+        """Add the steps of another trace."""
+        self._steps.extend(other._steps)
+
     def recall(self, repository: str, stored: Sequence[Mapping[str, Any]]) -> None:
         """Add the steps that led to a kept answer of a repository (a path), from C{stored}. Hot reads do this, too."""
         self._steps.extend((repository, each) for each in stored)

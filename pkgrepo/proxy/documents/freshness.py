@@ -4,7 +4,8 @@ Metadata of upstreams: asked, normalised, kept, and asked again when it is no lo
 ==========  ==============================================================  ===========================================
 answer      meaning                                                         next
 ==========  ==============================================================  ===========================================
-none        the question was not asked, or the answer was purged            all routes are asked, in order
+none        the question was not asked, or the answer was purged            all routes are asked, in order, or the one
+                                                                            that the question is for
 fresh       an upstream said it within the repository's ``cache_ttl``       no upstream is asked
 old         it is no longer fresh                                           the route that said it confirms or replaces
                                                                             it; a route that fails leaves it served
@@ -98,13 +99,13 @@ class Documents:
         :raises UpstreamFailed: an upstream failed, and there is no old answer
         """
         first = held = await self._kept.find(repository, request.key)
-        cached = held is not None and self._suffices(repository, held, revalidate=revalidate)
+        cached = held is not None and self._suffices(repository, request, held, revalidate=revalidate)
         if held is None or not cached:
 
             async def work() -> Held | Unknown:
                 # Another call may have ended since the look-up.
                 before = await self._kept.find(repository, request.key)
-                if before is not None and self._suffices(repository, before, revalidate=revalidate):
+                if before is not None and self._suffices(repository, request, before, revalidate=revalidate):
                     return before
                 return await self._refresh(repository, request, before)
 
@@ -154,16 +155,20 @@ class Documents:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
         return await self._kept.find(repository, key)
 
-    def _suffices(self, repository: Repository, held: Held, *, revalidate: bool) -> bool:
+    def _suffices(self, repository: Repository, request: DocumentRequest, held: Held, *, revalidate: bool) -> bool:
         document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
         if held.failure is None:
             # The configuration may have other times now.
-            ttl_ms = 1000 * (config.ttl_s if document.found else config.negative_ttl_s)
+            ttl_ms = _ttl_ms(repository, request) if document.found else 1000 * config.negative_ttl_s
             if now_ms >= document.checked_ms + (min(ttl_ms, REVALIDATE_MS) if revalidate else ttl_ms):
                 return False
         if now_ms >= document.fresh_until_ms:
             return False
         return not document.found or self._route(repository, document.route) is not None
+
+    def _routes(self, repository: Repository, request: DocumentRequest) -> Sequence[Route]:
+        routes = proxy_config_of(repository).routes
+        return [route for route in routes if route.name == request.route] if request.route else routes
 
     def _route(self, repository: Repository, name: str) -> Route | None:
         return next((route for route in proxy_config_of(repository).routes if route.name == name), None)
@@ -175,7 +180,7 @@ class Documents:
         if old is not None and self._route(repository, old.document.route) is None:
             old = None
         failure: PkgrepoError | None = None
-        for route in proxy_config_of(repository).routes:
+        for route in self._routes(repository, request):
             mine = old if old is not None and old.document.route == route.name else None
             try:
                 answer = await self._asker.ask(
@@ -195,7 +200,7 @@ class Documents:
                 return self._received(repository, route, request, answer, before, trace)
             if answer is not None:
                 assert mine is not None, "a route confirms only its own answer"
-                return self._confirmed(repository, mine, answer, trace)
+                return self._confirmed(repository, request, mine, answer, trace)
             trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
         if failure is None:
             return self._absent(repository, request, before, trace)
@@ -233,12 +238,14 @@ class Documents:
             trace=trace.store(),
             fetched_ms=_later(now_ms, before),
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + proxy_config_of(repository).ttl_s * 1000,
+            fresh_until_ms=now_ms + _ttl_ms(repository, request),
         )
         held = Held(document, UnstoredParts(answer.descriptor), stored=False)
         return self._kept.put(repository, held, answer)
 
-    def _confirmed(self, repository: Repository, old: Held, answer: Confirmed, trace: Trace) -> Held:
+    def _confirmed(
+        self, repository: Repository, request: DocumentRequest, old: Held, answer: Confirmed, trace: Trace
+    ) -> Held:
         now_ms, before = self._clock.now_ms(), old.document
         trace.add(StepKind.CONFIRMED, route=before.route, at_ms=now_ms, fetched_ms=before.fetched_ms)
         document = evolve(
@@ -246,7 +253,7 @@ class Documents:
             etag=answer.etag,
             last_modified=answer.last_modified,
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + proxy_config_of(repository).ttl_s * 1000,
+            fresh_until_ms=now_ms + _ttl_ms(repository, request),
             trace=trace.store(),
         )
         return self._kept.renew(repository, evolve(old, document=document, failure=None))
@@ -290,6 +297,12 @@ def _count_use(before: Held | None, held: Held) -> CacheCounts:
     if before is not None and held.is_of(before):
         return CacheCounts(confirmed=1)
     return CacheCounts(misses=1)
+
+
+def _ttl_ms(repository: Repository, request: DocumentRequest) -> int:
+    """For how long an answer is fresh."""
+    ttl_s = proxy_config_of(repository).ttl_s
+    return 1000 * (ttl_s if request.most_ttl_s is None else min(ttl_s, request.most_ttl_s))
 
 
 def _later(now_ms: int, before: Held | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from urllib.parse import quote
 
 from attrs import evolve, frozen
 
@@ -20,6 +21,10 @@ class DocumentRequest:
     for error messages. ``urls`` gives the URLs to ask, in order, for the URL of a route; the next one is asked if one
     does not exist. ``normaliser`` is the ``module:function`` that makes parts of the answer, which is asked for as
     ``accept``.
+
+    With ``merges`` the answers of all routes are joined, each of which has its own key; otherwise the first route that
+    has it answers alone. ``route`` is the name of the only route that is asked, empty for all. An answer is fresh for
+    ``most_ttl_s`` seconds at most, whatever the repository's ``cache_ttl`` is.
     """
 
     key: str
@@ -28,6 +33,13 @@ class DocumentRequest:
     urls: Callable[[str], Sequence[str]]
     accept: str
     normaliser: str
+    merges: bool = False
+    route: str = ""
+    most_ttl_s: int | None = None
+
+    def of_route(self, name: str) -> DocumentRequest:
+        """The same question to one route alone. The route's name has no ``@`` in the key, so the last one ends it."""
+        return evolve(self, key=f"{self.key}@{quote(name, safe='')}", route=name, merges=False)
 
 
 class UnstoredParts:

@@ -16,15 +16,19 @@ class PackageState:
     """
     A package as a repository shows it now.
 
+    ``key`` is that of the document, ``package`` that of the package; they differ where a package has several documents.
+
     ``stamp`` differs whenever the documents would. ``serial`` is a number that grows with them, for documents that name
     one; ``modified_s`` is the time of the last change (Unix seconds) if it is known. At ``expires_s`` (Unix seconds; 0
     for never) the resolver is asked again. ``fresh`` is a query that tells whether the state is still the present one.
-    What is not ``cacheable`` is not in the catalog yet. ``load`` gives the parts of a document in one form, with the
+    What is not ``cacheable`` is not in the catalog yet, or not complete. With ``stale`` an upstream failed when it was
+    asked again, so that something newer may be missing. ``load`` gives the parts of a document in one form, with the
     state that they are of, which may be newer.
     """
 
     repository: Repository
     key: str
+    package: str
     stamp: Hashable
     serial: int
     modified_s: int | None
@@ -32,6 +36,7 @@ class PackageState:
     fresh: Callable[[Reader], bool]
     load: Callable[[str], Awaitable[tuple[Spliced, PackageState]]]
     cacheable: bool = True
+    stale: bool = False
 
     def expired(self, now_ms: int) -> bool:
         """Whether the resolver must be asked again."""

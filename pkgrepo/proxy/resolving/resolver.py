@@ -11,7 +11,8 @@ Virtual    what its members serve, in their order. A name that a hosted member h
            ``resolution`` merge, all that have it. The rules of each virtual repository on the way apply, too.
 =========  =========================================================================================================
 
-Each decision is recorded in a L{Trace} as it is made.
+A format may have several documents for one package, each with its own key: C{DocumentRequest.package_key} tells whose
+it is. Each decision is recorded in a L{Trace} as it is made.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.refusals import MemberInactive
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
@@ -76,15 +78,18 @@ class Resolver:
         self, repository: Repository, key: str, trace: Trace | None = None, *, revalidate: bool = False
     ) -> PackageState:
         """
-        A package as a repository shows it now. With ``revalidate`` upstreams are asked again, see L{Documents.get}.
+        A package as a repository shows it now in the document with this key.
+
+        With ``revalidate`` upstreams are asked again, see L{Documents.get}.
 
         :raises NotFound: there is no such package; :raises UpstreamFailed: that is not known, since an upstream failed
         :raises RepositoryInactive: the only members that have it are switched off
         """
         if repository.type is RepositoryType.HOSTED:
-            serial: int | None = await self._catalog.look(packages.package_serial, repository.id, key)
+            package = self._package_key(repository, key)
+            serial: int | None = await self._catalog.look(packages.package_serial, repository.id, package)
             if serial is None:
-                raise NotFound("package", key)
+                raise NotFound("package", package)
             return self._hosted_state(repository, key, serial, None)
         members = await self.members(repository, key, trace or Trace(), revalidate=revalidate)
         return self._merged_state(repository, key, members)
@@ -103,11 +108,12 @@ class Resolver:
 
         :raises NotFound, UpstreamFailed, RepositoryInactive: see ``state``
         """
+        package = self._package_key(repository, key)
         config_serial = self._registry.serial  # before the configuration is read
         hosted = [each for each in self.leaves(repository) if each.type is RepositoryType.HOSTED]
         owners: list[HostedMember] = []
         for each in hosted:
-            serial: int | None = await self._catalog.look(packages.package_serial, each.id, key)
+            serial: int | None = await self._catalog.look(packages.package_serial, each.id, package)
             if serial is None:
                 trace.add(StepKind.NOT_OWNED, repository=each.path)
                 continue
@@ -116,13 +122,13 @@ class Resolver:
         if owners:
             active = [each for each in owners if each.repository.active]
             if not active:
-                raise MemberInactive(repository.path, key)
+                raise MemberInactive(repository.path, package)
             taken = {each.repository.id for each in owners}
             return Members(active, [each for each in hosted if each.id not in taken and each.active], config_serial)
-        found, recheck_ms = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
+        found = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
         leaves = self._leaves.of(repository)
-        serving = [await self._with_age(leaves[each.repository.id], key, each) for each in found]
-        return Members(serving, hosted, config_serial, recheck_ms)
+        serving = [await self._with_age(leaves[each.repository.id], each) for each in found.serving]
+        return Members(serving, hosted, config_serial, found.recheck_ms, found.partial)
 
     def leaves(self, repository: Repository) -> list[Repository]:
         """
@@ -142,16 +148,20 @@ class Resolver:
 
     # Below
 
-    async def _with_age(self, leaf: Leaf, key: str, member: UpstreamMember) -> UpstreamMember:
-        age = find_age_rule(leaf, key)
+    def _package_key(self, repository: Repository, key: str) -> str:
+        request: DocumentRequest = self._formats[repository.format].document_request(key)
+        return request.package_key
+
+    async def _with_age(self, leaf: Leaf, member: UpstreamMember) -> UpstreamMember:
+        age = find_age_rule(leaf, member.request.package_key)
         if age is None:
             return member
         now_ms = self._clock.now_ms()
-        times = await self._published_times(key, member)
+        times = await self._published_times(member)
         return evolve(member, age=age, opens_ms=age.next_opening_ms(times, now_ms))
 
-    async def _published_times(self, key: str, member: UpstreamMember) -> Sequence[int | None]:
-        place = (member.repository.id, key)
+    async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:
+        place = (member.repository.id, member.request.key)
         kept = self._times.get(place)
         if kept is None or kept[0] != member.serial:
             kept = member.serial, await self.read(member, _published_times)
@@ -165,14 +175,16 @@ class Resolver:
         return await self._documents.read(member.repository, member.request, member.held, work)
 
     def _hosted_state(self, repository: Repository, key: str, serial: int, modified_s: int | None) -> PackageState:
+        package = self._package_key(repository, key)
         return PackageState(
             repository=repository,
             key=key,
+            package=package,
             stamp=serial,
             serial=serial,
             modified_s=modified_s,
             expires_s=0,
-            fresh=lambda r: packages.package_serial(r, repository.id, key) == serial,
+            fresh=lambda r: packages.package_serial(r, repository.id, package) == serial,
             load=partial(self._load_hosted, repository, key),
         )
 
@@ -187,16 +199,20 @@ class Resolver:
         return spliced, self._hosted_state(repository, key, package.serial, package.modified_s)
 
     def _merged_state(self, repository: Repository, key: str, members: Members) -> PackageState:
+        package = self._package_key(repository, key)
         return PackageState(
             repository=repository,
             key=key,
+            package=package,
             stamp=tuple(each.stamp for each in members.serving),
             serial=sum(each.serial for each in members.serving),
             modified_s=None,
             expires_s=members.expires_s,
-            fresh=partial(members.fresh, key=key),
+            fresh=partial(members.fresh, key=package),
             load=partial(self._load, repository, key, members),
-            cacheable=all(isinstance(each, HostedMember) or each.held.stored for each in members.serving),
+            cacheable=not members.partial
+            and all(isinstance(each, HostedMember) or each.held.stored for each in members.serving),
+            stale=members.stale,
         )
 
     async def _load(

@@ -70,13 +70,19 @@ class Members:
 
     ``without`` are the hosted repositories that were asked first and do not have it. At ``recheck_ms`` (None: never)
     others may have it, too, which do not have it now, or failed. ``config_serial`` is that of the server's
-    configuration.
+    configuration. They are ``partial`` if a route failed whose content should be among theirs.
     """
 
     serving: Sequence[Member]
     without: Sequence[Repository]
     config_serial: int
     recheck_ms: int | None = None
+    partial: bool = False
+
+    @property
+    def stale(self) -> bool:
+        """Whether something newer may be missing, since an upstream failed."""
+        return self.partial or any(isinstance(each, UpstreamMember) and each.held.stale for each in self.serving)
 
     @property
     def expires_s(self) -> int:
@@ -87,7 +93,7 @@ class Members:
         return min(expiries) // 1000 if expiries else 0
 
     def fresh(self, reader: Reader, key: str) -> bool:
-        """Whether the same members serve the package with the same content."""
+        """Whether the same members serve the package with this key, with the same content."""
         if repositories.config_serial(reader) != self.config_serial:
             return False
         if any(packages.package_serial(reader, each.id, key) is not None for each in self.without):

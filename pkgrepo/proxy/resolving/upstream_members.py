@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, frozen
+from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.configuration import virtual_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import FAILURES, STALE_RETRY_MS, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.refusals import NameReserved
@@ -32,6 +33,19 @@ class Outcome:
     unknown: bool = False
 
 
+@frozen
+class Found:
+    """
+    The proxies that serve a package, in order. At ``recheck_ms`` others are asked again (None: never).
+
+    They are ``partial`` if a route failed whose answer would be joined with theirs.
+    """
+
+    serving: Sequence[UpstreamMember]
+    recheck_ms: int | None
+    partial: bool
+
+
 NOTHING: Final = Outcome()
 UNKNOWN: Final = Outcome(unknown=True)
 
@@ -41,11 +55,10 @@ class Search:
     """
     The search of one package on behalf of one repository, and what was learned so far.
 
-    ``recheck_ms`` is when a member that does not have it, or failed, is asked again.
+    ``recheck_ms`` is when a member that does not have it, or failed, is asked again; ``partial`` is that of L{Found}.
     """
 
     repository: Repository
-    key: str
     request: DocumentRequest
     leaves: Mapping[int, Leaf]
     trace: Trace
@@ -54,6 +67,12 @@ class Search:
     failure: PkgrepoError | None = None
     reserved: str | None = None
     recheck_ms: int | None = None
+    partial: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of the package."""
+        return self.request.package_key
 
     def recheck(self, at_ms: int) -> None:
         """Ask again at this time at the latest."""
@@ -71,25 +90,25 @@ class UpstreamMembers:
         self._clock = clock
         self._formats = formats
 
-    async def find(
-        self, repository: Repository, key: str, trace: Trace, *, revalidate: bool
-    ) -> tuple[Sequence[UpstreamMember], int | None]:
+    async def find(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool) -> Found:
         """
-        The proxies that serve a package, in order, and when others are asked again (None: never).
+        The proxies that serve a package, whose document has this key.
 
         :raises NotFound: none has it; :raises UpstreamFailed: that is not known, since one failed
         """
         request = self._formats[repository.format].document_request(key)
-        search = Search(repository, key, request, self._leaves.of(repository), trace, revalidate)
+        search = Search(repository, request, self._leaves.of(repository), trace, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
-            return outcome.serving, search.recheck_ms
+            return Found(outcome.serving, search.recheck_ms, search.partial)
         if search.failure is not None:
             raise search.failure
         if search.reserved is None:
-            raise NotFound("package", key)
-        log.info("{key} is not asked for {repository}: its name is reserved", key=key, repository=repository.path)
-        raise NameReserved("package", key, search.reserved)
+            raise NotFound("package", search.key)
+        log.info(
+            "{key} is not asked for {repository}: its name is reserved", key=search.key, repository=repository.path
+        )
+        raise NameReserved("package", search.key, search.reserved)
 
     async def _ask(self, search: Search, repository: Repository, *, only_kept: bool) -> Outcome:
         if repository.type is RepositoryType.VIRTUAL:
@@ -132,22 +151,50 @@ class UpstreamMembers:
             trace.add(StepKind.INACTIVE, repository=proxy.path)
             return NOTHING
         if only_kept:
-            kept = await self._documents.find(proxy, search.request.key)
-            if kept is None or not kept.document.found:
+            kept = [await self._documents.find(proxy, each.key) for each in _requests(search, proxy)]
+            if not any(each is not None and each.document.found for each in kept):
                 trace.add(StepKind.WITHHELD, repository=proxy.path)
                 return UNKNOWN
         outcome = search.outcomes[proxy.id] = await self._ask_upstreams(search, proxy)
         return outcome
 
     async def _ask_upstreams(self, search: Search, proxy: Repository) -> Outcome:
+        if not search.request.merges:
+            return await self._ask_for(search, proxy, search.request, search.trace)
+        requests = _requests(search, proxy)
+        traces = [Trace() for _ in requests]
+        asking = [
+            Deferred.fromCoroutine(self._ask_for(search, proxy, request, trace))
+            for request, trace in zip(requests, traces, strict=True)
+        ]
         try:
-            held = await self._documents.answer(proxy, search.request, search.trace, revalidate=search.revalidate)
+            outcomes: list[Outcome] = await gatherResults(asking, consumeErrors=True)
+        except FirstError as error:
+            error.subFailure.raiseException()
+            raise
+        for each in traces:
+            search.trace.join(each)
+        unknown = any(each.unknown for each in outcomes)
+        search.partial = search.partial or unknown
+        return Outcome([member for each in outcomes for member in each.serving], unknown)
+
+    async def _ask_for(self, search: Search, proxy: Repository, request: DocumentRequest, trace: Trace) -> Outcome:
+        try:
+            held = await self._documents.answer(proxy, request, trace, revalidate=search.revalidate)
         except FAILURES as error:
             search.failure = search.failure or error
             search.recheck(self._clock.now_ms() + STALE_RETRY_MS)
             return UNKNOWN
         if held.document.found:
-            return Outcome((UpstreamMember(proxy, search.request, held),))
+            return Outcome((UpstreamMember(proxy, request, held),))
         search.failure = search.failure or held.failure
+        search.partial = search.partial or (held.stale and bool(request.route))
         search.recheck(held.document.fresh_until_ms)
         return NOTHING
+
+
+def _requests(search: Search, proxy: Repository) -> Sequence[DocumentRequest]:
+    """The questions to a proxy: one for all its routes, or one for each."""
+    if not search.request.merges:
+        return (search.request,)
+    return [search.request.of_route(route.name) for route in proxy_config_of(proxy).routes]

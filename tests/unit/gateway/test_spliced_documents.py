@@ -33,7 +33,7 @@ class Package:
             self.loads += 1
             return Spliced(b"{", [b"x" * self._size], b"}"), self.state
 
-        return PackageState(repository, "x", 1, 1, None, 0, lambda _: True, load)
+        return PackageState(repository, "x", "x", 1, 1, None, 0, lambda _: True, load)
 
 
 @pytest.fixture
