@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from .limits import unpacked_budget
+from .limits import PIECE, unpacked_budget
 from .source import Source
 
-PIECE = 256 * 1024  # bytes that are read at once, and at most decompressed at once
 MOST_STREAMS = 1000  # gzip streams in one file; even an empty one costs time
 
 

@@ -36,6 +36,8 @@ LONGEST_NAME: Final = 4096  # bytes of an entry's name; PATH_MAX of Linux
 NAMES_SIZE: Final = 16 * 1024 * 1024  # bytes of all names together; about 160 per entry at MOST_ENTRIES
 MOST_FOLDERS: Final = 1_000_000  # path components that are compared with the links of an archive
 
+PIECE: Final = 256 * 1024  # bytes that are read at once, and at most decompressed at once
+
 FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; up to this decompressed size any compression ratio is allowed
 MOST_RATIO: Final = 50  # compression ratio above FREE_SIZE; real packages stay far below
 UNPACKED_SIZE: Final = 10 * 1024**3  # bytes; no file may decompress to more

@@ -7,12 +7,11 @@ It accepts files, folders and links, since package tools write nothing else, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
 
-from .gunzip import Gunzip
-from .limits import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, RECORDS_OF_ENTRY, entries_budget
+from .limits import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, PIECE, RECORDS_OF_ENTRY, entries_budget
 from .source import Source
 
 BLOCK: Final = 512  # bytes
@@ -30,6 +29,19 @@ _REFUSED: Final = {
     b"S": "a sparse file",
     b"M": "the rest of a file from another archive",
 }
+
+
+class Stream(Protocol):
+    """The bytes of a tar archive in order: of a L{Gunzip}, or of a file that is not compressed (L{PlainStream})."""
+
+    def read(self, count: int) -> bytes:
+        """The next ``count`` bytes; fewer at the end."""
+
+    def skip(self, count: int) -> int:
+        """Skip ``count`` bytes. Returns the number of bytes skipped, which is smaller at the end."""
+
+    def only_zeros_follow(self) -> bool:
+        """Whether all remaining bytes are zero."""
 
 
 @frozen
@@ -63,9 +75,9 @@ class _Override:
 
 
 class Tar:
-    """Iterates over the members of a tar archive. ``read`` returns the content of the current member."""
+    """Iterates over the members of a tar archive. ``read`` and ``pieces`` return the content of the current member."""
 
-    def __init__(self, source: Source, stream: Gunzip) -> None:
+    def __init__(self, source: Source, stream: Stream) -> None:
         self._source = source
         self._stream = stream
         self._left = 0  # unread bytes of the current member's content
@@ -84,6 +96,15 @@ class Tar:
         if self._left > limit:
             raise self._source.refuse(f"has an entry of more than {limit} bytes where less is allowed")
         return self._read_content(self._left)
+
+    def pieces(self) -> Iterator[bytes]:
+        """
+        Iterate over the content of the current member, of whatever size, in pieces of at most ``PIECE`` bytes.
+
+        :raises Invalid: the archive is truncated
+        """
+        while self._left:
+            yield self._read_content(min(PIECE, self._left))
 
     def __iter__(self) -> Iterator[Member]:
         """

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from attrs import frozen
 
 from .entry_names import check_entry_name
-from .limits import LONGEST_NAME, entries_budget, unpacked_budget
+from .limits import LONGEST_NAME, PIECE, entries_budget, unpacked_budget
 from .source import Source
 
 _END = struct.Struct("<4s4H2IH")  # 4.3.16
@@ -117,6 +118,52 @@ class ZipArchive:
         if len(data) != entry.size or zlib.crc32(data) != entry.crc:
             raise self._source.refuse(f"has a {name} that is damaged")
         return data
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """
+        Iterate over the content of a member, of whatever size, in pieces of at most ``PIECE`` bytes.
+
+        The last piece may be invalid when this raises: the content is verified at its end.
+
+        :raises KeyError: there is no such member
+        :raises Invalid: its size or checksum is not the one in the directory
+        """
+        entry = self.entries[name]
+        size = crc = 0
+        for piece in self._unpacked(entry):
+            size += len(piece)
+            if size > entry.size:
+                break
+            crc = zlib.crc32(piece, crc)
+            yield piece
+        if size != entry.size or crc != entry.crc:
+            raise self._source.refuse(f"has a {name} that is damaged")
+
+    def _unpacked(self, entry: Entry) -> Iterator[bytes]:
+        packed = self._packed(entry)
+        if entry.method == STORED:
+            yield from packed
+            return
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        for data in packed:
+            rest, full = data, True
+            while (rest or full) and not inflater.eof:
+                try:
+                    piece = inflater.decompress(rest, PIECE)
+                except zlib.error:
+                    raise self._source.refuse(f"has a {entry.name} that is damaged") from None
+                rest, full = inflater.unconsumed_tail, len(piece) == PIECE
+                if piece:
+                    yield piece
+            if inflater.eof:
+                break
+        if not inflater.eof or inflater.unused_data or next(packed, None) is not None:
+            raise self._source.refuse(f"has a {entry.name} that does not end where its size says")
+
+    def _packed(self, entry: Entry) -> Iterator[bytes]:
+        start, end = self._data[entry.name], self._data[entry.name] + entry.packed
+        for at in range(start, end, PIECE):
+            yield self._source.read(at, min(PIECE, end - at))
 
     def _inflate(self, entry: Entry, data: bytes) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)

@@ -6,7 +6,8 @@ import zlib
 import pytest
 
 from pkgrepo.archives import gunzip, limits
-from pkgrepo.archives.gunzip import MOST_STREAMS, PIECE, Gunzip
+from pkgrepo.archives.gunzip import MOST_STREAMS, Gunzip
+from pkgrepo.archives.limits import PIECE
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 

@@ -14,6 +14,7 @@ import pytest
 from pkgrepo.archives import limits
 from pkgrepo.archives import tar_archive as tar
 from pkgrepo.archives.gunzip import Gunzip
+from pkgrepo.archives.plain_stream import PlainStream
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar_archive import BLOCK, EXTENDED_SIZE, Member, Tar
 from pkgrepo.errors import Invalid
@@ -206,3 +207,44 @@ def test_the_largest_packages_of_icons_fit() -> None:
     assert len(packed) < 45 * len(files)
     source = Source(packed, "icons.tgz")
     assert sum(1 for _ in Tar(source, Gunzip(source))) == len(files)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_members_of_any_size_are_read_in_pieces_packed_or_not(packed: bool) -> None:
+    entries = [
+        ("empty", b""),
+        ("small", b"x" * 100),
+        ("piece", bytes(limits.PIECE)),
+        ("more", random.Random(1).randbytes(2 * limits.PIECE + 1)),
+    ]
+    data = make(*entries)
+    archive = opened(data) if packed else plain(data)
+    found = []
+    for member in archive:
+        pieces = list(archive.pieces())
+        assert all(0 < len(piece) <= limits.PIECE for piece in pieces)
+        found.append((member.name, b"".join(pieces)))
+    assert found == entries
+
+
+def plain(data: bytes) -> Tar:
+    source = Source(data, "x.tar")
+    return Tar(source, PlainStream(source))
+
+
+def test_pieces_that_were_not_read_are_skipped() -> None:
+    archive = plain(make(("one", bytes(3 * limits.PIECE)), ("two", b"2")))
+    found = {member.name: next(archive.pieces()) for member in archive}
+    assert found == {"one": bytes(limits.PIECE), "two": b"2"}
+
+
+def test_a_plain_archive_that_is_truncated_is_refused() -> None:
+    data = make(("one", bytes(3 * limits.PIECE)))
+    archive = plain(data[: 2 * limits.PIECE])
+    with pytest.raises(Invalid, match="truncated"):
+        _ = [list(archive.pieces()) for _ in archive]
+
+
+def test_a_plain_archive_with_data_after_its_end_is_refused() -> None:
+    with pytest.raises(Invalid, match="after the end"):
+        list(plain(make(("one", b"1")) + bytes(limits.PIECE) + b"x"))

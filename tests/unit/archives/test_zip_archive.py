@@ -2,6 +2,7 @@
 
 import io
 import os
+import random
 import stat
 import struct
 import zipfile
@@ -356,3 +357,58 @@ def test_compressed_size_is_limited_by_the_limit_of_the_content(open_zip: Open) 
     archive = open_zip(patch(patch(data, LOCAL, 22, said), CENTRAL, 24, said))
     with pytest.raises(Invalid, match="longer packed"):
         archive.read("a", 100)
+
+
+PIECES = {
+    "empty": b"",
+    "small": b"first" * 100,
+    "a piece": bytes(limits.PIECE),
+    "a piece and a byte": bytes(limits.PIECE + 1),
+    "random": random.Random(1).randbytes(3 * limits.PIECE + 7),
+}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_of_any_size_are_read_in_pieces(open_zip: Open, method: int) -> None:
+    archive = open_zip(raw_zip(*PIECES.items(), compress_type=method))
+    for name, content in PIECES.items():
+        pieces = list(archive.pieces(name))
+        assert b"".join(pieces) == content
+        assert all(0 < len(piece) <= limits.PIECE for piece in pieces)
+
+
+def test_pieces_of_an_unknown_member_are_a_key_error(open_zip: Open) -> None:
+    with pytest.raises(KeyError):
+        list(open_zip(PLAIN).pieces("none"))
+
+
+@pytest.mark.parametrize("change", [lambda n: n - 1, lambda n: n + 1, lambda _: 0])
+def test_pieces_that_are_more_or_fewer_than_the_size_says_are_refused(
+    open_zip: Open, change: Callable[[int], int]
+) -> None:
+    size = 3 * limits.PIECE
+    data = raw_zip(("x", bytes(size)), compress_type=zipfile.ZIP_DEFLATED)
+    wrong = struct.pack("<I", change(size))
+    data = patch(patch(data, LOCAL, 22, wrong), CENTRAL, 24, wrong)
+    with pytest.raises(Invalid, match="damaged"):
+        list(open_zip(data).pieces("x"))
+
+
+def test_pieces_with_another_checksum_are_refused(open_zip: Open) -> None:
+    data = raw_zip(("x", b"content"), compress_type=zipfile.ZIP_STORED)
+    with pytest.raises(Invalid, match="damaged"):
+        list(open_zip(data.replace(b"content", b"c0ntent")).pieces("x"))
+
+
+def test_pieces_of_a_stream_that_ends_early_or_late_are_refused(open_zip: Open) -> None:
+    content = random.Random(2).randbytes(2 * limits.PIECE)
+    stream = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = stream.compress(content) + stream.flush()
+    for wrong in (packed[:-1], packed + b"x", packed + bytes(2 * limits.PIECE), b""):
+        data = raw_zip(("x", wrong), compress_type=zipfile.ZIP_STORED)
+        for signature, method, crc, size in ((LOCAL, 8, 14, 22), (CENTRAL, 10, 16, 24)):
+            data = patch(data, signature, method, struct.pack("<H", zipfile.ZIP_DEFLATED))
+            data = patch(data, signature, crc, struct.pack("<I", zlib.crc32(content)))
+            data = patch(data, signature, size, struct.pack("<I", len(content)))
+        with pytest.raises(Invalid, match=r"x that (is damaged|does not end where its size says)"):
+            list(open_zip(data).pieces("x"))
