@@ -1,0 +1,271 @@
+"""
+Reads POM files (Maven POM reference, model version 4.0.0): what an artifact is, as its version's metadata show it.
+
+A POM is read as bytes, because it says itself in which encoding it is. Nothing is resolved: parents are not fetched,
+and expressions such as ``${revision}`` stay as they are. The elements that are not shown are skipped while they are
+parsed, so memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from xml.etree.ElementTree import ParseError
+
+from attrs import Factory, define, frozen
+from defusedxml.common import DefusedXmlException, DTDForbidden
+from defusedxml.ElementTree import DefusedXMLParser
+
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.quoting import quoted
+
+POM_SIZE: Final = 4 * 1024 * 1024  # bytes; a larger one is stored and not read
+PIECE: Final = 64 * 1024  # bytes that are parsed at a time
+TEXT_SIZE: Final = 64 * 1024  # characters of one text; the rest is cut off
+DEEPEST: Final = 500  # elements within each other
+MOST_ENTRIES: Final = 5000  # dependencies, and entries of each other list; further ones are left out
+
+# Encodings of several bytes for a character that the parser does not know, but Python does.
+_ENCODINGS: Final = frozenset(
+    {"big5", "big5-hkscs", "cp932", "euc-jp", "euc-kr", "gb18030", "gb2312", "gbk", "iso-2022-jp", "shift_jis"}
+)
+_DECLARATION: Final = re.compile(rb"<\?xml[^>]{0,100}?\sencoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
+
+# The elements whose text is read, and those that occur several times, by their path below the project.
+_TEXTS: Final = frozenset(
+    {
+        "groupId", "artifactId", "version", "packaging", "name", "description", "url",
+        "parent/groupId", "parent/artifactId", "parent/version",
+        "organization/name", "scm/url", "issueManagement/url", "ciManagement/url",
+        "distributionManagement/relocation/groupId", "distributionManagement/relocation/artifactId",
+        "distributionManagement/relocation/version",
+    }
+)  # fmt: skip
+_LISTS: Final = {
+    "licenses/license": frozenset({"name", "url"}),
+    "developers/developer": frozenset({"id", "name"}),
+    "dependencies/dependency": frozenset(
+        {"groupId", "artifactId", "version", "type", "classifier", "scope", "optional"}
+    ),
+}
+_PARENTS: Final = frozenset(
+    "/".join(path.split("/")[:length])
+    for path in (*_TEXTS, *(f"{place}/{name}" for place, names in _LISTS.items() for name in names))
+    for length in range(1, path.count("/") + 1)
+)
+
+
+@frozen
+class Pom:
+    """
+    What a POM says. ``group`` and ``version`` are those of its parent if it has none; any of them may be empty.
+
+    ``dependencies`` are ``group:artifact[:type][:classifier][:version]`` and, in brackets, what limits them. ``links``
+    are addresses by their label.
+    """
+
+    group: str
+    artifact: str
+    version: str
+    packaging: str = "jar"
+    name: str = ""
+    description: str = ""
+    url: str = ""
+    organization: str = ""
+    parent: str = ""
+    relocation: str = ""
+    licenses: tuple[str, ...] = ()
+    developers: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    links: Mapping[str, str] = Factory(dict)
+
+    def meta(self) -> dict[str, Any]:
+        """The non-empty fields, as the catalog stores them with the version, under the names of all formats."""
+        found: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "license": ", ".join(self.licenses),
+            "home_page": self.url,
+            "project_urls": [f"{label}, {url}" for label, url in self.links.items()],
+            "requires_dist": list(self.dependencies),
+            "packaging": self.packaging,
+            "organization": self.organization,
+            "developers": list(self.developers),
+            "parent": self.parent,
+            "relocated_to": self.relocation,
+        }
+        return {key: value for key, value in found.items() if value}
+
+    def mismatch(self, group: str, artifact: str, version: str) -> str | None:
+        """A sentence about the first coordinate that is another one than in the path, or None if none is."""
+        for what, said, wanted in (
+            ("groupId", self.group, group),
+            ("artifactId", self.artifact, artifact),
+            ("version", self.version, version),
+        ):
+            if said and said != wanted and "${" not in said:
+                return f"the POM says that its {what} is {quoted(said)}, and the path says {quoted(wanted)}"
+        return None
+
+
+def read_pom(content: bytes) -> Pom | None:
+    """
+    What a POM says, or None if it is not read: it has a DOCTYPE, is too large or in an unknown encoding.
+
+    Takes up to a second for the largest ones, so call it in a thread.
+
+    :raises Invalid: it is malformed, or no POM
+    """
+    if len(content) > POM_SIZE:
+        return None
+    target = _Target()
+    parser = DefusedXMLParser(target=target, forbid_dtd=True)
+    try:
+        for piece in _pieces(content):
+            parser.feed(piece)
+        parser.close()
+    except DTDForbidden:
+        return None
+    except (LookupError, ValueError) as error:
+        if isinstance(error, DefusedXmlException):
+            raise Invalid("the POM declares entities, which is not allowed", "pom") from error
+        return None  # of its encoding
+    except ParseError as error:
+        line, column = error.position
+        raise Invalid(f"the POM is not well-formed XML, see line {line}, column {column}", "pom") from error
+    return _to_pom(target)
+
+
+def _pieces(content: bytes) -> Iterator[bytes | str]:
+    found = _DECLARATION.match(content[:200].removeprefix(b"\xef\xbb\xbf"))
+    encoding = found[1].decode("ascii").lower() if found else ""
+    text = content.decode(encoding) if encoding in _ENCODINGS else content
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
+
+
+@define(slots=False)
+class _Target:
+    """
+    Receives the elements as they are parsed, and keeps the texts of those that are wanted.
+
+    ``place`` is the path of the current element below the project, as long as it leads to a wanted one; ``skipped`` is
+    the number of open elements below it that lead to none. An empty list of entries is where the next one begins.
+    """
+
+    texts: dict[str, str] = Factory(dict)
+    entries: dict[str, list[dict[str, str]]] = Factory(lambda: {place: [] for place in _LISTS})
+    place: list[str] = Factory(list)
+    opened: bool = False
+    skipped: int = 0
+    parts: list[str] | None = None
+    length: int = 0
+
+    def start(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        name = tag.rpartition("}")[2]
+        if not self.opened:
+            if name != "project":
+                raise Invalid(f"the root element of a POM is project, and here it is {quoted(name)}", "pom")
+            self.opened = True
+            return
+        path = "/".join((*self.place, name))
+        if self.skipped or self.parts is not None or not (path in _PARENTS or self._is_wanted(path)):
+            self.skipped += 1
+            if self.skipped > DEEPEST:
+                raise Invalid(f"the POM has more than {DEEPEST} elements within each other", "pom")
+            return
+        self.place.append(name)
+        if path in _LISTS and len(self.entries[path]) < MOST_ENTRIES:
+            self.entries[path].append({})
+        if path not in _PARENTS:
+            self.parts, self.length = [], 0
+
+    def end(self, _tag: str) -> None:
+        """An element ends."""
+        if self.skipped:
+            self.skipped -= 1
+            return
+        if not self.place:
+            return
+        if self.parts is not None:
+            self._keep("/".join(self.place), " ".join("".join(self.parts)[:TEXT_SIZE].split()))
+            self.parts = None
+        self.place.pop()
+
+    def data(self, text: str) -> None:
+        """A part of the text of the current element."""
+        if self.parts is not None and not self.skipped and self.length < TEXT_SIZE:
+            self.parts.append(text)
+            self.length += len(text)
+
+    def close(self) -> None:
+        """The document ends."""
+
+    def _is_wanted(self, path: str) -> bool:
+        if path in _TEXTS:
+            return True
+        place, _, name = path.rpartition("/")
+        return name in _LISTS.get(place, ())
+
+    def _keep(self, path: str, text: str) -> None:
+        if path in _TEXTS:
+            self.texts.setdefault(path, text)
+            return
+        place, _, name = path.rpartition("/")
+        entries = self.entries[place]
+        if len(entries) < MOST_ENTRIES:
+            entries[-1].setdefault(name, text)
+
+
+def _to_pom(target: _Target) -> Pom:
+    texts = target.texts
+    urls = {
+        "Source": texts.get("scm/url", ""),
+        "Issues": texts.get("issueManagement/url", ""),
+        "Builds": texts.get("ciManagement/url", ""),
+    }
+    licenses = [each.get("name") or each.get("url", "") for each in target.entries["licenses/license"]]
+    developers = [each.get("name") or each.get("id", "") for each in target.entries["developers/developer"]]
+    dependencies = [_dependency(each) for each in target.entries["dependencies/dependency"]]
+    return Pom(
+        group=texts.get("groupId") or texts.get("parent/groupId", ""),
+        artifact=texts.get("artifactId", ""),
+        version=texts.get("version") or texts.get("parent/version", ""),
+        packaging=texts.get("packaging") or "jar",
+        name=texts.get("name", ""),
+        description=texts.get("description", ""),
+        url=_safe(texts.get("url", "")),
+        organization=texts.get("organization/name", ""),
+        parent=_coordinates(texts, "parent"),
+        relocation=_coordinates(texts, "distributionManagement/relocation"),
+        licenses=_distinct(licenses),
+        developers=_distinct(developers),
+        dependencies=_distinct(dependencies),
+        links={label: url for label, url in urls.items() if _safe(url)},
+    )
+
+
+def _coordinates(texts: Mapping[str, str], place: str) -> str:
+    found = [texts.get(f"{place}/{name}", "") for name in ("groupId", "artifactId", "version")]
+    return ":".join(each for each in found if each)
+
+
+def _dependency(entry: Mapping[str, str]) -> str:
+    if not entry.get("artifactId"):
+        return ""
+    parts = [entry.get("groupId", ""), entry["artifactId"], entry.get("type", ""), entry.get("classifier", "")]
+    parts.append(entry.get("version", ""))
+    limits = [entry.get("scope", ""), "optional" if entry.get("optional") == "true" else ""]
+    shown = ", ".join(each for each in limits if each)
+    return ":".join(each for each in parts if each) + (f" ({shown})" if shown else "")
+
+
+def _distinct(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for each in values if each))
+
+
+def _safe(url: str) -> str:
+    """The address, or an empty text if a page must not link to it."""
+    return url if url.lower().startswith(("https://", "http://")) else ""
