@@ -13,6 +13,11 @@ class PlainStream:
         self._source = source
         self._at = 0
 
+    @property
+    def position(self) -> int:
+        """The offset of the next byte in the file."""
+        return self._at
+
     def read(self, count: int) -> bytes:
         """The next ``count`` bytes; fewer at the end of the file."""
         data = self._source.read(self._at, min(count, self._source.size - self._at))

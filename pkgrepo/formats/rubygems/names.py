@@ -1,0 +1,116 @@
+"""
+Names, versions and platforms of gems, and the names of their files.
+
+A gem is found by its exact name. Two names that differ only in case, ``-`` or ``_`` are one spelling (L{spelling}), and
+a repository takes pushes for one of them only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.quoting import quoted
+
+from .limits import LONGEST_FILE_NAME, LONGEST_NAME, LONGEST_PLATFORM, LONGEST_VERSION
+
+RUBY: Final = "ruby"  # the platform of gems without compiled code
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9A-Za-z]+)*")
+_PLATFORM: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
+_ENDINGS: Final = (".gem", ".json", ".html", ".gemspec")  # of addresses of the API
+_LETTER: Final = re.compile("[A-Za-z]")
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a gem."""
+    return (
+        len(text) <= LONGEST_NAME
+        and _NAME.fullmatch(text) is not None
+        and _LETTER.search(text) is not None
+        and not text.endswith(_ENDINGS)
+    )
+
+
+def check_name(text: str) -> str:
+    """
+    The name of a gem.
+
+    :raises Invalid: it is none; the sentence has the rule
+    """
+    if not is_name(text):
+        raise Invalid(
+            f"name {quoted(text)} must have letters, digits, '.', '_' and '-' only, at least one letter and at most "
+            f"{LONGEST_NAME} characters, begin and end with a letter or digit, and not end in {' or '.join(_ENDINGS)}",
+            "name",
+        )
+    return text
+
+
+def check_version(text: str) -> str:
+    """
+    A version number.
+
+    A dash is legal in Ruby, where it means a prerelease, but no client installs such a gem.
+
+    :raises Invalid: it is none
+    """
+    if len(text) > LONGEST_VERSION or not _VERSION.fullmatch(text):
+        raise Invalid(
+            f"version {quoted(text)} must be numbers and words joined by dots, beginning with a number, of at most "
+            f"{LONGEST_VERSION} characters",
+            "version",
+        )
+    return text
+
+
+def check_platform(text: str) -> str:
+    """A platform. :raises Invalid: it is none"""
+    if len(text) > LONGEST_PLATFORM or not _PLATFORM.fullmatch(text):
+        raise Invalid(
+            f"platform {quoted(text)} must have letters, digits, '.', '_' and '-' only, at most {LONGEST_PLATFORM} of "
+            "them",
+            "platform",
+        )
+    return text
+
+
+def check_full_version(text: str) -> str:
+    """A version with its platform, if it has one. :raises Invalid: it is none"""
+    number, dash, platform = text.partition("-")
+    check_version(number)
+    if dash:
+        check_platform(platform)
+    return text
+
+
+def full_version(number: str, platform: str) -> str:
+    """``number``, or ``number-platform``: what the index documents call a version. It is the key of a version."""
+    return number if platform == RUBY else f"{number}-{platform}"
+
+
+def full_name(name: str, version: str) -> str:
+    """The name of a gem's file without its ending; ``version`` is a full one. Nothing ever splits it again."""
+    return f"{name}-{version}"
+
+
+def check_file_name(name: str, version: str) -> None:
+    """Check that the files of a gem can be stored. :raises Invalid: name and version together are too long"""
+    if len(full_name(name, version)) + len(".gemspec.rz") > LONGEST_FILE_NAME:
+        raise Invalid(
+            f"name, version and platform must have at most {LONGEST_FILE_NAME - len('.gemspec.rz')} characters "
+            "together",
+            "name",
+        )
+
+
+def spelling(name: str) -> str:
+    """What names that are too much alike have in common."""
+    return name.lower().replace("_", "-")
+
+
+def is_prerelease(number: str) -> bool:
+    """Whether a version number is that of a prerelease: it has a letter."""
+    return _LETTER.search(number) is not None
