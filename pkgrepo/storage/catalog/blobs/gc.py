@@ -29,6 +29,7 @@ _REFERRING_ROWS = (
     "file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id",
     "blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256",
     "upstream_document d WHERE d.sha256 = b.sha256 AND d.storage_id = b.storage_id",
+    "deployment_file s WHERE s.sha256 = b.sha256 AND s.storage_id = b.storage_id",
     """
     package_blob x WHERE x.sha256 = b.sha256 AND b.storage_id = (
         SELECT r.storage_id FROM package p JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id

@@ -32,6 +32,9 @@ _ROWS_OF_REPOSITORY = (
     _delete_some("file", "id", "repository_id"),
     _delete_some("tombstone", "repository_id, path", "repository_id"),
     _delete_some("upload", "uid", "repository_id"),
+    "DELETE FROM deployment_file WHERE (deployment_id, path) IN (SELECT f.deployment_id, f.path FROM deployment_file f "
+    "JOIN deployment d ON d.id = f.deployment_id WHERE d.repository_id = ? LIMIT ?)",
+    _delete_some("deployment", "id", "repository_id"),
     _delete_some("cache_count", "repository_id, day", "repository_id"),
     _delete_some("download_count", "kind, item_id, day", "repository_id"),
 )

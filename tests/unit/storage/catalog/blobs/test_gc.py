@@ -138,6 +138,10 @@ REFERENCES = {
         VALUES (:repository, :storage, 'p', :sha, 1, '', 0)
     """,
     "blob_ref": "INSERT INTO blob_ref (storage_id, sha256, kind, owner_id) VALUES (:storage, :sha, 'sidecar', 1)",
+    "deployment_file": """
+        INSERT INTO deployment_file (deployment_id, path, storage_id, sha256)
+        SELECT id, 'p', :storage, :sha FROM deployment
+    """,
     "package_blob": "INSERT INTO package_blob (package_id, sha256, touched_at) VALUES (1, :sha, 0)",
     "manifest": """
         INSERT INTO manifest (repository_id, package_id, digest, sha256, media_type, size, created_at)
@@ -149,6 +153,13 @@ REFERENCES = {
 def refer(tx, sql, storage_id, repository_id, sha256):
     tx.execute(
         "INSERT INTO package (id, repository_id, key, name, created_at, updated_at) VALUES (1, ?, 'p', 'p', 0, 0)",
+        (repository_id,),
+    )
+    tx.execute(
+        """
+        INSERT INTO deployment (uid, repository_id, state, automatic, actor, created_at, touched_at)
+        VALUES ('u', ?, 'VALIDATED', 0, 'ann', 0, 0)
+        """,
         (repository_id,),
     )
     values = {"storage": storage_id, "repository": repository_id, "sha": bytes.fromhex(sha256)}

@@ -2,13 +2,14 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.model import SYSTEM
+from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import events, files, fragments, tags
+from pkgrepo.storage.catalog.packages import deployments, events, files, fragments, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, publish
+from tests.support.catalogs import NOW, add_repository, make_blob, publish
 
-CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "repository")
+CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "deployment_file", "deployment", "repository")
 
 
 def fill(tx, repository):
@@ -16,6 +17,24 @@ def fill(tx, repository):
         file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
         fragments.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
+    for n in range(2):
+        made = deployments.add_deployment(
+            tx,
+            uid=f"{repository.name} {n}",
+            repository_id=repository.id,
+            package_key="",
+            name="",
+            automatic=False,
+            user_id=1,
+            actor="ann",
+            size=0,
+            meta={},
+            leased=False,
+            now_ms=NOW,
+        )
+        for path in ("a", "b"):
+            blob = blobs.claim_blob(tx, repository.storage_id, make_blob(path.encode()), NOW)
+            deployments.add_staged_file(tx, made.id, repository.storage_id, StagedFile(path, blob))
     files.remove_file(tx, publish(tx, repository, "gone"), actor=SYSTEM, tombstone=True, now_ms=NOW)
     events.append_event(
         tx,

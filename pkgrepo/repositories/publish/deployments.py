@@ -1,0 +1,103 @@
+"""
+Write commands of deployments: files that are received together, and published together or not at all.
+
+Run ``stage_files`` by ``Publisher.change_with_blobs``, and ``publish_deployment`` by ``Publisher.change``. For the
+states of a deployment see ``pkgrepo.storage.catalog.packages.deployments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from attrs import evolve, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+
+from pkgrepo.errors import Conflict, existing
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.model import Actor, Repository
+from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.packages import deployments
+
+from .index import Indexer
+from .publisher import Published, Release, publish_releases
+
+RENEW_S = 10  # seconds; of a lease of 30, so that two renewals may come late
+
+
+@frozen
+class StagedFiles:
+    """The result of staging: the paths that had a file already, and locators of copies that were not needed."""
+
+    refused: tuple[str, ...]
+    surplus: tuple[str, ...]
+
+
+def stage_files(
+    tx: Transaction, repository: Repository, deployment_id: int, staged: Sequence[StagedFile], now_ms: int
+) -> StagedFiles:
+    """
+    Add received files to a deployment, which keeps their bytes until it ends.
+
+    :raises Conflict: it has ended
+    """
+    _check_open(tx, repository, deployment_id, (DeploymentState.PENDING, DeploymentState.VALIDATING))
+    refused: list[str] = []
+    surplus: list[str] = []
+    for each in staged:
+        blob = blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms)
+        if blob.locator != each.blob.locator:
+            surplus.append(each.blob.locator)
+        if not deployments.add_staged_file(tx, deployment_id, repository.storage_id, evolve(each, blob=blob)):
+            refused.append(each.path)
+    return StagedFiles(tuple(refused), tuple(surplus))
+
+
+def publish_deployment(
+    tx: Transaction,
+    repository: Repository,
+    deployment_id: int,
+    releases: Sequence[Release],
+    meta: Mapping[str, Any],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> tuple[Published, ...]:
+    """
+    Publish the files of a deployment as these releases, and end it, in one transaction.
+
+    ``meta`` is what is kept of it. The bytes are durable since they were staged, so nothing else can be left undone.
+
+    :raises Conflict: it is not being published (any more)
+    :raises FileExists: or any error of L{publish_releases}; then nothing is published, and the state is unchanged
+    """
+    _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
+    published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
+    deployments.set_meta(tx, deployment_id, meta)
+    deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms)
+    return published.releases
+
+
+@asynccontextmanager
+async def renewed_lease(catalog: ICatalog, clock: Clock, deployment: Deployment) -> AsyncIterator[None]:
+    """Renew the lease of a deployment within the block, so that other processes know that it is worked on."""
+
+    async def renew() -> None:
+        await catalog.write(deployments.renew_leases, (deployment.id,), clock.now_ms())
+
+    renewal = LoopingCall(lambda: Deferred.fromCoroutine(renew()))
+    renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # a lease that is lost fails the next change
+    try:
+        yield
+    finally:
+        renewal.stop()
+
+
+def _check_open(tx: Transaction, repository: Repository, deployment_id: int, states: Sequence[DeploymentState]) -> None:
+    state = existing(deployments.find_state(tx, repository.id, deployment_id), "deployment", str(deployment_id))
+    if state not in states:
+        raise Conflict(f"the deployment is {state.value} already")

@@ -1,0 +1,289 @@
+"""
+Deployments: files that are received together, and published together or not at all.
+
+===========  ==================================  ========================================  ==========================
+state        meaning                             next state                                after a crash
+===========  ==================================  ========================================  ==========================
+PENDING      the bytes are arriving              VALIDATING; of a session PUBLISHING       FAILED; a session stays
+VALIDATING   the files are checked and stored    VALIDATED, FAILED                         FAILED
+VALIDATED    all files are durable               PUBLISHING, FAILED                        stays; FAILED if automatic
+PUBLISHING   they are being published            PUBLISHED, FAILED; the state before if    the state before; FAILED
+                                                 that could not be decided                 if automatic
+PUBLISHED    all files are visible               none                                      stays
+FAILED       none of the files is visible        none                                      stays
+===========  ==================================  ========================================  ==========================
+
+The transaction that publishes the files also makes the state PUBLISHED, so they are visible whole or not at all. A
+process that works on a deployment holds a lease and renews it; when the lease has expired, the process was killed. A
+deployment that is not published within ``EXPIRES_MS`` fails. Rows of deployments that have ended are kept for
+``KEPT_MS``, so that clients can ask what became of them; their files are dropped at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import BlobInfo
+from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
+from pkgrepo.storage.catalog.columns import dump, load
+from pkgrepo.storage.catalog.rows import every, exists, find
+
+EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
+KEPT_MS = 7 * 24 * 3_600_000  # after its end
+LEASE_MS = 30_000
+
+PENDING, VALIDATING, VALIDATED, PUBLISHING, PUBLISHED, FAILED = DeploymentState
+
+INTERRUPTED = "the server was stopped while it worked on this deployment; nothing was published: send it again"
+EXPIRED = "it was not published within 24 hours, and was dropped"
+
+_DEPLOYMENT = """
+    SELECT id, uid, repository_id, package_key, name, state, automatic, user_id, actor, size, errors, meta, lease_until,
+           created_at, touched_at
+    FROM deployment
+"""
+
+
+def add_deployment(
+    tx: Transaction,
+    *,
+    uid: str,
+    repository_id: int,
+    package_key: str,
+    name: str,
+    automatic: bool,
+    user_id: int | None,
+    actor: str,
+    size: int,
+    meta: Mapping[str, Any],
+    leased: bool,
+    now_ms: int,
+) -> Deployment:
+    """Insert a deployment in the state PENDING; ``leased`` if this process works on it from now on."""
+    lease = now_ms + LEASE_MS if leased else None
+    deployment_id = tx.insert(
+        """
+        INSERT INTO deployment (uid, repository_id, package_key, name, state, automatic, user_id, actor, size, meta,
+                                lease_until, created_at, touched_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        RETURNING id
+        """,
+        (
+            uid,
+            repository_id,
+            package_key,
+            name,
+            PENDING,
+            int(automatic),
+            user_id,
+            actor,
+            size,
+            dump(meta),
+            lease,
+            now_ms,
+            now_ms,
+        ),
+    )
+    found = find(tx, _to_deployment, f"{_DEPLOYMENT} WHERE id = ?", (deployment_id,))
+    assert found is not None
+    return found
+
+
+def find_deployment(r: Reader, repository_id: int, uid: str) -> Deployment | None:
+    """The deployment of a repository with this id, or None."""
+    return find(r, _to_deployment, f"{_DEPLOYMENT} WHERE repository_id = ? AND uid = ?", (repository_id, uid))
+
+
+def find_state(r: Reader, repository_id: int, deployment_id: int) -> DeploymentState | None:
+    """The present state of a deployment, or None if it was removed."""
+    sql = "SELECT state FROM deployment WHERE repository_id = ? AND id = ?"
+    return find(r, lambda row: DeploymentState(row[0]), sql, (repository_id, deployment_id))
+
+
+def open_deployments(r: Reader, repository_id: int, user_id: int | None) -> tuple[int, int]:
+    """The number of deployments of a user in a repository that have not ended, and their sizes together."""
+    row = r.one(
+        """
+        SELECT COUNT(*), COALESCE(CAST(SUM(size) AS BIGINT), 0) FROM deployment
+        WHERE repository_id = ? AND state NOT IN ('PUBLISHED', 'FAILED') AND user_id = ?
+        """,
+        (repository_id, user_id),
+    )
+    assert row is not None
+    return row[0], row[1]
+
+
+def has_open_session(r: Reader, repository_id: int, package_key: str, now_ms: int) -> bool:
+    """Whether a session for this package is open."""
+    return exists(
+        r,
+        """
+        SELECT 1 FROM deployment
+        WHERE repository_id = ? AND package_key = ? AND state IN ('PENDING', 'PUBLISHING') AND touched_at >= ?
+        """,
+        (repository_id, package_key, now_ms - EXPIRES_MS),
+    )
+
+
+def set_state(
+    tx: Transaction,
+    deployment_id: int,
+    before: DeploymentState,
+    after: DeploymentState,
+    *,
+    leased: bool,
+    now_ms: int,
+) -> bool:
+    """Change the state; returns False, and changes nothing, if it is not ``before`` any more."""
+    lease = now_ms + LEASE_MS if leased else None
+    changed = tx.execute(
+        "UPDATE deployment SET state = ?, lease_until = ?, touched_at = ? WHERE id = ? AND state = ?",
+        (after, lease, now_ms, deployment_id, before),
+    )
+    return bool(changed)
+
+
+def renew_leases(tx: Transaction, deployment_ids: Sequence[int], now_ms: int) -> None:
+    """Renew the leases of the deployments that this process works on."""
+    for each in deployment_ids:
+        tx.execute(
+            "UPDATE deployment SET lease_until = ? WHERE id = ? AND lease_until IS NOT NULL", (now_ms + LEASE_MS, each)
+        )
+
+
+def set_size(tx: Transaction, deployment_id: int, size: int) -> None:
+    """Set the bytes that a deployment takes."""
+    tx.execute("UPDATE deployment SET size = ? WHERE id = ?", (size, deployment_id))
+
+
+def set_meta(tx: Transaction, deployment_id: int, meta: Mapping[str, Any]) -> None:
+    """Set what the format keeps of a deployment."""
+    tx.execute("UPDATE deployment SET meta = ? WHERE id = ?", (dump(meta), deployment_id))
+
+
+def end_deployment(
+    tx: Transaction, deployment_id: int, state: DeploymentState, errors: Mapping[str, Sequence[str]], now_ms: int
+) -> None:
+    """End a deployment as PUBLISHED or FAILED, and drop its files; one that has ended already is not changed."""
+    changed = tx.execute(
+        """
+        UPDATE deployment SET state = ?, errors = ?, lease_until = NULL, touched_at = ?
+        WHERE id = ? AND state NOT IN ('PUBLISHED', 'FAILED')
+        """,
+        (state, dump(errors), now_ms, deployment_id),
+    )
+    if changed:
+        tx.execute("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+
+
+def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
+    """Remove a deployment with its files, unless a process is publishing it; returns whether it was removed."""
+    removed = tx.execute("DELETE FROM deployment WHERE id = ? AND state <> 'PUBLISHING'", (deployment_id,))
+    return bool(removed)
+
+
+def add_staged_file(tx: Transaction, deployment_id: int, storage_id: int, file: StagedFile) -> bool:
+    """Add a file, whose blob was claimed in the same transaction; returns False if its path has one already."""
+    added = tx.execute(
+        """
+        INSERT INTO deployment_file (deployment_id, path, storage_id, sha256, attrs) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (deployment_id, path) DO NOTHING
+        """,
+        (deployment_id, file.path, storage_id, bytes.fromhex(file.blob.sha256), dump(file.attrs)),
+    )
+    return bool(added)
+
+
+_FILE = f"""
+    SELECT f.path, f.sha256, b.size, {LOCATOR}, b.digests, f.attrs
+    FROM deployment_file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+"""
+
+
+def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
+    """All files of a deployment, ordered by path. The locator is empty if the blob is missing or damaged."""
+    return every(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? ORDER BY f.path", (deployment_id,))
+
+
+def find_staged_file(r: Reader, deployment_id: int, path: str) -> StagedFile | None:
+    """The file of a deployment at a path, or None."""
+    return find(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? AND f.path = ?", (deployment_id, path))
+
+
+def end_interrupted(tx: Transaction, now_ms: int) -> int:
+    """
+    End or release the deployments whose process was killed: their leases have expired. Returns how many.
+
+    Those that wait for the decision to publish them are whole, and stay; so do sessions.
+    """
+    rows = tx.all("SELECT id FROM deployment WHERE lease_until < ?", (now_ms,))
+    for (deployment_id,) in rows:
+        kept = tx.execute(
+            """
+            UPDATE deployment SET lease_until = NULL,
+                state = CASE WHEN package_key <> '' THEN 'PENDING' ELSE 'VALIDATED' END
+            WHERE id = ? AND state IN ('PENDING', 'VALIDATED', 'PUBLISHING')
+                AND (package_key <> '' OR (automatic = 0 AND state <> 'PENDING'))
+            """,
+            (deployment_id,),
+        )
+        if not kept:
+            end_deployment(tx, deployment_id, FAILED, {"": [INTERRUPTED]}, now_ms)
+    return len(rows)
+
+
+def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
+    """
+    End at most ``limit`` deployments that were not published in time, and remove as many that ended long ago.
+
+    Returns how many; call it again until it returns 0.
+    """
+    late = tx.all(
+        """
+        SELECT id FROM deployment
+        WHERE touched_at < ? AND state NOT IN ('PUBLISHED', 'FAILED') AND lease_until IS NULL
+        ORDER BY touched_at LIMIT ?
+        """,
+        (now_ms - EXPIRES_MS, limit),
+    )
+    for (deployment_id,) in late:
+        end_deployment(tx, deployment_id, FAILED, {"": [EXPIRED]}, now_ms)
+    removed = tx.execute(
+        """
+        DELETE FROM deployment WHERE id IN (
+            SELECT id FROM deployment WHERE touched_at < ? AND state IN ('PUBLISHED', 'FAILED')
+            ORDER BY touched_at LIMIT ?
+        )
+        """,
+        (now_ms - KEPT_MS, limit),
+    )
+    return len(late) + removed
+
+
+def _to_deployment(row: Row) -> Deployment:
+    return Deployment(
+        id=row[0],
+        uid=row[1],
+        repository_id=row[2],
+        package_key=row[3],
+        name=row[4],
+        state=DeploymentState(row[5]),
+        automatic=bool(row[6]),
+        user_id=row[7],
+        actor=row[8],
+        size=row[9],
+        errors=load(row[10]),
+        meta=load(row[11]),
+        lease_ms=row[12],
+        created_ms=row[13],
+        touched_ms=row[14],
+    )
+
+
+def _to_file(row: Row) -> StagedFile:
+    sha256 = row[1].hex()
+    blob = BlobInfo(sha256=sha256, size=row[2], locator=row[3], digests=digests(sha256, row[4]))
+    return StagedFile(row[0], blob, load(row[5]))

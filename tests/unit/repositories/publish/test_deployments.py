@@ -1,0 +1,195 @@
+"""Files of a deployment are staged durably, and published whole or not at all together with its end."""
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+
+from pkgrepo.errors import Conflict, FileExists, NotFound
+from pkgrepo.model import SYSTEM
+from pkgrepo.model.deployments import DeploymentState, StagedFile
+from pkgrepo.repositories.publish.deployments import publish_deployment, stage_files
+from pkgrepo.storage.catalog.packages import deployments, files
+from pkgrepo.storage.catalog.packages.deployments import PENDING, PUBLISHED, PUBLISHING, VALIDATED
+from tests.support.python_packages import make_wheel
+from tests.support.repositories import NOW
+
+ONE = make_wheel("one", "1.0")
+TWO = make_wheel("two", "2.0")
+OTHER_TWO = make_wheel("two", "2.0", pad=10)
+
+
+class Deploying:
+    """A deployment of wheels in the repository of a world."""
+
+    def __init__(self, world):
+        self.world = world
+        self.releases = []
+
+    async def begin(self):
+        self.made = await self.world.catalog.write(
+            deployments.add_deployment,
+            uid="one",
+            repository_id=self.world.repository.id,
+            package_key="",
+            name="",
+            automatic=False,
+            user_id=1,
+            actor="ann",
+            size=0,
+            meta={},
+            leased=False,
+            now_ms=NOW,
+        )
+        return self
+
+    async def stage(self, *wheels):
+        world = self.world
+        async with world.publisher.stage(world.repository) as staged:
+            for wheel in wheels:
+                release = await world.release(staged, *wheel)
+                self.releases.append(release)
+                found = [StagedFile(each.path, each.blob, each.attrs) for each in release.files]
+                blobs = [each.blob for each in release.files]
+                await world.publisher.change_with_blobs(
+                    stage_files, world.repository, staged, blobs, self.made.id, found
+                )
+
+    async def move(self, before, after):
+        assert await self.world.catalog.write(
+            deployments.set_state, self.made.id, before, after, leased=False, now_ms=NOW
+        )
+
+    async def publish(self, releases=None):
+        releases = self.made_releases() if releases is None else releases
+        return await self.world.publisher.change(
+            publish_deployment,
+            self.world.repository,
+            self.made.id,
+            releases,
+            {"components": 2},
+            SYSTEM,
+            self.world.format.index,
+        )
+
+    def made_releases(self):
+        kept = {each.path: each.blob for each in self.files}
+        return [
+            evolve(each, files=tuple(evolve(file, blob=kept[file.path]) for file in each.files))
+            for each in self.releases
+        ]
+
+    @property
+    def state(self) -> DeploymentState:
+        return self.row.state
+
+    @property
+    def row(self):
+        return self.world.catalog.peek(deployments.find_deployment, self.world.repository.id, "one")
+
+    @property
+    def files(self):
+        return self.world.catalog.peek(deployments.staged_files, self.made.id)
+
+
+def named(world):
+    rows = world.catalog.peek(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
+    return [row[0] for row in rows]
+
+
+def path_of(name, version):
+    return f"packages/{name}/{version}/{name}-{version}-py3-none-any.whl"
+
+
+@pytest_twisted.ensureDeferred
+async def test_staged_files_are_durable_and_not_visible(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE, TWO)
+    assert len(deploying.files) == 4
+    assert named(world) == world.copies()
+    assert world.count("file") == 0
+    assert world.count("event") == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_same_bytes_that_are_published_already_are_stored_once(world):
+    await world.publish(*ONE)
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE)
+    assert len(deploying.files) == 2
+    assert len(world.copies()) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_second_file_at_a_path_is_refused(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(TWO)
+    first = deploying.files
+    async with world.publisher.stage(world.repository) as staged:
+        blob = await staged.store(b"other")
+        refused = []
+
+        def stage(*args):
+            result = stage_files(*args)
+            refused.extend(result.refused)
+            return result
+
+        found = [StagedFile(path_of("two", "2.0"), blob)]
+        await world.publisher.change_with_blobs(stage, world.repository, staged, [blob], deploying.made.id, found)
+    assert refused == [path_of("two", "2.0")]
+    assert deploying.files == first
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_staged_for_a_deployment_that_has_ended_or_is_unknown(world):
+    deploying = await Deploying(world).begin()
+    await deploying.move(PENDING, VALIDATED)
+    with pytest.raises(Conflict):
+        await deploying.stage(ONE)
+    await world.catalog.write(deployments.remove_deployment, deploying.made.id)
+    with pytest.raises(NotFound):
+        await deploying.stage(ONE)
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_publishing_makes_all_files_visible_and_ends_the_deployment(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE, TWO)
+    await deploying.move(PENDING, PUBLISHING)
+    published = await deploying.publish()
+    assert [each.changed for each in published] == [True, True]
+    assert (deploying.state, deploying.row.meta) == (PUBLISHED, {"components": 2})
+    assert deploying.files == []
+    for name, version in (("one", "1.0"), ("two", "2.0")):
+        file = world.catalog.peek(files.find_file, world.repository.id, path_of(name, version))
+        assert (await world.store.stat(file.locator))[0] == file.size
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_conflict_publishes_nothing_and_keeps_the_files(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE, TWO)
+    await deploying.move(PENDING, PUBLISHING)
+    await world.publish(*OTHER_TWO)
+    copies = world.copies()
+    with pytest.raises(FileExists):
+        await deploying.publish()
+    assert deploying.state is PUBLISHING
+    assert world.catalog.peek(files.find_file, world.repository.id, path_of("one", "1.0")) is None
+    assert len(deploying.files) == 4
+    assert (world.copies(), named(world)) == (copies, copies)
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_what_is_being_published_is_published(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE)
+    releases = deploying.made_releases()
+    with pytest.raises(Conflict):
+        await deploying.publish(releases)
+    await deploying.move(PENDING, PUBLISHING)
+    await deploying.publish(releases)
+    with pytest.raises(Conflict):
+        await deploying.publish(releases)
+    assert world.count("event") == 1
