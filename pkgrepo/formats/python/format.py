@@ -13,7 +13,7 @@ from pkgrepo.formats.python.index.listed_releases import read_listed
 from pkgrepo.formats.python.index.merged_lists import MergedLists
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest
-from pkgrepo.formats.python.index.project_lists import ProjectLists
+from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS
 from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
@@ -27,6 +27,7 @@ from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, m
 from pkgrepo.proxy.resolving.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
@@ -48,7 +49,7 @@ class PythonFormat(FormatBase):
     configurations = CONFIGURATIONS
 
     def __init__(self) -> None:
-        self._caches = IndexCaches(make_index(), ProjectLists(), MergedLists(list_question()))
+        self._caches = IndexCaches(make_index(), PackageLists(PROJECT_LISTS), MergedLists(list_question()))
 
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""

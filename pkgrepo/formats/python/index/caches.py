@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .merged_lists import MergedLists
-from .project_lists import ProjectLists
 
 
 @frozen(eq=False)
@@ -15,5 +15,5 @@ class IndexCaches:
     """The pages of projects, the project lists of hosted repositories, and those of the others."""
 
     pages: SplicedDocuments
-    lists: ProjectLists
+    lists: PackageLists[str]
     merged_lists: MergedLists

@@ -23,12 +23,13 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.publish.package_lists import CACHE_SIZE, PackageList
 from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
 from .pages import NAME_LIST
-from .project_lists import CACHE_SIZE, NameList, all_names, render_list
+from .project_lists import PROJECT_LISTS, all_names
 
 MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
 
@@ -89,7 +90,7 @@ class MergedLists:
 
         def render() -> Document:
             names = lists[0] if len(lists) == 1 else list(_merge(lists))
-            return render_list(self._renderer, NameList(names), serial, kind)
+            return PROJECT_LISTS.render(self._renderer, PackageList(names), serial, kind)
 
         document = await services.pools.cpu(render)
         self._kept[repository.id, kind] = (stamp, document)

@@ -1,0 +1,197 @@
+"""
+Lists over all packages of a hosted repository, in memory in chunks, which are rendered and compressed apart.
+
+After a package has changed, the next read renders one chunk of a few hundred packages again and joins it with the
+others. Changes are read from the catalog's events, so that those made by other processes are included.
+
+==========  ===========================================================  ============================================
+state       meaning                                                      next state comes with
+==========  ===========================================================  ============================================
+none        the list was never read                                      a read, which reads all packages
+current     the document has the serial of the catalog                   a change of a package that the list shows
+stale       the document has an older serial                             a read, which waits for the update
+==========  ===========================================================  ============================================
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Generic, TypeVar
+
+from attrs import Factory, define, frozen
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import Document, Repository
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import Pools
+
+from .splicing import Renderer, Spliced
+
+CHUNK: Final = 256  # packages rendered together; a chunk of twice as many is split
+GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms
+MOST_EVENTS: Final = 5000  # applied one by one; after more, all packages are read again
+CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed chunks of all repositories
+MOST_LISTS: Final = 64  # repositories whose lists are kept
+
+V = TypeVar("V")
+
+
+@define(eq=False)
+class _Chunk(Generic[V]):
+    values: dict[str, V]  # by key, in order
+    rendered: dict[str, bytes] = Factory(dict)
+
+
+class PackageList(Generic[V]):
+    """What a list shows of each package, ordered by package key, in chunks; an update replaces one chunk."""
+
+    def __init__(self, entries: Sequence[tuple[str, V]] = ()) -> None:
+        parts = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)] or [()]
+        self._chunks = [_Chunk(dict(part)) for part in parts]
+        self._firsts = [next(iter(chunk.values), "") for chunk in self._chunks]
+
+    def put(self, key: str, value: V) -> None:
+        """Add a package, or change what the list shows of it."""
+        at = self._at(key)
+        chunk = self._chunks[at]
+        if chunk.values.get(key) == value:
+            return
+        entries = sorted({**chunk.values, key: value}.items(), key=lambda entry: entry[0])
+        parts = [entries] if len(entries) < 2 * CHUNK else [entries[:CHUNK], entries[CHUNK:]]
+        self._chunks[at : at + 1] = [_Chunk(dict(part)) for part in parts]
+        self._firsts[at : at + 1] = [part[0][0] for part in parts]
+
+    def remove(self, key: str) -> None:
+        """Remove a package; no error if it is absent."""
+        at = self._at(key)
+        values = dict(self._chunks[at].values)
+        if values.pop(key, None) is None:
+            return
+        if values or len(self._chunks) == 1:
+            self._chunks[at], self._firsts[at] = _Chunk(values), next(iter(values), "")
+        else:
+            del self._chunks[at], self._firsts[at]
+
+    def values(self) -> Iterator[V]:
+        """What the list shows of each package, in order."""
+        for chunk in self._chunks:
+            yield from chunk.values.values()
+
+    def fragments(self, form: str, render: Callable[[Iterable[V]], bytes]) -> list[bytes]:
+        """The chunks as ``render`` makes them for a document in this form; only changed chunks are rendered again."""
+        found: list[bytes] = []
+        gil = GilReleaser()
+        for chunk in self._chunks:
+            if form not in chunk.rendered:
+                chunk.rendered[form] = render(chunk.values.values())
+                gil.release_if_due()
+            if chunk.values:
+                found.append(chunk.rendered[form])
+        return found
+
+    def _at(self, key: str) -> int:
+        return max(bisect_right(self._firsts, key) - 1, 0)
+
+
+@frozen(eq=False)
+class ListForm(Generic[V]):
+    """One form of a list: its media type, and how its parts are made from the list and its serial."""
+
+    content_type: str
+    splice: Callable[[int, PackageList[V]], Spliced]
+    zstd: bool = False
+
+
+@frozen(eq=False)
+class ListSource(Generic[V]):
+    """
+    How the lists of a format are made.
+
+    ``serial`` is a query for a number that grows with each change that the list shows. ``read_all`` gives all packages
+    that it shows, with what it shows of them, ordered by key; ``read_one`` that of one package (a key), or None.
+    """
+
+    serial: Callable[[Reader, int], int]
+    read_all: Callable[[Reader, int], Sequence[tuple[str, V]]]
+    read_one: Callable[[Reader, int, str], V | None]
+    forms: Mapping[str, ListForm[V]]
+
+    def render(self, renderer: Renderer, listed: PackageList[V], serial: int, form: str) -> Document:
+        """A list in one form. Blocks: a second for 600,000 names."""
+        made = self.forms[form]
+        return renderer.render(
+            made.splice(serial, listed),
+            "",
+            content_type=made.content_type,
+            serial=serial,
+            zstd=made.zstd,
+            group_size=GROUP_SIZE,
+        )
+
+
+@define(eq=False)
+class _Kept(Generic[V]):
+    listed: PackageList[V]
+    seq: int  # of the last event applied
+    serial: int = -1
+    documents: dict[str, Document] = Factory(dict)
+
+
+class PackageLists(Generic[V]):
+    """The lists of one format in all hosted repositories, one instance per process."""
+
+    def __init__(self, source: ListSource[V]) -> None:
+        self._source = source
+        self._kept: dict[int, _Kept[V]] = {}
+        self._flight: SingleFlight[int, None] = SingleFlight()
+        self._renderer = Renderer(CACHE_SIZE)
+
+    def ready(self, reader: Reader, repository: Repository, form: str) -> Document | None:
+        """The list in this form from memory if it is current, else None."""
+        return self._of_serial(repository, form, self._source.serial(reader, repository.id))
+
+    async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, form: str) -> Document:
+        """The current list in this form; updates it first if needed."""
+        serial: int = await catalog.look(self._source.serial, repository.id)
+        while (document := self._of_serial(repository, form, serial)) is None:
+            await self._flight.run(repository.id, lambda: self._update(catalog, pools, repository.id, form))
+        return document
+
+    def _of_serial(self, repository: Repository, form: str, serial: int) -> Document | None:
+        kept = self._kept.get(repository.id)
+        document = None if kept is None else kept.documents.get(form)
+        return document if document is not None and document.serial >= serial else None
+
+    async def _update(self, catalog: ICatalog, pools: Pools, repository_id: int, form: str) -> None:
+        kept = await catalog.scan(self._apply_events, repository_id, self._kept.get(repository_id))
+        kept.documents[form] = await pools.cpu(self._source.render, self._renderer, kept.listed, kept.serial, form)
+        self._kept.pop(repository_id, None)
+        self._kept[repository_id] = kept
+        if len(self._kept) > MOST_LISTS:
+            del self._kept[next(iter(self._kept))]
+
+    def _apply_events(self, reader: Reader, repository_id: int, kept: _Kept[V] | None) -> _Kept[V]:
+        """The list updated to the current serial: ``kept`` changed in place, or a new one read from all packages."""
+        source = self._source
+        serial = source.serial(reader, repository_id)
+        if kept is not None and kept.serial == serial:
+            return kept
+        changed, seq = list[str](), 0
+        if kept is not None:
+            changed, seq = events.changed_packages(reader, repository_id, kept.seq, MOST_EVENTS)
+        if kept is None or seq < events.last_seq_of_repository(reader, repository_id):
+            listed = PackageList(source.read_all(reader, repository_id))
+            return _Kept(listed, events.last_seq_of_repository(reader, repository_id), serial)
+        gil = GilReleaser()
+        for key in changed:
+            value = source.read_one(reader, repository_id, key)
+            if value is None:
+                kept.listed.remove(key)
+            else:
+                kept.listed.put(key, value)
+            gil.release_if_due()
+        kept.seq, kept.serial = seq, serial
+        return kept
