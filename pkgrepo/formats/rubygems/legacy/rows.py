@@ -1,0 +1,42 @@
+"""
+The rows of the lists ``specs.4.8``, ``latest_specs.4.8`` and ``prerelease_specs.4.8``: name, version and platform.
+
+A list is an array of rows in one stream, in which only the first row names its two symbols. So a list is made by
+joining rows that were written before, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .marshal import VERSION, Stream, integer
+
+# The symbols of every list, in the order of their first use.
+_SYMBOLS: Final = ("E", "Gem::Version")
+_NAMED: Final = tuple(Stream().symbol(name) for name in _SYMBOLS)
+_NUMBERED: Final = tuple(Stream(_SYMBOLS).symbol(name) for name in _SYMBOLS)
+
+
+def list_row(name: str, number: str, platform: str) -> bytes:
+    """The row of a gem in any place but the first one."""
+    stream = Stream(_SYMBOLS)
+    return b"[" + integer(3) + stream.string(name) + stream.version(number) + stream.string(platform)
+
+
+def list_head(rows: int) -> bytes:
+    """What stands before the rows of a list of this length."""
+    return VERSION + b"[" + integer(rows)
+
+
+def first_row(row: bytes) -> bytes:
+    """A row in the form for the first place, which names the symbols that all others number."""
+    # The name ends at the first symbol: names of gems contain no semicolon.
+    return row.replace(_NUMBERED[0], _NAMED[0], 1).replace(b"U" + _NUMBERED[1], b"U" + _NAMED[1], 1)
+
+
+def join_rows(rows: Sequence[bytes]) -> bytes:
+    """A whole list."""
+    if not rows:
+        return list_head(0)
+    return b"".join((list_head(len(rows)), first_row(rows[0]), *rows[1:]))
