@@ -15,7 +15,7 @@ all requests that wait (single flight).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -60,12 +60,21 @@ class SplicedDocuments:
     """
     The documents of one format in all repositories, in one cache per process.
 
-    ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``kept`` is the cache.
+    ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``algorithms`` are
+    those of their digests. ``kept`` is the cache.
     """
 
-    def __init__(self, content_types: Mapping[str, str], *, cache_size: int, zstd: bool = False) -> None:
+    def __init__(
+        self,
+        content_types: Mapping[str, str],
+        *,
+        cache_size: int,
+        zstd: bool = False,
+        algorithms: Sequence[str] = (),
+    ) -> None:
         self._content_types = content_types
         self._zstd = zstd
+        self._algorithms = algorithms
         self.kept: ResponseCache[CachedDocuments] = ResponseCache(cache_size)
         self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer()
@@ -104,6 +113,7 @@ class SplicedDocuments:
             content_type=self._content_types[form],
             serial=state.serial,
             zstd=self._zstd,
+            algorithms=self._algorithms,
         )
         rendered = render() if spliced.size <= SMALL else await pools.cpu(render)
         document = evolve(rendered, modified_s=state.modified_s)

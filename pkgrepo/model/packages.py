@@ -147,7 +147,8 @@ class Document:
 
     ``etag`` is the quoted strong validator of the uncompressed form; the compressed forms add a suffix to it. ``gzip``
     and ``zstd`` are None when compression saves too little. ``modified_s`` is that of the package, for documents of one
-    package that are sent with Last-Modified.
+    package that are sent with Last-Modified. ``digests`` of the uncompressed form (hex, by ``hashlib`` name) are those
+    that the format sends.
     """
 
     content_type: str
@@ -157,3 +158,4 @@ class Document:
     gzip: bytes | None = None
     zstd: bytes | None = None
     modified_s: int | None = None
+    digests: Mapping[str, str] = Factory(dict)

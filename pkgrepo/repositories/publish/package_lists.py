@@ -98,11 +98,15 @@ class PackageList(Generic[V]):
 
 @frozen(eq=False)
 class ListForm(Generic[V]):
-    """One form of a list: its media type, and how its parts are made from the list and its serial."""
+    """
+    One form of a list: its media type, how its parts are made from the list and its serial, and the algorithms of its
+    digests.
+    """
 
     content_type: str
     splice: Callable[[int, PackageList[V]], Spliced]
     zstd: bool = False
+    algorithms: Sequence[str] = ()
 
 
 @frozen(eq=False)
@@ -129,6 +133,7 @@ class ListSource(Generic[V]):
             serial=serial,
             zstd=made.zstd,
             group_size=GROUP_SIZE,
+            algorithms=made.algorithms,
         )
 
 

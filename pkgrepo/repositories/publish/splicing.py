@@ -71,12 +71,14 @@ class Renderer:
         serial: int,
         zstd: bool = False,
         group_size: int = LARGEST_GROUP,
+        algorithms: Sequence[str] = (),
     ) -> Document:
         """
         Return the document with ``base_url``, the repository's address without a slash at the end.
 
         ``base_url`` is empty for documents that do not contain it. With ``zstd`` the document also has that encoding. A
-        group ends at ``group_size`` bytes at the latest. A large document takes tens of milliseconds: use a thread.
+        group ends at ``group_size`` bytes at the latest. ``algorithms`` are those of the document's digests. A large
+        document takes tens of milliseconds: use a thread.
         """
         base = _escape(base_url)
         texts: list[bytes] = []
@@ -98,7 +100,15 @@ class Renderer:
             # One frame, because clients read only the first one; it takes 2 ms per megabyte.
             zpacked = zstandard.ZstdCompressor(level=1).compress(body) if zstd else None
         etag = f'"{validator.hexdigest()[:32]}"'
-        return Document(content_type=content_type, body=body, etag=etag, serial=serial, gzip=gzip, zstd=zpacked)
+        return Document(
+            content_type=content_type,
+            body=body,
+            etag=etag,
+            serial=serial,
+            gzip=gzip,
+            zstd=zpacked,
+            digests={name: hashlib.new(name, body).hexdigest() for name in algorithms},
+        )
 
     def _deflate(self, text: bytes, key: tuple[bytes, bytes]) -> bytes:
         """Compress a group independently of others, ending on a byte boundary, so that groups can be concatenated."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,3 +64,13 @@ async def test_large_document_is_kept_compressed_alone(documents: SplicedDocumen
     assert package.loads == 1
     assert (await documents.get(POOLS, package.state, FORM, URL)).document == first
     assert package.loads == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_documents_have_the_digests_that_their_format_sends() -> None:
+    documents = SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000, algorithms=("md5", "sha256"))
+    document = (await documents.get(POOLS, Package(2000).state, FORM, URL)).document
+    assert document.digests == {
+        "md5": hashlib.md5(document.body).hexdigest(),
+        "sha256": hashlib.sha256(document.body).hexdigest(),
+    }
