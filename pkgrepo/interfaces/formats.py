@@ -172,6 +172,24 @@ class IProbedFormat(Interface):
         """
 
 
+class IPathFormat(Interface):
+    """
+    A format whose clients choose the paths of files. Provided beside ``IFormat``.
+
+    In the readable layout each file is at its public path, beside the documents of directories. Files that belong to no
+    package may lie anywhere.
+    """
+
+    document_names = Attribute("the names of a directory's document in the readable layout, a tuple of str")
+    kept_kinds = Attribute("the kinds of fragments that cannot be made from files again, a tuple of str")
+
+    def directory(package_key: str, version: str) -> str:
+        """The directory of a version's files, by its text; with an empty one, the directory of the package."""
+
+    def directory_document(reader: Reader, repository_id: int, directory: str) -> bytes | None:
+        """The document of a directory, as clients get it; None if it has none."""
+
+
 class IImageFormat(Interface):
     """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
 

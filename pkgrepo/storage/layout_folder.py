@@ -146,6 +146,10 @@ class LayoutFolder:
         except FileNotFoundError:
             return None
 
+    def is_file(self, path: str) -> bool:
+        """Whether a file is at ``path``, and no directory."""
+        return os.path.isfile(self._path(path))
+
     def file(self, path: str) -> Path:
         """Return the absolute path."""
         return Path(self._path(path))

@@ -10,6 +10,7 @@ from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
 from pkgrepo.repositories.publish import package_changes
+from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
@@ -152,6 +153,11 @@ class Removal(Handlers):
             await self._require_delete(call, place[0])
             await self._remove(call, *place, await self._with_companions(file))
             return
+        if file is not None and file.package_id is None:
+            await self._require_delete(call, None)
+            entry = call.entry(f"{repository.path}/{file.path}")
+            await call.change_content(entry, remove_plain_file, file.path, call.actor)
+            return
         found = await self._find_package(repository, path)
         if found is not None:
             await self._require_delete(call, found.key)
@@ -178,7 +184,7 @@ class Removal(Handlers):
             if each.id == file.id or (each.role is not None and each.path.startswith(f"{file.path}."))
         ]
 
-    async def _require_delete(self, call: Call, package: str) -> None:
+    async def _require_delete(self, call: Call, package: str | None) -> None:
         # not ``require``: what a proxy repository has cached can be removed
         access = self._services.shared.access
         await access.require_permission(call.identity, Action.DELETE, call.repository, package)

@@ -203,6 +203,8 @@ class LayoutFollower(Service):
                 version = event.data.get("version", "")
                 entry = Entry(event.repository_id, event.package_key, event.version_key, version)
                 changed.setdefault(entry, []).append(event)
+            elif "path" in event.data:
+                changed.setdefault(Entry.of_file(event.repository_id, event.data["path"]), []).append(event)
         return failed | await self._updater.show(changed)
 
     async def _show_repositories(self) -> None:
@@ -241,7 +243,7 @@ class LayoutFollower(Service):
 
     async def _show_pending(self, entry: Entry) -> dict[Entry, str]:
         """Show a pending entry. Returns what of it could not be shown, with the reasons."""
-        if not entry.package_key:
+        if entry.of_repository:
             failed: dict[Entry, str] = {}
             await self._show_pending_repository(entry, failed)
             return failed

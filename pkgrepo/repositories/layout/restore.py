@@ -6,13 +6,15 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Repository
+from pkgrepo.repositories.publish.events import bump_package_serial
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import set_package_meta
-from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
 
 from .sidecars import BurnedSidecar, PackageSidecar, RepositorySidecar, VersionSidecar
+from .trees.sidecars import KeptSidecar
 
 
 def restore_published_at(
@@ -45,6 +47,25 @@ def restore_package(
     if sidecar.created_at is not None and sidecar.updated_at is not None:
         created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
         packages.set_times(tx, package.id, created_ms, updated_ms)
+
+
+def restore_kept(tx: Transaction, repository: Repository, sidecar: KeptSidecar, now_ms: int) -> None:
+    """Restore fragments of a package, which need not have any version, unless it has them or other ones."""
+    package, added = packages.ensure_package(
+        tx, repository.id, key=sidecar.package, name=sidecar.name, serial=0, now_ms=now_ms
+    )
+    missing = [
+        each
+        for each in sidecar.fragments
+        if fragments.find_fragment(tx, package.id, each.kind, each.sort, each.key) is None
+    ]
+    for each in missing:
+        fragments.put_fragment(tx, package.id, each.kind, each.sort, each.key, each.body)
+    if added:
+        repositories.add_usage(tx, repository.id, 0, 1)
+        repositories.bump_names_serial(tx, repository.id)
+    if added or missing:
+        bump_package_serial(tx, repository, package, now_ms)
 
 
 def restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:

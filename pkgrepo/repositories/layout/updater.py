@@ -61,9 +61,7 @@ class LayoutUpdater(MaintenanceWork):
             if isinstance(writer, str):
                 failed[each] = writer
                 continue
-            if each.version and not writer.whole_packages:
-                tasks.setdefault(_Task(writer, each), [])
-            tasks.setdefault(_Task(writer, evolve(each, version_key="", version="")), []).extend(its_events)
+            _add_tasks(tasks, writer, each, its_events)
         waiting = list(tasks)
         while waiting:
             some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
@@ -142,6 +140,16 @@ class LayoutUpdater(MaintenanceWork):
         if isinstance(task.writer, ImageLayoutWriter):
             self.large_images.forget(task.writer, task.entry.package_key)
         failed[task.entry] = reason
+
+
+def _add_tasks(
+    tasks: dict[_Task, list[Event]], writer: LayoutWriter[Any], entry: Entry, its_events: Sequence[Event]
+) -> None:
+    """Add the tasks for an entry, and for the package that it belongs to, if any."""
+    if entry.version and not writer.whole_packages:
+        tasks.setdefault(_Task(writer, entry), [])
+    if entry.package_key:
+        tasks.setdefault(_Task(writer, evolve(entry, version_key="", version="")), []).extend(its_events)
 
 
 def _read(reader: Reader, tasks: Sequence[_Task]) -> list[object]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import IImageFormat
+from pkgrepo.interfaces import IImageFormat, IPathFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.context import MaintenanceContext
 
 from .images.directory import ImageLayoutWriter
+from .trees.writer import TreeLayoutWriter
 from .writer import FileLayoutWriter, LayoutWriter
 
 
@@ -29,4 +30,6 @@ async def open_writer(context: MaintenanceContext, repository: Repository) -> La
         return None
     if IImageFormat.providedBy(format_):
         return ImageLayoutWriter(layout, repository)
+    if IPathFormat.providedBy(format_):
+        return TreeLayoutWriter(layout, repository, format_)
     return FileLayoutWriter(layout, repository, format_)

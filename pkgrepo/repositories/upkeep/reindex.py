@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from attrs import Factory, define
 
 from pkgrepo.errors import Invalid, PkgrepoError
-from pkgrepo.interfaces import IBlobStore
+from pkgrepo.interfaces import IBlobStore, IPathFormat
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.layout.failures import FAILURES, reason_of
@@ -18,6 +19,7 @@ from pkgrepo.repositories.layout.images.sidecars import IMAGE, MANIFESTS, BlobEn
 from pkgrepo.repositories.layout.marker import NO_LAYOUT, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.restore import (
     restore_burned,
+    restore_kept,
     restore_package,
     restore_published_at,
     restore_repository,
@@ -33,7 +35,9 @@ from pkgrepo.repositories.layout.sidecars import (
     VersionSidecar,
     decode,
 )
+from pkgrepo.repositories.layout.trees.sidecars import KeptSidecar, kind_of
 from pkgrepo.repositories.publish.package_changes import set_version_state
+from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Release, publish_release
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
@@ -44,6 +48,13 @@ from .progress import Progress
 from .sweep import UNCLAIMED_KEPT
 
 PAGE = 500
+
+_KINDS: Mapping[str, type[PackageSidecar | BurnedSidecar | ImageSidecar]] = {
+    PACKAGE: PackageSidecar,
+    BURNED: BurnedSidecar,
+    IMAGE: ImageSidecar,
+}
+AtEnd = PackageSidecar | BurnedSidecar | ImageSidecar | KeptSidecar  # sidecars that need the versions
 
 
 @define
@@ -97,11 +108,13 @@ class Reindexer(MaintenanceWork):
         def unreadable(place: str, error: Exception) -> None:
             self._report.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
 
+        await self._restore_repositories(storage, layout, unreadable)
+        trees = {each.name for each in self._registry.all() if self._is_tree(each) and each.storage_id == storage.id}
         walk = layout.walk(failed=unreadable)
-        places = await self._pools.disk(lambda: [place for place in walk if place.endswith(".json")])
+        places = await self._pools.disk(lambda: [place for place in walk if _is_sidecar(place, trees)])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
-        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]] = []
+        found: list[tuple[Repository, AtEnd]] = []
         images: dict[str, list[str]] = {}  # sidecars of manifests by the directory of the image
         for place in places:
             image, inside, _ = place.partition(f"/{MANIFESTS}/")
@@ -116,14 +129,35 @@ class Reindexer(MaintenanceWork):
         for some in images.values():
             for start in range(0, len(some), BATCH):
                 await self._restore_manifests(storage, store, layout, some[start : start + BATCH])
-        for repository, sidecar in found:
+        await self._restore_at_end(found)
+        self._progress.end()
+
+    async def _restore_at_end(self, found: Sequence[tuple[Repository, AtEnd]]) -> None:
+        # Fragments that are kept may be all that a package has, so that they make it.
+        for repository, sidecar in sorted(found, key=lambda each: not isinstance(each[1], KeptSidecar)):
             if isinstance(sidecar, ImageSidecar):
                 await self._restore_tags(repository, sidecar)
             elif isinstance(sidecar, BurnedSidecar):
                 await self._catalog.write(restore_burned, repository, sidecar)
+            elif isinstance(sidecar, KeptSidecar):
+                await self._catalog.write(restore_kept, repository, sidecar, self._clock.now_ms())
             else:
                 await self._restore_package(repository, sidecar)
-        self._progress.end()
+
+    async def _restore_repositories(
+        self, storage: Storage, layout: LayoutFolder, unreadable: Callable[[str, Exception], None]
+    ) -> None:
+        for folder in await self._pools.disk(layout.folders):
+            place = f"{folder}/{REPOSITORY}"
+            try:
+                data = await self._pools.disk(layout.read, place)
+                if data is not None:
+                    await self._restore_repository(storage, decode(data, RepositorySidecar, place))
+            except FAILURES as error:
+                unreadable(place, error)
+
+    def _is_tree(self, repository: Repository) -> bool:
+        return IPathFormat.providedBy(self._formats.get(repository.format))
 
     async def _report_unclaimed(self, storage: Storage, store: IBlobStore, marker: LayoutMarker | None) -> None:
         """Report what the layout may lack, according to its marker and to blobs of no restored object."""
@@ -164,28 +198,24 @@ class Reindexer(MaintenanceWork):
         store: IBlobStore,
         layout: LayoutFolder,
         place: str,
-        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]],
+        found: list[tuple[Repository, AtEnd]],
     ) -> None:
+        """Restore what a sidecar describes, or add it to ``found`` to be restored when all versions are."""
         data = await self._pools.disk(layout.read, place)
         if data is None:
             return
-        name = PurePosixPath(place).name
-        if name == REPOSITORY:
-            await self._restore_repository(storage, decode(data, RepositorySidecar, place))
-            return
         repository = self._repository_of(storage, place)
+        name = PurePosixPath(place).name
         if name == INDEX:
             return  # for other programs; the image's own sidecars have the same data
-        if name == IMAGE:
-            found.append((repository, decode(data, ImageSidecar, place)))
-            return
-        if name == PACKAGE:
-            found.append((repository, decode(data, PackageSidecar, place)))
-            return
-        if name == BURNED:
-            found.append((repository, decode(data, BurnedSidecar, place)))
-            return
-        await self._restore_version(repository, store, layout, decode(data, VersionSidecar, place))
+        kind = kind_of(place)
+        sidecar: Any = decode(data, _KINDS.get(name, VersionSidecar) if kind is None else kind, place)
+        if isinstance(sidecar, VersionSidecar):
+            await self._restore_version(repository, store, layout, sidecar)
+        elif isinstance(sidecar, FileSidecar):
+            await self._restore_plain_file(repository, store, layout, sidecar)
+        else:
+            found.append((repository, sidecar))
 
     def _repository_of(self, storage: Storage, place: str) -> Repository:
         repository = self._registry.find(storage.name, place.split("/", 1)[0])
@@ -244,6 +274,19 @@ class Reindexer(MaintenanceWork):
                 format_.index,
                 self._clock.now_ms(),
             )
+
+    async def _restore_plain_file(
+        self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: FileSidecar
+    ) -> None:
+        new = NewFile(
+            path=sidecar.path,
+            blob=await self._find_blob(store, layout, sidecar),
+            media_type=sidecar.media_type,
+            attrs=sidecar.attrs,
+        )
+        created_ms = round(sidecar.created_at.timestamp() * 1000)
+        put = await self._catalog.write(put_plain_file, repository, new, False, Actor(), None, created_ms)
+        self._report.files += put.changed
 
     async def _restore_manifests(
         self, storage: Storage, store: IBlobStore, layout: LayoutFolder, places: Sequence[str]
@@ -320,6 +363,13 @@ class Reindexer(MaintenanceWork):
         if found is not None and found[0] == size:
             return BlobInfo(sha256=sha256, size=size, locator=locator, digests={"sha256": sha256, **digests})
         return await copy_file(self._pools, store, layout.file(place), sha256, size, digests)
+
+
+def _is_sidecar(place: str, trees: Collection[str]) -> bool:
+    """Whether a place may hold a sidecar that belongs to no repository; ``trees`` are repositories with free paths."""
+    if place.partition("/")[0] in trees:
+        return kind_of(place) is not None
+    return place.endswith(".json") and place.rpartition("/")[2] != REPOSITORY
 
 
 def _possible_losses(marker: LayoutMarker | None, catalog: str | None) -> list[str]:

@@ -26,7 +26,7 @@ from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references
-from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages import events, files, packages
 from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
 
@@ -212,12 +212,23 @@ class Verifier(MaintenanceWork):
                     await self._check_entry(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
+        await self._check_plain_files(repository, writer, known)
         for key in await self._catalog.scan(packages_with_tombstones, repository.id):
             if key not in known:
                 known[key] = []
                 await self._check_entry(repository, writer, key)
         await self._mend_or_report(repository.path, writer, await self._pools.disk(writer.plan_leftovers, known))
         self._progress.end()
+
+    async def _check_plain_files(
+        self, repository: Repository, writer: LayoutWriter[Any], known: dict[str, list[str]]
+    ) -> None:
+        after = ""
+        while page := await self._catalog.scan(files.list_plain_files, repository.id, after, PAGE):
+            known.setdefault("", []).extend(page)
+            for path in page:
+                await self._check_entry(repository, writer, "", path, path)
+            after = page[-1]
 
     async def _check_entry(
         self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
@@ -226,7 +237,7 @@ class Verifier(MaintenanceWork):
         await self._attempt(f"{what}: the readable layout", self._compare_entry(what, writer, package, key, version))
 
     async def _compare_entry(self, what: str, writer: LayoutWriter[Any], package: str, key: str, version: str) -> None:
-        if not package:
+        if not package and not version:
             await self._mend_or_report(what, writer, await self._pools.disk(writer.plan_repository))
             return
         snapshot = await self._catalog.scan(writer.read, package, key)

@@ -6,8 +6,8 @@ from pkgrepo.errors import FileBurned, FileExists
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, File, NewFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load
+from pkgrepo.storage.catalog.rows import column, every, find
 
 from .tombstones import UPSERT, has_tombstone
 
@@ -36,6 +36,29 @@ def files_of_version(r: Reader, version_id: int) -> list[File]:
 def files_of_package(r: Reader, package_id: int) -> list[File]:
     """All files of a package, ordered by path, including files that belong to no version."""
     return every(r, to_file, f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))
+
+
+def list_plain_files(r: Reader, repository_id: int, after: str, limit: int) -> list[str]:
+    """A page of the paths of files that belong to no package, after the path ``after``."""
+    return column(
+        r,
+        """
+        SELECT path FROM file WHERE repository_id = ? AND package_id IS NULL AND path > ? ORDER BY path LIMIT ?
+        """,
+        (repository_id, after, limit),
+    )
+
+
+def plain_paths_in(r: Reader, repository_id: int, folder: str) -> list[str]:
+    """The paths of files that belong to no package, and lie in a folder and not deeper. Reads those that lie deeper."""
+    return column(
+        r,
+        f"""
+        SELECT path FROM file
+        WHERE repository_id = ? AND package_id IS NULL AND path > ? AND path < ? AND path NOT {LIKE} ORDER BY path
+        """,
+        (repository_id, f"{folder}/", f"{folder}0", f"{like(folder)[1:-1]}/%/%"),
+    )
 
 
 def add_file(

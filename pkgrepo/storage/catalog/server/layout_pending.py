@@ -24,7 +24,8 @@ class Entry:
     Something that the layout shows.
 
     It is a version of a package; with an empty ``version`` the package's documents that belong to no version; with an
-    empty ``package_key`` too, the repository's own document. ``whole``: the package with all its versions.
+    empty ``package_key`` too, the repository's own document. With an empty ``package_key`` alone, it is the file that
+    belongs to no package and has ``version`` as its path. ``whole``: the package with all its versions.
     """
 
     repository_id: int
@@ -32,6 +33,16 @@ class Entry:
     version_key: str = ""
     version: str = ""
     whole: bool = False
+
+    @classmethod
+    def of_file(cls, repository_id: int, path: str) -> Entry:
+        """The entry of a file that belongs to no package."""
+        return cls(repository_id, "", path, path)
+
+    @property
+    def of_repository(self) -> bool:
+        """Whether it is the repository's own document."""
+        return not self.package_key and not self.version
 
 
 @frozen
@@ -112,7 +123,7 @@ def backlog(r: Reader) -> Backlog:
 
 
 def add_repositories(tx: Transaction, repository_ids: Sequence[int]) -> None:
-    """Add entries for whole repositories: for their own documents, and for each package with all its versions."""
+    """Add entries for whole repositories: their own documents, each package with all versions, and plain files."""
     for repository_id in repository_ids:
         tx.execute(
             "INSERT INTO layout_pending (repository_id) VALUES (?) ON CONFLICT DO NOTHING",
@@ -123,6 +134,14 @@ def add_repositories(tx: Transaction, repository_ids: Sequence[int]) -> None:
             INSERT INTO layout_pending (repository_id, package_key, whole)
             SELECT repository_id, key, 1 FROM package WHERE repository_id = ?
             ON CONFLICT (repository_id, package_key, version_key, version) DO UPDATE SET whole = 1
+            """,
+            (repository_id,),
+        )
+        tx.execute(
+            """
+            INSERT INTO layout_pending (repository_id, version_key, version)
+            SELECT repository_id, path, path FROM file WHERE repository_id = ? AND package_id IS NULL
+            ON CONFLICT DO NOTHING
             """,
             (repository_id,),
         )
