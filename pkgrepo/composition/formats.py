@@ -10,6 +10,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.config import Config
 from pkgrepo.formats.container.format import ContainerFormat
+from pkgrepo.formats.maven.format import MavenFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.services import Services
@@ -35,6 +36,7 @@ def make_formats(config: Config) -> Formats:
             ping=config.container.ping,
             trusted_keys=config.container.trusted_keys,
         ),
+        MavenFormat(),
         NpmFormat(config.npm.advisories),
         PythonFormat(),
     )

@@ -139,13 +139,18 @@ class Access:
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
-    async def require_member(self, identity: Identity, repository: Repository, package: str) -> None:
+    async def require_member(
+        self, identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
+    ) -> bool:
         """
         Check that the caller is a member of the project of a package; see L{IAuthorizer.check_project_member}.
 
         :raises Forbidden: naming the project
         """
-        await self._authorizer.check_project_member(identity, repository, package)
+        claims: bool = await self._authorizer.check_project_member(
+            identity, repository, package, auto_create=auto_create
+        )
+        return claims
 
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
+
+from attrs import frozen
 
 from pkgrepo.errors import BlobMissing
 from pkgrepo.http.answering.conditional import select
@@ -27,6 +30,17 @@ SAFE: Fields = (
     (b"Content-Disposition", b"attachment"),
     (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
 )
+
+
+@frozen
+class FileHead:
+    """What a format sends with a file instead of the usual: its ``etag`` (strong and quoted) and header fields."""
+
+    etag: bytes | None
+    headers: Fields
+
+
+Present = Callable[[Mapping[str, str]], FileHead]  # for a file with these digests, in hex by algorithm
 
 
 def is_private(repository: Repository) -> bool:
@@ -54,31 +68,41 @@ class Files:
         self._registry = registry
         self._stores = stores
 
-    async def answer(self, repository: Repository, file: File, headers: Fields = SAFE) -> Answer:
+    async def answer(
+        self, repository: Repository, file: File, headers: Fields = SAFE, present: Present | None = None
+    ) -> Answer:
         """
-        A file of a repository, with ranges and validators; immutable unless ``headers`` say otherwise.
+        A file of a repository, with ranges and validators; immutable unless the header fields say otherwise.
+
+        ``present`` wins over ``headers``.
 
         :raises BlobMissing: the storage has lost the bytes
         """
+        head = _head(file.digests, headers) if present is None else present(file.digests)
         return Answer(
             body=await self.body(file.storage_id, file.locator, file.size),
             content_type=file.media_type.encode("latin-1", "replace"),
-            etag=b'"%s"' % file.sha256.encode("ascii"),
+            etag=head.etag,
             last_modified=int(file.created_at.timestamp()),
-            headers=_with_cache_control(headers, file_cache_control(repository)),
+            headers=_with_cache_control(head.headers, file_cache_control(repository)),
             ranges=True,
         )
 
     def answer_arriving(
-        self, repository: Repository, source: FileSource, body: bytes | Content, headers: Fields
+        self,
+        repository: Repository,
+        source: FileSource,
+        body: bytes | Content,
+        headers: Fields,
+        present: Present | None = None,
     ) -> Answer:
-        """A file of an upstream that has no row yet, as the upstream announced it; ``headers`` as for ``answer``."""
-        sha256 = source.digests.get("sha256")
+        """A file of an upstream that has no row yet, as the upstream announced it; the rest is as for ``answer``."""
+        head = _head(source.digests, headers) if present is None else present(source.digests)
         return Answer(
             body=body,
             content_type=source.media_type.encode("latin-1", "replace"),
-            etag=None if sha256 is None else b'"%s"' % sha256.encode("ascii"),
-            headers=_with_cache_control(headers, file_cache_control(repository)),
+            etag=head.etag,
+            headers=_with_cache_control(head.headers, file_cache_control(repository)),
             ranges=True,
         )
 
@@ -115,6 +139,12 @@ def sends_all(request: Request, answer: Answer) -> bool:
     """Whether a request gets the whole body of an answer: no range, no HEAD, no 304."""
     selection = select(request.method, request.fields, answer)
     return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, answer.size)
+
+
+def _head(digests: Mapping[str, str], headers: Fields) -> FileHead:
+    """The usual head of a file: its ETag is its sha256, if that is known."""
+    sha256 = digests.get("sha256")
+    return FileHead(None if sha256 is None else b'"%s"' % sha256.encode("ascii"), headers)
 
 
 def _with_cache_control(headers: Fields, value: bytes) -> Fields:

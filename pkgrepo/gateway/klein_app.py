@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from klein import Klein
+from werkzeug.routing import PathConverter
+
+
+class RawConverter(PathConverter):
+    """Matches any rest of a path, also one with empty segments or line ends: ``<raw:rest>``."""
+
+    regex = r"[\s\S]*?"
+    part_isolating = False  # it has slashes
 
 
 def new_app() -> Klein:
@@ -10,4 +18,5 @@ def new_app() -> Klein:
     app = Klein()
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
+    app.url_map.converters["raw"] = RawConverter
     return app

@@ -8,7 +8,7 @@ from pkgrepo.model import File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.package_files import FoundFile, RemoteFile, same_file
 from pkgrepo.storage.catalog.packages import files
 
-from .content import SAFE, arriving, sends_all
+from .content import SAFE, Present, arriving, sends_all
 from .services import Services
 
 
@@ -20,12 +20,14 @@ async def answer_file(
     package: str,
     path: str,
     headers: Fields | None = None,
+    *,
+    present: Present | None = None,
 ) -> Answer | None:
     """
     The file of a package (a key) at a path of a repository, or None.
 
     The answer is cached until the file is another. With ``headers``, see L{Files.answer}, it is not cached: a request
-    with another path may mean another file later.
+    with another path may mean another file later. With ``present`` a format sets the head of the answer.
 
     A file of an upstream that is not kept yet is sent while it arrives. An answer with the whole file is a download by
     ``identity``, unless the file is a companion of another.
@@ -34,7 +36,7 @@ async def answer_file(
     :raises UpstreamFailed: it cannot be had from there; :raises TooYoung: a rule refuses it until later
     """
     generation = services.catalog.generation()
-    found = await _find(services, repository, package, path)
+    found = await find_package_file(services, repository, package, path)
     if found is None:
         return None
     file = found.file
@@ -42,12 +44,12 @@ async def answer_file(
         source = file.source
         if request.method == b"HEAD" and source.size is not None:
             announced = Content(source.size, open=_unavailable)
-            return services.files.answer_arriving(repository, source, announced, headers or SAFE)
+            return services.files.answer_arriving(repository, source, announced, headers or SAFE, present)
         content = await services.fetching.content(file, part=request.header(b"range") is not None)
         if not isinstance(content, File):
-            return services.files.answer_arriving(repository, source, arriving(content), headers or SAFE)
+            return services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
         file = content
-    answer = await services.files.answer(repository, file, headers or SAFE)
+    answer = await services.files.answer(repository, file, headers or SAFE, present)
     item = file if file.role is None else None
     if found.fresh is not None and headers is None:
         services.answer_cache.put_answer(
@@ -69,7 +71,8 @@ def _unavailable() -> int:
     raise AssertionError("the answer to a HEAD has no body")
 
 
-async def _find(services: Services, repository: Repository, package: str, path: str) -> FoundFile | None:
+async def find_package_file(services: Services, repository: Repository, package: str, path: str) -> FoundFile | None:
+    """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
     if repository.type is not RepositoryType.HOSTED:
         return await services.package_files.find(repository, package, path)
     file = await services.catalog.look(files.find_file, repository.id, path)

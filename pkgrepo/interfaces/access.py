@@ -53,9 +53,13 @@ class IAuthorizer(Interface):
     ) -> Awaitable[str]:
         """The sentence of a refusal: who, what, and the rule that decided."""
 
-    def check_project_member(identity: Identity, repository: Repository, package: str) -> Awaitable[bool]:
+    def check_project_member(
+        identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
+    ) -> Awaitable[bool]:
         """
-        Check the rule ``must_be_project_member``.
+        Check the rule ``must_be_project_member``; ``auto_create`` lets the first pusher of a package become its owner.
+
+        Returns whether the caller must become the owner, because the package has none.
 
         :raises Forbidden: with the project that the caller must be a member of, or that there is none
         """

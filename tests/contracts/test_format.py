@@ -22,10 +22,14 @@ from tests.support.inprocess_server import server_config
 
 # A path to which each format publishes.
 PATHS = {
+    "maven": "com/example/demo/1.0/demo-1.0.jar",
     "python": "packages/demo/1.0/demo-1.0.tar.gz",
     "npm": "demo/-/demo-1.0.0.tgz",
     "docker": "demo/manifests/sha256:" + "0" * 64,
 }
+
+# How each format spells the name of a package; others take any word.
+NAMES = {"maven": "com.example:{}"}
 
 
 def registered():
@@ -90,6 +94,7 @@ def test_making_a_resource_for_a_repository_does_not_query_the_catalog(format_, 
 
 @pytest.mark.parametrize("name", ["demo", "a"])
 def test_normalising_a_key_again_does_not_change_it(format_, name):
+    name = NAMES.get(format_.name, "{}").format(name)
     key = format_.package_key(name)
     assert format_.package_key(key) == key
     version = format_.version_key("1.0.0")

@@ -20,8 +20,8 @@ from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Identity, Project, Repository
-from pkgrepo.storage.catalog.people.projects import claim_names, owning_project
+from pkgrepo.model import Identity, Project, ProjectRole, Repository
+from pkgrepo.storage.catalog.people.projects import claim_names, owning_project, roles_of_user
 
 
 @frozen
@@ -49,7 +49,7 @@ def ownership(repository: Repository, package: str) -> Ownership:
         case "maven":
             group, colon, _ = package.partition(":")
             patterns = ((package,) if colon else ()) + _prefixes(group, ".")
-            claim = group
+            claim = package  # not the group: whoever first publishes com:a would own all groups below com
         case "npm":
             scope, slash, _ = package.partition("/")
             patterns = (package, scope) if slash else (package,)
@@ -74,13 +74,18 @@ def claim_package(tx: Transaction, repository: Repository, package: str, owner: 
     """
     Bind a package to a project, which is created with the first pusher as owner. Returns the project.
 
-    It runs in the transaction of the publish, so that one of two concurrent first pushers wins.
+    It runs in the transaction of the publish, so that one of two concurrent first pushers wins. A pusher who is in the
+    owning project by then, by a claim in another request, has nothing to claim.
 
     :raises Forbidden: another pusher claimed it meanwhile
     """
     rule = ownership(repository, package)
     assert owner.user_id is not None
-    if owning_project(tx, repository.id, rule.patterns, rule.project_key) is not None:
+    found = owning_project(tx, repository.id, rule.patterns, rule.project_key)
+    if found is not None:
+        role = roles_of_user(tx, owner.user_id).get(found.id)
+        if role is not None and role.rank >= ProjectRole.DEVELOPER.rank:
+            return found
         raise Forbidden(f"{package!r} in {repository.path} was claimed by another project a moment ago")
     return claim_names(
         tx, repository.id, pattern=rule.claim, project_key=rule.claim_key, owner_id=owner.user_id, now_ms=now_ms

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from pkgrepo.gateway.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository, TokenKind
-from pkgrepo.storage.catalog.people.tokens import find_token
+from pkgrepo.model import Action, Identity, Repository
 
 from .authorization import Authorization
 from .configuration import policy, push_rules
@@ -48,17 +48,10 @@ class PushRuleCheck:
         :raises Refusal: one forbids the push
         """
         rules = push_rules(target.repository)
-        if rules.must_use_auth_token_for_push and not await self._came_with_token(identity):
+        if rules.must_use_auth_token_for_push and not await came_with_token(self._services.catalog, identity):
             raise Refusal(403, "pushes to this repository need an access token, not a password", "DENIED")
         if rules.must_be_project_member:
             await self._services.access.require_member(identity, target.repository, target.image)
-
-    async def _came_with_token(self, identity: Identity) -> bool:
-        """Whether the caller authenticated with an access token; the refresh token of a login does not count."""
-        if identity.token_id is None:
-            return False
-        token = await self._services.catalog.look(find_token, identity.token_id)
-        return token is not None and token.kind is not TokenKind.LOGIN
 
 
 def check_deletion(repository: Repository) -> None:

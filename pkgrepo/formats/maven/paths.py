@@ -187,32 +187,32 @@ def _parse_file(directory: list[str], name: str) -> FilePath:
     if name in METADATA_NAMES:
         return _metadata(directory)
     path = _join([*directory, name])
-    coordinates = _coordinates(directory)
+    coordinates = coordinates_of(directory)
     found = None if coordinates is None else artifact_file(coordinates, path, name)
     return PlainFile(path) if found is None else found
 
 
 def _metadata(directory: list[str]) -> Metadata:
     path = _join([*directory, METADATA_NAME])
-    coordinates = _coordinates(directory)
+    coordinates = coordinates_of(directory)
     if coordinates is not None and is_snapshot(coordinates.version):
         key: str | None = coordinates.package_key
         version: str | None = coordinates.version
     else:
-        key = _package_key(directory)
+        key = package_key_of(directory)
         version = None
     return Metadata(path, "/".join(directory), coordinates, key, version)
 
 
-def _coordinates(directory: list[str]) -> Coordinates | None:
+def coordinates_of(directory: list[str]) -> Coordinates | None:
     """What a directory is if it is that of a version, or None if it cannot be one."""
     *package, version = directory or [""]
-    if _package_key(package) is None or not is_part(version):
+    if package_key_of(package) is None or not is_part(version):
         return None
     return Coordinates(".".join(package[:-1]), package[-1], version)
 
 
-def _package_key(directory: list[str]) -> str | None:
+def package_key_of(directory: list[str]) -> str | None:
     """
     The key of the artifact whose directory this is, or None if it cannot be one.
 

@@ -14,6 +14,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.ranges import UnsatisfiableError, parse_range
 
 _ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+_STRONG = re.compile(rb'W/"[^"]*"|("[\x21\x23-\x7e\x80-\xff]*")')  # a weak one has no group: it never matches here
 _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
 
 
@@ -49,18 +50,33 @@ def select(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Sele
     """
     The status, and the part of the body, that a request with these header fields gets of ``answer``.
 
-    304 when the client's copy is current, 206 for one satisfiable range, 416 for one that is not. For several ranges,
-    and for other units than bytes, the RFC allows to send the whole body.
+    412 when the client wants another state than the current one, 304 when its copy is current, 206 for one satisfiable
+    range, 416 for one that is not. For several ranges, and for other units than bytes, the RFC allows to send the whole
+    body.
     """
     size = answer.size
     if answer.status != 200 or method not in (b"GET", b"HEAD"):
         return Selection(answer.status, 0, size)
+    if not is_wanted(fields, answer.etag, answer.last_modified):
+        return Selection(412, 0, 0)
     if is_current(fields, answer.etag, answer.last_modified):
         return Selection(304, 0, 0)
     wanted = fields.get(b"range")
     if wanted is None or not answer.ranges or method == b"HEAD" or not _range_applies(fields, answer):
         return Selection(200, 0, size)
     return _select_range(wanted, size)
+
+
+def is_wanted(fields: Mapping[bytes, bytes], etag: bytes | None, last_modified: int | None) -> bool:
+    """Whether the state is the one that the client wants; If-Match wins over If-Unmodified-Since (section 13.2.2)."""
+    given = fields.get(b"if-match")
+    if given is not None:
+        return given == b"*" or (etag is not None and etag in (each for each in _STRONG.findall(given) if each))
+    since = fields.get(b"if-unmodified-since")
+    if since is None or last_modified is None:
+        return True
+    date = parse_date(since)
+    return date is None or last_modified <= date
 
 
 def is_current(fields: Mapping[bytes, bytes], etag: bytes | None, last_modified: int | None) -> bool:

@@ -36,7 +36,7 @@ class PreparedAnswer:
         """Answer a GET or HEAD; conditions and ranges other than a matching ETag go through L{respond}."""
         fields = request.fields
         answer = self.answer
-        if answer.status == 200:
+        if answer.status == 200 and b"if-match" not in fields and b"if-unmodified-since" not in fields:
             condition = fields.get(b"if-none-match")
             if condition is not None:
                 if condition == answer.etag:

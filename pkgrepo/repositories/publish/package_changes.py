@@ -145,6 +145,23 @@ def remove_versions(
         indexer(PackageIndex(tx, package, now_ms), rows)
 
 
+def remove_package(
+    tx: Transaction, repository: Repository, package_key: str, actor: Actor, tombstone: bool, now_ms: int
+) -> None:
+    """
+    Remove a package with all its versions and files, like ``remove_versions``.
+
+    :raises NotFound: no such package
+    """
+    package = _find_package(tx, repository, package_key)
+    keys = versions.version_keys(tx, package.id)
+    remove_versions(tx, repository, package_key, keys, actor, _no_documents, tombstone, now_ms)
+    if not keys:
+        append_package_event(tx, package, "deleted", {"paths": []}, actor, now_ms)
+        bump_package_serial(tx, repository, package, now_ms)
+        _remove_package(tx, repository, package)
+
+
 def set_package_meta(
     tx: Transaction,
     repository: Repository,
@@ -173,6 +190,10 @@ def set_package_meta(
 def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[str]:
     """Return those of the paths that exist."""
     return [path for path in paths if files.find_file(reader, repository_id, path) is not None]
+
+
+def _no_documents(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
+    """The indexer of a package that is removed as a whole, with its fragments."""
 
 
 def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:

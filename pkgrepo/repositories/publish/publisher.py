@@ -50,8 +50,9 @@ class Release:
     What a format publishes: one version of one package, with the files of this request.
 
     With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. With
-    ``reuse`` they may have paths of deleted files. ``kind`` is that of the event. ``guard`` is called first in the
-    transaction, and raises an error if the release may not be published.
+    ``reuse`` they may have paths of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that
+    exists, too; None for ``describes`` means as for ``overwrite``. ``kind`` is that of the event. ``guard`` is called
+    first in the transaction, and raises an error if the release may not be published.
     """
 
     package_key: str
@@ -65,6 +66,7 @@ class Release:
     overwrite: bool = False
     reuse: bool = False
     obsolete: tuple[str, ...] = ()
+    describes: bool | None = None
     kind: str = "published"
     guard: Callable[[Transaction], None] | None = None
 
@@ -321,7 +323,7 @@ def publish_release(
         tx, package.id, serial=serial, now_ms=now_ms, name=release.package_name, meta=release.package_meta
     )
     package = evolve(package, name=release.package_name, serial=serial)
-    if not new_version and release.overwrite:
+    if not new_version and (release.overwrite if release.describes is None else release.describes):
         versions.set_meta(tx, version.id, release.meta)
     index = PackageIndex(tx, package, now_ms)
     indexer(index, Change(version=version, added=tuple(added), removed=tuple(gone)))

@@ -13,6 +13,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
+from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import end_interrupted, expire_deployments
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.purge import purge_due
@@ -81,6 +82,8 @@ class Housekeeping(PeriodicTask):
             pass
         await self._catalog.write(end_interrupted, self._clock.now_ms())
         while await self._catalog.write(expire_deployments, self._clock.now_ms(), BATCH):
+            pass
+        while await self._catalog.write(remove_expired_claims, self._clock.now_ms(), BATCH):
             pass
 
     def _before_ms(self, kept: timedelta) -> int:

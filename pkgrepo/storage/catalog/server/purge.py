@@ -35,6 +35,7 @@ _ROWS_OF_REPOSITORY = (
     "DELETE FROM deployment_file WHERE (deployment_id, path) IN (SELECT f.deployment_id, f.path FROM deployment_file f "
     "JOIN deployment d ON d.id = f.deployment_id WHERE d.repository_id = ? LIMIT ?)",
     _delete_some("deployment", "id", "repository_id"),
+    _delete_some("checksum_claim", "repository_id, path, algorithm", "repository_id"),
     _delete_some("cache_count", "repository_id, day", "repository_id"),
     _delete_some("download_count", "kind, item_id, day", "repository_id"),
 )

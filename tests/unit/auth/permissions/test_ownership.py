@@ -9,8 +9,8 @@ from tests.support.auth import make_repository
     [
         ("docker", "acme/web/api", ("acme/web/api", "acme/web", "acme"), "acme", "acme"),
         ("docker", "acme", ("acme",), "acme", "acme"),
-        ("maven", "com.acme.x:app", ("com.acme.x:app", "com.acme.x", "com.acme", "com"), None, "com.acme.x"),
-        ("maven", "com.acmex:app", ("com.acmex:app", "com.acmex", "com"), None, "com.acmex"),
+        ("maven", "com.acme.x:app", ("com.acme.x:app", "com.acme.x", "com.acme", "com"), None, "com.acme.x:app"),
+        ("maven", "com.acmex:app", ("com.acmex:app", "com.acmex", "com"), None, "com.acmex:app"),
         ("npm", "@acme/x", ("@acme/x", "@acme"), None, "@acme"),
         ("npm", "left-pad", ("left-pad",), None, "left-pad"),
         ("ruby", "rails", ("rails",), None, "rails"),

@@ -1,0 +1,48 @@
+"""The configuration of a Maven repository."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal
+
+import msgspec
+
+from pkgrepo.model import Repository
+from pkgrepo.repositories import configuration
+
+PushPolicy = Literal["RELEASES", "SNAPSHOTS", "STAGES"]  # the last one means both
+
+RELEASES: Final = "RELEASES"
+SNAPSHOTS: Final = "SNAPSHOTS"
+
+
+class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    Rules for pushes.
+
+    ``push_policy`` restricts the versions that are accepted. ``yanking_allowed`` lets clients delete files, versions
+    and artifacts, ``allow_overwrite`` replace files. ``must_be_project_member`` and ``must_use_auth_token_for_push``
+    restrict who may push. With ``require_service_deploy`` only bundles are accepted.
+    """
+
+    push_policy: PushPolicy = "STAGES"
+    yanking_allowed: bool = True
+    allow_overwrite: bool = True
+    must_be_project_member: bool = False
+    require_service_deploy: bool = False
+    must_use_auth_token_for_push: bool = False
+
+    @staticmethod
+    def of(repository: Repository) -> PushRules:
+        """The push rules of a repository."""
+        return msgspec.convert(repository.config.get("push_rules", {}), PushRules)
+
+
+class HostedConfig(configuration.HostedConfig, frozen=True):
+    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
+
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
+    push_rules: PushRules = PushRules()
+
+
+CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig)

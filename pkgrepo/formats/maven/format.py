@@ -1,0 +1,48 @@
+"""The Maven format, as the composition root and the management API see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twisted.web.resource import IResource
+from zope.interface import implementer
+
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
+from pkgrepo.proxy.publishing import publishes
+from pkgrepo.repositories.format_base import FormatBase
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+
+from .configuration import CONFIGURATIONS
+from .names import parse_package_key, parse_version
+from .routes import MavenSite
+from .setup import snippets
+
+
+@implementer(IFormat)
+class MavenFormat(FormatBase):
+    """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
+
+    name = "maven"
+    aliases = ("java",)
+    configurations = CONFIGURATIONS
+
+    def resource(self, repository: Repository, services: Services) -> IResource:
+        """See L{IFormat.resource}."""
+        return MavenSite(services, repository, self.index).resource()
+
+    def index(self, index: PackageIndex, change: Change) -> None:
+        """See L{IFormat.index}."""
+
+    def package_key(self, name: str) -> str:
+        """See L{IFormat.package_key}."""
+        return parse_package_key(name)
+
+    def version_key(self, text: str) -> str:
+        """See L{IFormat.version_key}."""
+        return parse_version(text)
+
+    def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.setup}."""
+        return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))

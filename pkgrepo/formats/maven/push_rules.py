@@ -1,0 +1,162 @@
+"""
+Enforcement of a repository's push rules, before the body of a request and again after it.
+
+===  ============================  ======================================================================  ============
+no.  rule                          it concerns                                                             refusal
+===  ============================  ======================================================================  ============
+1    authentication                every push                                                              401
+2    must_use_auth_token_for_push  every push                                                              403
+3    permission to write           every push; that of a plain file is asked for its path, with dots       403
+4    must_be_project_member        files of artifacts; metadata only where a project owns the artifact     403
+5    require_service_deploy        every push that is no bundle                                            403
+6    push_policy                   files of artifacts, and the metadata of snapshots                       409
+7    allow_overwrite               files, but neither metadata nor snapshots without a timestamp           409
+===  ============================  ======================================================================  ============
+
+The last rule is decided in the transaction; see ``upload``. A checksum is treated as what it is of.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.auth.permissions.ownership import claim_package
+from pkgrepo.errors import AuthenticationRequired, Forbidden
+from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Refusal
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Action, Identity, Repository
+
+from .configuration import RELEASES, SNAPSHOTS, PushRules
+from .names import is_snapshot
+from .paths import ArtifactFile, Checksum, FilePath, Metadata, PlainFile
+
+LONGEST_SHOWN = 40  # characters of a version in a refusal
+
+
+@frozen
+class PushPermit:
+    """
+    What a push may do.
+
+    ``overwrite`` says whether it may replace a file that has other content, and ``why_not`` why it may not. ``reuse``
+    says whether it may use the path of a deleted file. With ``claims`` the pusher becomes the owner of the package.
+    """
+
+    rules: PushRules
+    overwrite: bool
+    why_not: Refusal
+    reuse: bool
+    claims: bool
+
+    def claim(self, tx: Transaction, repository: Repository, package: str, identity: Identity, now_ms: int) -> None:
+        """Make the pusher the owner of the package if that is due. :raises Forbidden: another one was faster"""
+        if self.claims:
+            claim_package(tx, repository, package, identity, now_ms=now_ms)
+
+
+async def check_push(
+    services: Services,
+    identity: Identity,
+    repository: Repository,
+    target: FilePath | Checksum,
+    *,
+    deploy: bool = False,
+) -> PushPermit:
+    """
+    Check whether a caller may push to a path, in the order of the table above; ``deploy`` means as part of a bundle.
+
+    :raises AuthenticationRequired, Forbidden, ReadOnly, RepositoryInactive: see L{Access.require}
+    :raises Refusal: a rule forbids it
+    """
+    found = target.of if isinstance(target, Checksum) else target
+    rules = PushRules.of(repository)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    if rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
+        raise Refusal(403, "Use an auth token instead of a password for this repository", "token_required")
+    key = await require_any(services, identity, Action.WRITE, repository, found)
+    claims = rules.must_be_project_member and await _check_member(services, identity, repository, found)
+    if rules.require_service_deploy and not deploy:
+        address = f"/repositories/{repository.path}/deploy"
+        raise Refusal(403, f"This repository accepts bundle deploys only: POST {address}", "service_deploy_required")
+    check_push_policy(rules, found)
+    exempt = not isinstance(found, PlainFile) and (isinstance(found, Metadata) or found.literal_snapshot)
+    may_replace = exempt or await services.access.may(identity, Action.OVERWRITE, repository, key)
+    name = _shown(found.path.rpartition("/")[2])
+    if rules.allow_overwrite:
+        why_not = Refusal(403, f"{name} already exists; to replace it you need the permission 'overwrite'", "forbidden")
+    else:
+        why_not = Refusal(409, f"{name} already exists; overwriting is disabled (allow_overwrite)", "file_exists")
+    return PushPermit(
+        rules=rules,
+        overwrite=exempt or (rules.allow_overwrite and may_replace),
+        why_not=why_not,
+        reuse=exempt or rules.allow_overwrite,
+        claims=claims,
+    )
+
+
+def check_push_policy(rules: PushRules, target: FilePath) -> None:
+    """Check that the repository accepts this kind of version. :raises Refusal: it does not"""
+    version = target.coordinates.version if isinstance(target, ArtifactFile) else None
+    if isinstance(target, Metadata):
+        version = target.version
+    if version is None:
+        return
+    unwanted = RELEASES if is_snapshot(version) else SNAPSHOTS
+    if rules.push_policy == unwanted:
+        raise Refusal(409, f"Repository accepts only {unwanted}; {_shown(version)} refused", "push_policy")
+
+
+def permission_keys(target: FilePath) -> tuple[str, ...]:
+    """
+    The package keys by which permissions for a path are asked; one that is allowed suffices.
+
+    A plain file has its path with dots for slashes, so that whoever may push to all of a group may push there too. The
+    directory of metadata may be an artifact or a group.
+    """
+    if isinstance(target, ArtifactFile):
+        return (target.coordinates.package_key,)
+    if isinstance(target, Metadata) and target.package_key is not None:
+        group = target.directory.replace("/", ".")
+        return (target.package_key, group) if target.version is None else (target.package_key,)
+    return (target.path.replace("/", "."),)
+
+
+async def require_any(
+    services: Services, identity: Identity, action: Action, repository: Repository, target: FilePath
+) -> str:
+    """
+    The package key for which the caller has a permission for what is at a path.
+
+    :raises Forbidden: there is none; for the other errors see L{Access.require}
+    """
+    *others, last = permission_keys(target)
+    for key in others:
+        if await services.access.may(identity, action, repository, key):
+            last = key
+            break
+    await services.access.require(identity, action, repository, last)
+    return last
+
+
+async def _check_member(services: Services, identity: Identity, repository: Repository, target: FilePath) -> bool:
+    """Whether the pusher becomes the owner of the package. :raises Forbidden: another project owns it"""
+    if isinstance(target, PlainFile) or (isinstance(target, Metadata) and target.package_key is None):
+        return False
+    refused: Forbidden | None = None
+    for key in permission_keys(target):
+        try:
+            unowned = await services.access.require_member(identity, repository, key, auto_create=True)
+        except Forbidden as error:
+            refused = refused or error
+            continue
+        return unowned and isinstance(target, ArtifactFile)
+    assert refused is not None
+    raise refused
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

@@ -1,0 +1,50 @@
+"""
+Error responses in the form that Maven, Gradle, Ivy and sbt print.
+
+Maven 3.8 and 3.9 print the status and the reason phrase only, Maven 4 the fields of problem+json (RFC 9457): the
+sentence goes into both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pkgrepo.gateway.statuses import STATUSES, refusal_headers
+from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.head import usual_reason
+from pkgrepo.http.answering.negotiation import names_media_type
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.request import Request
+
+PROBLEM: Final = b"application/problem+json"
+REALM: Final = b'Basic realm="pkgrepo"'  # Ivy and sbt choose credentials by it; they fail at further parameters
+LONGEST_REASON: Final = 120  # characters
+
+
+def reason_of(sentence: str) -> str:
+    """A sentence as a reason phrase: printable ASCII, and short enough for one line of a build log."""
+    line = "".join(each if " " <= each <= "~" else "?" for each in sentence)
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
+
+
+def render_refusal(request: Request, refusal: Refusal) -> Answer:
+    """
+    Render as problem+json for clients whose Accept names it, else as one line of text.
+
+    Maven waits minutes for each file after 429 and then sends it again, so other methods than GET and HEAD get 403.
+    """
+    status = refusal.status
+    if status == 429 and request.method not in (b"GET", b"HEAD"):
+        status = 403
+    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
+    reason = None if status == 404 else reason_of(refusal.sentence)
+    if any(names_media_type(request.header(b"accept"), each) for each in (PROBLEM, b"application/json")):
+        title = usual_reason(status).decode("ascii")
+        problem = {"type": "about:blank", "title": title, "status": status, "detail": refusal.sentence}
+        if refusal.errors:
+            problem["errors"] = list(refusal.errors)
+        return json_answer(problem, status, content_type=PROBLEM, headers=headers, reason=reason)
+    return text_answer(refusal.sentence + "\n", status, headers=headers, reason=reason)
+
+
+ERRORS = ErrorTable(STATUSES, render_refusal)

@@ -1,0 +1,164 @@
+"""
+Answers DELETE.
+
+======================  ===============================================================================================
+path                    what is removed
+======================  ===============================================================================================
+a file                  the file with its signatures; checksums go with it, since they are computed
+``g/a/v``               the version with all its files
+``g/a/v/<number>``      the files of one build of a snapshot
+``g/a``                 the artifact with all its versions
+======================  ===============================================================================================
+
+A path that is a version and an artifact at once means the version. Metadata follows in the same transaction.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Repository
+from pkgrepo.repositories.publish import package_changes
+from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.plain_files import remove_plain_file
+from pkgrepo.storage.catalog.packages import files, packages, versions
+
+from .configuration import PushRules
+from .paths import ArtifactFile, Checksum, Directory, Metadata, Path, PlainFile, coordinates_of, package_key_of
+from .push_rules import require_any
+
+
+@frozen
+class Removal:
+    """
+    What a path means: files at ``paths`` of a version, all of the version if that is None, or all of the package if
+    there is no ``version``. Without ``package`` it is a plain file.
+    """
+
+    package: str | None = None
+    version: str | None = None
+    paths: tuple[str, ...] | None = None
+
+
+class RemovalRequests:
+    """Deletions in one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+
+    async def delete(self, request: Request, target: Path) -> Answer:
+        """
+        Remove what is at a path.
+
+        :raises NotFound: there is nothing; :raises Refusal: the repository does not allow it (``yanking_allowed``)
+        """
+        repository = self._repository
+        access = self._services.access
+        identity = await access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        await access.require(identity, Action.DELETE, repository)
+        if not PushRules.of(repository).yanking_allowed:
+            raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
+        if isinstance(target, (Checksum, Metadata)):
+            what = "checksums are" if isinstance(target, Checksum) else "metadata is"
+            why = f"{what} computed from the stored files; delete these"
+            raise Refusal(405, why, "method_not_allowed", headers=((b"Allow", b"GET, HEAD, PUT"),))
+        found: Removal | None = await self._services.catalog.look(find_removal, repository.id, target)
+        if found is None:
+            raise NotFound("path", target.path)
+        actor = actor_of(request, identity)
+        publisher = self._services.publisher
+        if found.package is None:
+            await require_any(self._services, identity, Action.DELETE, repository, PlainFile(target.path))
+            await publisher.change(remove_plain_file, repository, target.path, actor)
+            return Answer(204)
+        await access.require(identity, Action.DELETE, repository, found.package)
+        # A path that may not be overwritten may not get other content by way of a deletion either.
+        burn = not PushRules.of(repository).allow_overwrite
+        if found.version is None:
+            await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
+        else:
+            await publisher.change(
+                package_changes.remove_files,
+                repository,
+                found.package,
+                found.version,
+                found.paths,
+                actor,
+                self._indexer,
+                burn,
+            )
+        return Answer(204)
+
+
+def find_removal(r: Reader, repository_id: int, target: ArtifactFile | PlainFile | Directory) -> Removal | None:
+    """What is removed by a DELETE of this path; None if there is nothing."""
+    file = None if isinstance(target, Directory) else files.find_file(r, repository_id, target.path)
+    if file is not None:
+        return _file_removal(r, repository_id, file.path)
+    segments = target.path.split("/")
+    return (
+        _version_removal(r, repository_id, segments)
+        or _build_removal(r, repository_id, segments)
+        or _package_removal(r, repository_id, segments)
+    )
+
+
+def _file_removal(r: Reader, repository_id: int, path: str) -> Removal:
+    """The removal of a file with its signatures."""
+    segments = path.split("/")
+    coordinates = coordinates_of(segments[:-1])
+    removal = None if coordinates is None else _version_removal(r, repository_id, segments[:-1])
+    if removal is None or coordinates is None:
+        return Removal()
+    held = _files_of(r, repository_id, coordinates.package_key, coordinates.version)
+    if path not in held:
+        return Removal()
+    signatures = (each for each, role in held.items() if role is not None and each.startswith(f"{path}."))
+    return Removal(coordinates.package_key, coordinates.version, (path, *signatures))
+
+
+def _version_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    coordinates = coordinates_of(segments)
+    if coordinates is None:
+        return None
+    package = packages.find_package(r, repository_id, coordinates.package_key)
+    if package is None or versions.find_version(r, package.id, coordinates.version) is None:
+        return None
+    return Removal(package.key, coordinates.version)
+
+
+def _build_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    *directory, number = segments
+    coordinates = coordinates_of(directory)
+    if coordinates is None or not (number.isascii() and number.isdigit() and len(number) < 10):
+        return None
+    package = packages.find_package(r, repository_id, coordinates.package_key)
+    version = None if package is None else versions.find_version(r, package.id, coordinates.version)
+    if version is None:
+        return None
+    held = files.files_of_version(r, version.id)
+    paths = tuple(each.path for each in held if each.attrs.get("build") == int(number))
+    return Removal(coordinates.package_key, coordinates.version, paths) if paths else None
+
+
+def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    key = package_key_of(segments)
+    found = key is not None and packages.find_package(r, repository_id, key) is not None
+    return Removal(key) if found else None
+
+
+def _files_of(r: Reader, repository_id: int, package: str, version: str) -> dict[str, str | None]:
+    """The roles of a version's files by path."""
+    found = packages.find_package(r, repository_id, package)
+    row = None if found is None else versions.find_version(r, found.id, version)
+    return {} if row is None else {each.path: each.role for each in files.files_of_version(r, row.id)}

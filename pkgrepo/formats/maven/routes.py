@@ -1,0 +1,111 @@
+"""
+The path table of a Maven repository.
+
+Klein has one route for all paths, since paths have any number of segments, and an encoded slash must not separate any:
+``paths`` reads the raw path.
+
+=============  =====================================  =================================================================
+method         path                                   answered by
+=============  =====================================  =================================================================
+GET, HEAD      file, checksum of a file               ``file_requests``
+PUT            file, checksum, plain file             ``upload``
+DELETE         file, version, artifact, build         ``removal_requests``
+=============  =====================================  =================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twisted.web.resource import IResource
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.upload.requests import UploadRequests
+from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.repositories.publish.index import Indexer
+
+from .file_requests import FileRequests
+from .paths import Checksum, Directory, Metadata, Path, parse_path
+from .refusals import ERRORS
+from .removal_requests import RemovalRequests
+
+METHODS: Final = ["GET", "HEAD", "PUT", "POST", "DELETE"]
+ALLOW: Final = ((b"Allow", b"GET, HEAD, PUT, DELETE"),)
+
+app = new_app()
+
+
+class MavenSite:
+    """
+    One Maven repository as a Klein application.
+
+    Changes go to the site of the repository that takes them, whose permissions and rules apply.
+    """
+
+    app = app
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+        self._files = FileRequests(services, repository)
+        self._uploads = UploadRequests(services, repository, indexer)
+        self._removals = RemovalRequests(services, repository, indexer)
+
+    def resource(self) -> IResource:
+        """The application's resource."""
+        resource: IResource = self.app.resource()
+        return resource
+
+    @app.route("/", methods=METHODS)
+    @app.route("/<raw:rest>", methods=METHODS)
+    @answering(ERRORS)
+    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
+        """Answer any request to the repository."""
+        request.repository = self._repository.path
+        method = request.method
+        target = parse_path(below(request.raw_path), directory_ok=method != b"PUT")
+        if method in (b"GET", b"HEAD"):
+            return await self._get(request, target)
+        if method == b"POST":
+            raise Refusal(405, "files are uploaded by PUT", "method_not_allowed", headers=ALLOW)
+        site = await self._target(request)
+        return await (site._put if method == b"PUT" else site._delete)(request, target)  # noqa: SLF001 - its own class
+
+    async def _get(self, request: Request, target: Path) -> Answer:
+        file = target.of if isinstance(target, Checksum) else target
+        if isinstance(file, (Directory, Metadata)):
+            raise NotFound("path", file.path)
+        if isinstance(target, Checksum):
+            return await self._files.checksum(request, target)
+        return await self._files.file(request, file)
+
+    async def _put(self, request: Request, target: Path) -> Answer:
+        if isinstance(target, (Directory, Metadata)):
+            raise NotFound("path", target.path)
+        return await self._uploads.put(request, target)
+
+    async def _delete(self, request: Request, target: Path) -> Answer:
+        return await self._removals.delete(request, target)
+
+    async def _target(self, request: Request) -> MavenSite:
+        """
+        The site of the hosted repository that takes changes.
+
+        :raises ReadOnly: there is none; only callers who may read this repository are told so
+        """
+        if self._repository.type is RepositoryType.HOSTED:
+            return self
+        await self._services.access.admit(request, Action.READ, self._repository)
+        target = publish_target(self._services.registry, self._repository)
+        return MavenSite(self._services, target, self._indexer)
+
+
+refuse_unrouted(MavenSite.app, ERRORS)

@@ -1,0 +1,201 @@
+"""
+Answers PUT: files of artifacts, plain files and checksums.
+
+=========  ============================================================================================================
+step       what happens
+=========  ============================================================================================================
+head       caller and push rules are checked, and that nothing else is at the path; a client that waits for
+           ``100 Continue`` gets a refusal instead, and sends no body
+body       it streams into a staged blob, with all digests that are served as checksums; announced ones are compared
+POM        it is read, so that a malformed one is refused, and describes its version
+again      caller and rules, since the body may have taken hours
+publish    one transaction: rules that depend on what is there, checksums that came first, file, version, documents
+=========  ============================================================================================================
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from attrs import frozen
+
+from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
+from pkgrepo.formats.maven.layout import media_type
+from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, PlainFile
+from pkgrepo.formats.maven.push_rules import PushPermit, check_push
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import receive_body
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import BlobInfo, File, Identity, NewFile, Repository
+from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import checksum_claims, files
+from pkgrepo.storage.catalog.packages.tree import check_place
+
+from .checksums import note_mismatch, put_claim
+from .digest_fields import parse_checksum, read_digests
+from .pom import POM_SIZE, Pom, read_pom
+from .release import make_release, new_file
+
+
+@frozen
+class Push:
+    """A push whose head was accepted. ``replaces`` says whether a file was at its path then."""
+
+    identity: Identity
+    permit: PushPermit
+    replaces: bool = False
+
+
+class UploadRequests:
+    """Uploads to one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+
+    async def put(self, request: Request, target: ArtifactFile | PlainFile | Checksum) -> Answer:
+        """
+        Store the body at a path, or compare it if the path is that of a checksum.
+
+        :raises Refusal: a rule forbids it; :raises Invalid: it is malformed; :raises DigestMismatch: it is damaged
+        :raises Conflict: a folder is at the path, or a file where a folder is needed
+        """
+        identity = await self._services.access.identify(request)
+        permit = await check_push(self._services, identity, self._repository, target)
+        _check_whole(request)
+        if isinstance(target, Checksum):
+            return await self._checksum(request, identity, target)
+        expected = read_digests(request)
+        replaces = await self._check_place(request, permit, target.path, expected)
+        async with self._services.publisher.stage(self._repository) as staged:
+            blob = await receive_body(
+                request, staged, limit=self._services.max_upload, algorithms=ALGORITHMS, expected=expected
+            )
+            identity = await self._services.access.identify(request, counted=False)
+            push = Push(identity, await check_push(self._services, identity, self._repository, target), replaces)
+            try:
+                if isinstance(target, PlainFile):
+                    return await self._put_plain(request, push, target, staged, blob)
+                return await self._publish(request, push, target, staged, blob)
+            except FileExists:
+                raise push.permit.why_not from None
+            except FileBurned as error:
+                why = f"{error.filename} was deleted, and is not published again (allow_overwrite)"
+                raise Refusal(409, why, "file_exists") from None
+
+    async def _publish(
+        self, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
+    ) -> Answer:
+        permit = push.permit
+        pom = await self._read_pom(staged, target, blob)
+        more = {}
+        if pom is not None:
+            at = target.coordinates
+            mismatch = pom.mismatch(at.group, at.artifact, at.version)
+            more = {} if mismatch is None else {"mismatch": mismatch}
+        now_ms = self._services.clock.now_ms()
+
+        def guard(tx: Transaction) -> None:
+            permit.claim(tx, self._repository, target.coordinates.package_key, push.identity, now_ms)
+            self._guard(tx, target.path, blob, now_ms)
+
+        release = make_release(
+            target.coordinates,
+            [new_file(target, blob, **more)],
+            None if pom is None else pom.meta(),
+            overwrite=permit.overwrite,
+            reuse=permit.reuse,
+            guard=guard,
+        )
+        actor = actor_of(request, push.identity)
+        published = await self._services.publisher.publish(self._repository, release, staged, actor, self._indexer)
+        return Answer(201 if published.changed and not push.replaces else 200)
+
+    async def _put_plain(
+        self, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
+    ) -> Answer:
+        guard = partial(self._guard, path=target.path, blob=blob, now_ms=self._services.clock.now_ms())
+        put = await self._services.publisher.change_with_blobs(
+            put_plain_file,
+            self._repository,
+            staged,
+            [blob],
+            NewFile(path=target.path, blob=blob, media_type=media_type(target.path)),
+            push.permit.overwrite,
+            actor_of(request, push.identity),
+            guard,
+        )
+        return Answer(201 if put.changed and not put.replaced else 200)
+
+    def _guard(self, tx: Transaction, path: str, blob: BlobInfo, now_ms: int) -> None:
+        """Check in the transaction that the file can be here, and that it is the one that checksums announced."""
+        if files.find_file(tx, self._repository.id, path) is None:
+            check_place(tx, self._repository.id, path)
+        for algorithm, digest in checksum_claims.claims_for(tx, self._repository.id, path, now_ms).items():
+            if blob.digests[algorithm] != digest:
+                raise DigestMismatch(algorithm, digest, blob.digests[algorithm])
+        checksum_claims.remove_claims(tx, self._repository.id, path)
+
+    async def _check_place(self, request: Request, permit: PushPermit, path: str, expected: dict[str, str]) -> bool:
+        """
+        Whether a file is at the path that will be replaced, or may be the same.
+
+        :raises Refusal: it is another one, as far as the head tells, and may not be replaced
+        :raises Conflict: see L{check_place}
+        """
+        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
+        if found is None:
+            await self._services.catalog.look(check_place, self._repository.id, path)
+            return False
+        if not permit.overwrite:
+            size = request.body.declared
+            same = all(found.digests.get(algorithm, digest) == digest for algorithm, digest in expected.items())
+            if not same or (size is not None and size != found.size):
+                raise permit.why_not
+        return True
+
+    async def _read_pom(self, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:
+        """What the uploaded file says of its version, if it is a POM. :raises Invalid: it is malformed"""
+        if target.extension != "pom" or target.classifier or blob.size > POM_SIZE:
+            return None
+        return await staged.inspect(self._services.pools.cpu, blob, _look)
+
+    async def _checksum(self, request: Request, identity: Identity, target: Checksum) -> Answer:
+        """Compare a checksum with what is stored; if that has not arrived yet, keep the checksum until then."""
+        body = await request.body.read_all(CHECKSUM_SIZE)
+        if not isinstance(target.of, (ArtifactFile, PlainFile)):
+            return Answer(201)  # metadata is made here, and differs from what the client computed
+        digest = parse_checksum(body, target.algorithm)
+        path = target.of.path
+        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
+        if found is None:
+            found = await self._services.publisher.change(put_claim, self._repository, path, target.algorithm, digest)
+        stored = digest if found is None else found.digests.get(target.algorithm, digest)
+        if found is None or stored == digest:
+            return Answer(201)
+        actor = actor_of(request, identity)
+        await self._services.publisher.change(note_mismatch, self._repository, found, target.algorithm, digest, actor)
+        raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")
+
+
+def _check_whole(request: Request) -> None:
+    """Check that the body is the whole file as it is (RFC 9110 sections 14.5 and 8.4)."""
+    if request.header(b"content-range") is not None:
+        raise Invalid("a file is uploaded whole, without Content-Range")
+    coding = (request.header(b"content-encoding") or b"identity").strip().lower()
+    if coding not in (b"", b"identity"):
+        raise Refusal(415, "files are uploaded as they are, without Content-Encoding", "content_coding")
+
+
+def _look(source: int | bytes) -> Pom | None:
+    if isinstance(source, bytes):
+        return read_pom(source)
+    with open(source, "rb", closefd=False) as file:
+        return read_pom(file.read(POM_SIZE))

@@ -1,0 +1,69 @@
+"""One server process for all tests of the Maven format's HTTP interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pkgrepo.auth.tokens.text import make_token
+from pkgrepo.model import TokenKind
+from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess, running
+
+MAX_UPLOAD = 2 * 1024 * 1024  # bytes
+
+REPOSITORIES = {
+    "mvn": "",
+    "private": PRIVATE,
+    "fixed": config(push_rules="allow_overwrite = false"),
+    "releases": config(push_rules='push_policy = "RELEASES"'),
+    "snapshots": config(push_rules='push_policy = "SNAPSHOTS"'),
+    "unyankable": config(push_rules="yanking_allowed = false"),
+    "tokens": config(push_rules="must_use_auth_token_for_push = true"),
+    "members": config(push_rules="must_be_project_member = true"),
+    "bundles": config(push_rules="require_service_deploy = true"),
+}
+
+# By name: repositories, actions, packages.
+TOKENS = {
+    "all": ("main/*", ["read", "write", "overwrite", "delete"], []),
+    "reader": ("main/*", ["read"], []),
+    "writer": ("main/*", ["read", "write"], ["com.team:*", "com.team"]),
+    "elsewhere": ("main/private", ["read", "write"], []),
+}
+
+
+@pytest.fixture(scope="session")
+def token_texts() -> dict[str, str]:
+    """The server's tokens by name."""
+    return {name: make_token(TokenKind.CI) for name in TOKENS}
+
+
+@pytest.fixture(scope="session")
+def maven_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+    """A running server with the repositories and tokens above."""
+    folder = tmp_path_factory.mktemp("maven_server")
+    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
+    with running(folder, head + hosted("maven", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+        yield process
+
+
+@pytest.fixture
+def repository(maven_server: ServerProcess) -> Callable[[str], HttpClient]:
+    """Return a client of a repository by name, with the admin's credentials."""
+    return lambda name: HttpClient(f"{maven_server.url}/repositories/main/{name}", (USER, PASSWORD))
+
+
+@pytest.fixture
+def mvn(repository: Callable[[str], HttpClient]) -> HttpClient:
+    """A client of the public repository, with the admin's credentials."""
+    return repository("mvn")
+
+
+@pytest.fixture
+def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
+    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
+    return lambda token, name="mvn": repository(name).as_user("anybody", token_texts[token])
