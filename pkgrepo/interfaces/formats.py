@@ -58,6 +58,17 @@ class IFormat(Interface):
     def readable_path(path: str) -> str:
         """The path in the readable layout for a file's public path, relative to the repository's folder."""
 
+    def readable_folder(package_key: str) -> str:
+        """The folder of a package in the readable layout, relative to the repository's folder."""
+
+    def readable_places(package_key: str, version: str) -> Sequence[str]:
+        """
+        All places of a version's files that are not below its package's folder, relative to the repository's folder.
+
+        ``version`` is the text of the version, which need not exist any more: what is at these places and not of the
+        version is removed.
+        """
+
     def needs_no_credentials(path: bytes) -> bool:
         """
         Whether callers without credentials may reach this path (raw, below a repository), because it is for logging in.

@@ -34,6 +34,14 @@ class FormatBase:
         """The public path. See L{IFormat.readable_path}."""
         return path
 
+    def readable_folder(self, package_key: str) -> str:
+        """A folder with the package's key as its name. See L{IFormat.readable_folder}."""
+        return package_key
+
+    def readable_places(self, _package_key: str, _version: str) -> Sequence[str]:
+        """None: files are in the folders of their versions. See L{IFormat.readable_places}."""
+        return ()
+
     def needs_no_credentials(self, _path: bytes) -> bool:
         """No path. See L{IFormat.needs_no_credentials}."""
         return False

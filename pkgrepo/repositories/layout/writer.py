@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from attrs import Factory, frozen
@@ -191,7 +191,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def plan(self, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         """See L{LayoutWriter.plan}."""
-        top = shorten(f"{self._repository.name}/{package_key}")
+        top = self._folder_of(package_key)
         return (
             self._plan_version(top, package_key, version, snapshot)
             if version
@@ -215,7 +215,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         directory = shorten(f"{top}/{version}")
         if snapshot.package is None or snapshot.version is None or snapshot.version.text != version:
             # Gone, or published again in another spelling, which has a directory of its own.
-            return Plan(removals=self._other_files(directory, frozenset()))
+            return Plan(removals=self._other_places(directory, package_key, version, frozenset()))
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
         sidecar = shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
         documents = {sidecar: encode(VersionSidecar.of(snapshot.package, snapshot.version, entries))}
@@ -223,11 +223,38 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        return Plan(links=links, documents=self._changed(documents), removals=self._other_files(directory, kept))
+        removals = self._other_places(directory, package_key, version, kept)
+        return Plan(links=links, documents=self._changed(documents), removals=removals)
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_leftovers}."""
         top = self._repository.name
-        expected = {top, *(shorten(f"{top}/{key}") for key in known)}
-        expected.update(shorten(f"{top}/{key}/{version}") for key, versions in known.items() for version in versions)
-        return Plan(removals=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))
+        expected = {top}
+        places: set[str] = set()
+        for key, texts in known.items():
+            folder = self._folder_of(key)
+            expected.add(folder)
+            for version in texts:
+                expected.add(shorten(f"{folder}/{version}"))
+                places.update(self._outer_places(key, version))
+        return Plan(
+            removals=tuple(
+                place
+                for place in self._layout.walk(top)
+                if place.rpartition("/")[0] not in expected and place not in places
+            )
+        )
+
+    def _folder_of(self, package_key: str) -> str:
+        return shorten(f"{self._repository.name}/{self._format.readable_folder(package_key)}")
+
+    def _outer_places(self, package_key: str, version: str) -> Iterator[str]:
+        """The places that files of a version may have outside of its directory."""
+        for place in self._format.readable_places(package_key, version):
+            yield shorten(f"{self._repository.name}/{place}")
+
+    def _other_places(self, directory: str, package_key: str, version: str, kept: frozenset[str]) -> tuple[str, ...]:
+        """What is at places of a version and must not be there."""
+        outer = (place for place in self._outer_places(package_key, version) if place not in kept)
+        stale = tuple(place for place in outer if self._layout.is_file(place))
+        return (*self._other_files(directory, kept), *stale)

@@ -8,27 +8,22 @@ access to this repository only, and to the one that packages published here go t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from pkgrepo.auth.tokens.limits import literal
-from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, ReadOnly
+from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.token_limits import PERSONAL, limits_in
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
-from pkgrepo.proxy.publishing import publish_target
 from pkgrepo.storage.catalog.people.users import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
-
-# The actions of a token from a login; administration of the repository is not among them.
-PERSONAL = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
 
 
 class AccountRequests(RepositoryRequests):
@@ -39,16 +34,8 @@ class AccountRequests(RepositoryRequests):
         self._accounts = services.accounts
 
     def limits_for(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
-        """
-        The limits of a token that is issued here; ``packages`` are globs, and empty for every package.
-
-        It also reaches the repository that changes go to, which checks permissions of its own.
-        """
-        reached = [self._repository]
-        with suppress(ReadOnly):
-            reached.append(publish_target(self._services.registry, self._repository))
-        paths = dict.fromkeys(literal(each.path) for each in reached)
-        return TokenLimits(repositories=tuple(RepositoryScope(path, actions, packages) for path in paths))
+        """The limits of a token that is issued here; see L{limits_in}."""
+        return limits_in(self._services.registry, self._repository, actions, packages)
 
     async def login(self, request: Request, username: str) -> Answer:
         """

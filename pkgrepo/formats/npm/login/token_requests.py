@@ -15,12 +15,13 @@ from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.token_limits import PERSONAL
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, Token
 from pkgrepo.untrusted.quoting import quoted
 
-from .account_requests import PERSONAL, AccountRequests
+from .account_requests import AccountRequests
 
 SHOWN = 6  # characters of a token's text in lists
 PAGE = 50

@@ -156,6 +156,14 @@ def replace_file(
     return _get(tx, repository_id, new.path)
 
 
+def move_file(tx: Transaction, file: File, path: str) -> None:
+    """Give a file another path. :raises FileExists: the path has a file"""
+    found = find_file(tx, file.repository_id, path)
+    if found is not None:
+        raise FileExists(_filename(path), found.sha256)
+    tx.execute("UPDATE file SET path = ? WHERE id = ?", (path, file.id))
+
+
 def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
     """Remove a file; with ``tombstone``, leave a tombstone at its path (see L{tombstones})."""
     tx.execute("DELETE FROM file WHERE id = ?", (file.id,))

@@ -71,6 +71,11 @@ def count_versions(r: Reader, package_id: int) -> int:
     return number(r, "SELECT COUNT(*) FROM version WHERE package_id = ?", (package_id,))
 
 
+def texts_of_sort(r: Reader, package_id: int, sort: bytes) -> list[str]:
+    """The texts of the versions with this ``sort``, which the format takes for equal."""
+    return column(r, "SELECT text FROM version WHERE package_id = ? AND sort = ? ORDER BY key", (package_id, sort))
+
+
 def set_state(tx: Transaction, version_id: int, state: VersionState, reason: str) -> None:
     """Yank, deprecate or restore a version; the reason is free text for users."""
     tx.execute("UPDATE version SET state = ?, reason = ? WHERE id = ?", (state, reason, version_id))

@@ -1,0 +1,1 @@
+"""Changes of what is published: ``gem yank``, its undoing, and ``gem owner``."""

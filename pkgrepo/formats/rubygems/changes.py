@@ -1,0 +1,30 @@
+"""What every change of a gem does in its transaction, whoever asked for it: a push, a yank, the API or a reindex."""
+
+from __future__ import annotations
+
+from pkgrepo.model import File, VersionState
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.packages import files, spellings
+
+from .layout import hidden_path, public_path
+from .names import spelling
+
+
+def apply_change(index: PackageIndex, change: Change) -> None:
+    """
+    Hide or show the files of a version by its state, record the spelling of a new gem, and update the indexes.
+
+    :raises FileExists: another gem was published under the name of a file that is to be shown again
+    """
+    package = index.package
+    if change.added:
+        spellings.put_spelling(index.tx, package.repository_id, package.id, spelling(package.name))
+    if change.version is not None and not change.added and not change.removed:
+        _place_files(index, index.files(change.version), hidden=change.version.state is VersionState.YANKED)
+
+
+def _place_files(index: PackageIndex, held: list[File], *, hidden: bool) -> None:
+    for file in held:
+        path = hidden_path(file.path) if hidden else public_path(file.path)
+        if path != file.path:
+            files.move_file(index.tx, file, path)

@@ -1,0 +1,72 @@
+"""The configuration of a Ruby repository."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from pkgrepo.model import Repository
+from pkgrepo.repositories import configuration
+
+
+class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Rules for pushes. ``must_be_project_member`` lets only members of the project that owns a gem push it."""
+
+    must_be_project_member: bool = False
+
+
+class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    Rules for what is published.
+
+    With ``unique_numbers`` a version is refused that Ruby takes for equal to a published one, such as 1.0.0 and 1.0.
+    With ``unique_spellings`` a gem is refused whose name differs from that of a published one only in case, ``-`` or
+    ``_``. The name of a deleted file can be published again only while ``reuse_deleted_names`` is on; a yanked version
+    can be restored, but never published again.
+    """
+
+    unique_numbers: bool = True
+    unique_spellings: bool = True
+    reuse_deleted_names: bool = False
+
+
+class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    The compact index.
+
+    ``created_at`` puts the time of publication into the lines of ``/info``, for clients that wait before they use a new
+    version. With ``drop_yanked`` a gem without versions vanishes from ``/versions`` at once, and its ``/info`` is 404;
+    a Bundler that has cached the old list then fails.
+    """
+
+    created_at: bool = True
+    drop_yanked: bool = False
+
+
+class HostedConfig(configuration.HostedConfig, frozen=True):
+    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
+
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
+    push_rules: PushRules = PushRules()
+    policy: Policy | None = None
+    compact_index: CompactIndex | None = None
+
+
+CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig)
+
+
+def push_rules(repository: Repository) -> PushRules:
+    """The rules for pushes of a repository."""
+    return msgspec.convert(repository.config.get("push_rules") or {}, PushRules)
+
+
+def policy(repository: Repository) -> Policy:
+    """The policy of a repository."""
+    return msgspec.convert(repository.policy, Policy)
+
+
+def compact_index(repository: Repository) -> CompactIndex:
+    """The options of a repository's compact index."""
+    return msgspec.convert(repository.settings.get("compact_index") or {}, CompactIndex)

@@ -1,0 +1,78 @@
+"""
+Answers ``gem signin`` and the requests of old clients for an API key.
+
+An API key is an access token for this repository. Its rights are those that the form asks for; a right is never added
+to a key later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
+from pkgrepo.formats.rubygems.change.form import read_fields
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.token_limits import PERSONAL, limits_in
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository
+
+LONGEST_NAME: Final = 100  # characters of a key's name
+
+# What the words of ``gem signin`` allow. Those for owners and web hooks add nothing: here, only who may push may
+# change owners, and a key for owners must not push.
+_RIGHTS: Final[Mapping[str, frozenset[Action]]] = {
+    "push_rubygem": frozenset({Action.WRITE}),
+    "yank_rubygem": frozenset({Action.DELETE}),
+}
+
+
+class KeyRequests:
+    """Issues API keys for one repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def create(self, request: Request) -> Answer:
+        """A new key with the name and the rights in the form. :raises AuthenticationFailed: the password is wrong"""
+        identity = await self._identify(request)
+        fields = await read_fields(request)
+        actions = {Action.READ}.union(*(rights for word, rights in _RIGHTS.items() if _is_true(fields.get(word))))
+        return text_answer(await self._issue(request, identity, fields.get("name", ""), actions), headers=NO_STORE)
+
+    async def read(self, request: Request, *, json: bool) -> Answer:
+        """A key for everything that clients do, which RubyGems before 3.2 asks for."""
+        identity = await self._identify(request)
+        text = await self._issue(request, identity, "gem", PERSONAL)
+        if json:
+            return json_answer({"rubygems_api_key": text}, headers=NO_STORE)
+        return text_answer(text, headers=NO_STORE)
+
+    async def extend(self, request: Request) -> Answer:
+        """Refuse to add rights to a key."""
+        await self._identify(request)
+        raise Refusal(403, "A key gets no further rights later: sign in again for a key that has them.", "forbidden")
+
+    async def _identify(self, request: Request) -> Identity:
+        if request.header(b"authorization") is None:
+            raise AuthenticationRequired("sign in with your name and password")
+        identity = await self._services.access.identify(request)
+        if identity.limits is not None:
+            raise AuthenticationFailed  # a token makes no others
+        return identity
+
+    async def _issue(
+        self, request: Request, identity: Identity, name: str, actions: set[Action] | frozenset[Action]
+    ) -> str:
+        name = "".join(each for each in name if each.isprintable())[:LONGEST_NAME].strip()
+        limits = limits_in(self._services.registry, self._repository, actions)
+        actor = actor_of(request, identity)
+        _, text = await self._services.accounts.issue(identity, name or "gem signin", limits, actor)
+        return text
+
+
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.lower() in ("true", "1", "on", "yes")
