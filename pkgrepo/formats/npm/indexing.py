@@ -31,6 +31,8 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
     A version of an upstream has no fragments here: they are in the upstream's document, with its signatures and tags.
     """
+    if change.last:
+        return
     files = () if change.version is None else index.files(change.version)
     cached = any("upstream" in file.attrs for file in files)
     if change.version is not None and not cached:

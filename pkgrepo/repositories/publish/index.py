@@ -26,11 +26,16 @@ FAST_FROM = 256 * 1024  # bytes; above, time matters more than the best compress
 
 @frozen
 class Change:
-    """A change of a package: of one version, with files that were added or removed, or of the package alone."""
+    """
+    A change of a package: of one version, with files that were added or removed, or of the package alone.
+
+    With ``last`` that was its last version: the package is removed next, with its fragments.
+    """
 
     version: Version | None = None
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
+    last: bool = False
 
 
 class PackageIndex:

@@ -104,10 +104,9 @@ def remove_files(
     if len(doomed) == len(present):
         versions.remove_version(tx, version.id)
     package = bump_package_serial(tx, repository, package, now_ms)
-    index = PackageIndex(tx, package, now_ms)
-    if versions.count_versions(tx, package.id):
-        indexer(index, Change(version=version, removed=tuple(doomed)))
-    else:
+    last = versions.count_versions(tx, package.id) == 0
+    indexer(PackageIndex(tx, package, now_ms), Change(version=version, removed=tuple(doomed), last=last))
+    if last:
         _remove_package(tx, repository, package)
     return [file.path for file in doomed]
 

@@ -12,6 +12,10 @@ from typing import Final
 
 from .marshal import VERSION, Stream, integer
 
+# The kinds of the fragments that have the rows of a gem's live versions, in the order of versions.
+RELEASE: Final = "release"
+PRERELEASE: Final = "prerelease"
+
 # The symbols of every list, in the order of their first use.
 _SYMBOLS: Final = ("E", "Gem::Version")
 _NAMED: Final = tuple(Stream().symbol(name) for name in _SYMBOLS)

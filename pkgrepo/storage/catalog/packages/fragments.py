@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
+
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Fragment
 from pkgrepo.storage.catalog.rows import every
@@ -70,3 +73,19 @@ def find_single_fragment(r: Reader, repository_id: int, key: str, kind: str) -> 
         (kind, repository_id, key),
     )
     return None if row is None else row[0]
+
+
+def fragments_by_package(r: Reader, repository_id: int, kind: str) -> list[tuple[str, list[Fragment]]]:
+    """
+    All fragments of one kind of a repository, by package key and in order, of packages that have any.
+
+    Takes 2 us for each fragment: call it on a thread, or rarely.
+    """
+    rows = r.all(
+        """
+        SELECT p.key, f.sort, f.key, f.body FROM package p JOIN fragment f ON f.package_id = p.id AND f.kind = ?
+        WHERE p.repository_id = ? ORDER BY p.key, f.sort, f.key
+        """,
+        (kind, repository_id),
+    )
+    return [(key, [Fragment(*row[1:]) for row in some]) for key, some in groupby(rows, key=itemgetter(0))]

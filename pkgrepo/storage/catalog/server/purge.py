@@ -37,6 +37,8 @@ _ROWS_OF_REPOSITORY = (
     "JOIN deployment d ON d.id = f.deployment_id WHERE d.repository_id = ? LIMIT ?)",
     _delete_some("deployment", "id", "repository_id"),
     _delete_some("checksum_claim", "repository_id, path, algorithm", "repository_id"),
+    _delete_some("appended_line", "repository_id, seq", "repository_id"),
+    _delete_some("appended_list", "repository_id", "repository_id"),
     _delete_some("cache_count", "repository_id, day", "repository_id"),
     _delete_some("download_count", "kind, item_id, day", "repository_id"),
 )

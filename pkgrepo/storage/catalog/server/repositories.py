@@ -209,6 +209,11 @@ def bump_serial(tx: Transaction, repository_id: int) -> int:
     return _increment(tx, "serial", repository_id)
 
 
+def content_serial(r: Reader, repository_id: int) -> int:
+    """A number that increases with every change of a repository's content; 0 if there is no such repository."""
+    return number(r, "SELECT serial FROM repository WHERE id = ?", (repository_id,))
+
+
 def bump_names_serial(tx: Transaction, repository_id: int) -> None:
     """Increment the names serial, after a change of the set of package names."""
     _increment(tx, "names_serial", repository_id)

@@ -1,0 +1,21 @@
+"""What one process keeps in memory of the indexes of all Ruby repositories."""
+
+from __future__ import annotations
+
+from attrs import Factory, frozen
+
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.repositories.publish.package_lists import PackageLists
+
+from .documents import make_documents
+from .gem_lists import GEM_LISTS, GemRows
+from .versions_list import VersionsLists
+
+
+@frozen(eq=False)
+class IndexCaches:
+    """The documents of gems, the lists of all gems, and the lists of all changes."""
+
+    info: SplicedDocuments = Factory(make_documents)
+    lists: PackageLists[GemRows] = Factory(lambda: PackageLists(GEM_LISTS))
+    versions: VersionsLists = Factory(VersionsLists)

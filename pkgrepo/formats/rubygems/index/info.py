@@ -1,0 +1,53 @@
+"""
+``/info/<gem>``: the versions of a gem, a line for each, as the compact index has it.
+
+The body has a line ``---`` and then those of the live versions in the order of their publication.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from pkgrepo.formats.rubygems.gemspec import ANY, Dependency, GemSpec, render_requirement
+
+HEAD: Final = b"---\n"
+
+_CREATED: Final = b",created_at:"
+
+
+def info_line(spec: GemSpec, sha256: str, created_at: datetime) -> bytes:
+    """The line of a version, without its end; ``sha256`` is that of the gem, in hex."""
+    dependencies = sorted(spec.runtime_dependencies, key=lambda each: each.name)
+    requirements = [f"checksum:{sha256}"]
+    if spec.required_ruby != ANY:
+        requirements.append(f"ruby:{render_requirement(spec.required_ruby, '&')}")
+    if spec.required_rubygems != ANY:
+        requirements.append(f"rubygems:{render_requirement(spec.required_rubygems, '&')}")
+    line = f"{spec.full_version} {','.join(map(_dependency, dependencies))}|{','.join(requirements)}"
+    return line.encode() + _CREATED + render_time(created_at).encode()
+
+
+def without_time(line: bytes) -> bytes:
+    """A line without the time of publication, as the first version of the format had it."""
+    return line.rpartition(_CREATED)[0] or line
+
+
+def info_md5(lines: Iterable[bytes]) -> str:
+    """The MD5 of the body that these lines make, in hex; ``/versions`` names it, and it is the body's validator."""
+    digest = hashlib.md5(HEAD, usedforsecurity=False)
+    for line in lines:
+        digest.update(line)
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def render_time(time: datetime) -> str:
+    """A time in UTC, in whole seconds (RFC 3339)."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _dependency(dependency: Dependency) -> str:
+    return f"{dependency.name}:{render_requirement(dependency.requirement, '&')}"
