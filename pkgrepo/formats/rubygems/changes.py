@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgrepo.formats.rubygems.index.indexing import index_gem
 from pkgrepo.model import File, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import files, spellings
@@ -21,6 +22,7 @@ def apply_change(index: PackageIndex, change: Change) -> None:
         spellings.put_spelling(index.tx, package.repository_id, package.id, spelling(package.name))
     if change.version is not None and not change.added and not change.removed:
         _place_files(index, index.files(change.version), hidden=change.version.state is VersionState.YANKED)
+    index_gem(index, change)
 
 
 def _place_files(index: PackageIndex, held: list[File], *, hidden: bool) -> None:

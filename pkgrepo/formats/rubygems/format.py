@@ -7,12 +7,19 @@ from collections.abc import Mapping, Sequence
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.formats.rubygems.index.caches import IndexCaches
+from pkgrepo.formats.rubygems.index.documents import KINDS, latest, read_parts, splice
+from pkgrepo.formats.rubygems.index.indexing import INFO
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IFormat
-from pkgrepo.model import Repository
+from pkgrepo.gateway.spliced_documents import CachedDocuments
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
+from pkgrepo.model import Package, Repository
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 
 from . import layout
 from .changes import apply_change
@@ -22,7 +29,7 @@ from .routes import RubySite
 from .setup import snippets
 
 
-@implementer(IFormat)
+@implementer(IFormat, ICachingFormat, IIndexedFormat)
 class RubyFormat(FormatBase):
     """The server that gem and Bundler talk to."""
 
@@ -30,13 +37,38 @@ class RubyFormat(FormatBase):
     aliases = ("rubygems", "gem")
     configurations = CONFIGURATIONS
 
+    def __init__(self) -> None:
+        self._caches = IndexCaches()
+
+    def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
+        """See L{ICachingFormat.caches}."""
+        return {"gems": self._caches.info.kept}
+
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return RubySite(services, repository).resource()
+        return RubySite(services, repository, self._caches).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
         apply_change(index, change)
+
+    def kinds(self, form: str) -> Sequence[str]:
+        """See L{IIndexedFormat.kinds}."""
+        return KINDS[form]
+
+    def read_parts(self, reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+        """See L{IIndexedFormat.read_parts}."""
+        return read_parts(reader, repository_id, key, form)
+
+    def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
+        """See L{IIndexedFormat.splice}."""
+        return splice(key, form, serial, members)
+
+    latest_form = INFO
+
+    def latest(self, _key: str, members: Sequence[MemberParts]) -> Latest | None:
+        """See L{IIndexedFormat.latest}."""
+        return latest(members)
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -17,6 +17,9 @@ from werkzeug.exceptions import NotFound as Unrouted
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.change.owner_requests import OwnerRequests
 from pkgrepo.formats.rubygems.change.requests import ChangeRequests
+from pkgrepo.formats.rubygems.index.caches import IndexCaches
+from pkgrepo.formats.rubygems.index.gem_lists import NAMES
+from pkgrepo.formats.rubygems.index.requests import IndexRequests
 from pkgrepo.formats.rubygems.login.requests import KeyRequests
 from pkgrepo.formats.rubygems.push.requests import PushRequests
 from pkgrepo.gateway.klein_app import new_app
@@ -31,7 +34,7 @@ from pkgrepo.proxy.publishing import publish_target
 from .files import FileRequests
 from .layout import gem_path, quick_path
 from .names import is_name
-from .paths import ApiPath, GemPath, Path, QuickPath, RootPath, read_path
+from .paths import ApiPath, CompactPath, GemPath, InfoPath, Path, QuickPath, RootPath, SpecsPath, read_path
 from .refusals import ERRORS
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
@@ -48,9 +51,11 @@ class RubySite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository) -> None:
+    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
         self._services = services
         self._repository = repository
+        self._caches = caches
+        self._index = IndexRequests(services, repository, caches)
         self._files = FileRequests(services, repository)
         self._pushes = PushRequests(services, repository)
         self._changes = ChangeRequests(services, repository)
@@ -58,6 +63,9 @@ class RubySite:
         self._keys = KeyRequests(services, repository)
         self._reads: Mapping[type, Handler] = {
             RootPath: self._root,
+            CompactPath: self._compact,
+            InfoPath: self._info,
+            SpecsPath: self._specs,
             GemPath: self._gem,
             QuickPath: self._quick,
         }
@@ -91,7 +99,7 @@ class RubySite:
         if path.parts[:2] == ("v1", "api_key"):
             return await self._write(request, path)
         target = publish_target(self._services.registry, self._repository)
-        return await RubySite(self._services, target)._write(request, path)  # noqa: SLF001 - of another instance
+        return await RubySite(self._services, target, self._caches)._write(request, path)  # noqa: SLF001 - of another instance
 
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""
@@ -137,6 +145,18 @@ class RubySite:
         if request.method == b"HEAD":
             return Answer(200, content_type=b"text/plain; charset=utf-8")
         return text_answer(f"This is the Ruby gem repository {self._repository.path}.\n")
+
+    async def _compact(self, request: Request, path: CompactPath) -> Answer:
+        await self._services.access.admit(request, Action.READ, self._repository)
+        return await (self._index.names if path.document == NAMES else self._index.versions)(request)
+
+    async def _info(self, request: Request, path: InfoPath) -> Answer:
+        await self._services.access.admit(request, Action.READ, self._repository, path.name)
+        return await self._index.info(request, path.name)
+
+    async def _specs(self, request: Request, path: SpecsPath) -> Answer:
+        await self._services.access.admit(request, Action.READ, self._repository)
+        return await self._index.specs(request, path.document)
 
     async def _gem(self, request: Request, path: GemPath) -> Answer:
         return await self._files.file(request, gem_path(path.full_name))
