@@ -16,6 +16,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
+from pkgrepo.storage.catalog.rows import every
 
 from .files import FILE, find_file, to_file
 
@@ -28,6 +29,7 @@ _FILTERS = (
     f"path {LIKE}",
     f"path NOT {LIKE}",
 )
+_FILE_FILTERS = tuple(f"f.{each}" for each in _FILTERS)
 MAX_SEEKS = 64  # over folders, between two files, before a scan; one seek costs as much as reading some 50 rows
 
 
@@ -62,6 +64,33 @@ def list_tree(r: Reader, repository_id: int, folder: str, *, after: str = "", li
         last = found[-1].path[len(prefix) :] if found else ""
         return Level(folders, found, f"f/{last}")
     return Level(folders, found, None)
+
+
+def list_folders(r: Reader, repository_id: int, folder: str, after: str, limit: int) -> list[str]:
+    """The names of at most ``limit`` folders of a folder, after the name ``after``, in the order of ``list_tree``."""
+    return _folders(r, repository_id, f"{folder}/" if folder else "", after, limit)
+
+
+def list_files(
+    r: Reader, repository_id: int, folder: str, after: str, limit: int, *, of_packages: bool = True
+) -> list[File]:
+    """
+    At most ``limit`` files of a folder, after the name ``after``, by name.
+
+    It reads the files in the folders below, too. Without ``of_packages`` it reads and returns only files that belong to
+    no package, which are few.
+    """
+    prefix = f"{folder}/" if folder else ""
+    values = (
+        repository_id,
+        prefix + after,
+        prefix[:-1] + AFTER_SLASH if prefix else None,
+        None,
+        f"{like(prefix)[1:-1]}%/%",
+    )
+    conditions = optional_conditions(_FILE_FILTERS, values)
+    plain = "" if of_packages else " AND f.package_id IS NULL"
+    return every(r, to_file, f"{FILE} WHERE {conditions}{plain} ORDER BY f.path LIMIT ?", (*non_null(values), limit))
 
 
 def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:

@@ -269,7 +269,7 @@ async def test_a_reindex_brings_back_versions_plain_files_and_kept_fragments(wor
 
 
 @pytest_twisted.ensureDeferred
-async def test_verify_finds_and_mends_differences(world):
+async def test_verify_finds_and_repairs_differences(world):
     await world.release_file("g/a/1/a-1.jar", b"jar")
     await world.put("p/q.txt", b"plain")
     await world.follow()

@@ -1,0 +1,117 @@
+"""
+The body of a listing, which needs little memory whatever the number of entries.
+
+It is rendered once to know its length and validator. What is larger than ``KEPT`` is rendered again while it is sent,
+as fast as the client reads; if the directory has changed meanwhile, the connection is aborted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IConsumer, IPushProducer
+from zope.interface import implementer
+
+from pkgrepo.http.answers import Content
+from pkgrepo.interfaces import ICatalog
+
+from .entries import Cursor, Directory, read_page
+from .rendering import Page
+
+PAGE: Final = 1000  # folders or files that are read at a time, in some 30 ms
+KEPT: Final = 1024 * 1024  # bytes; 10,000 versions have 500 KiB
+
+
+@frozen
+class Listing:
+    """A rendered directory: its body, and a quoted validator."""
+
+    body: bytes | Content
+    etag: bytes
+
+
+async def render_listing(catalog: ICatalog, directory: Directory, page: Page) -> Listing:
+    """Render a directory in a form."""
+    kept: list[bytes] = []
+    size = 0
+    digest = hashlib.sha256()
+    async for piece in _pieces(catalog, directory, page):
+        size += len(piece)
+        digest.update(piece)
+        if size <= KEPT:
+            kept.append(piece)
+        else:
+            kept.clear()
+
+    async def deliver(consumer: IConsumer, start: int, end: int) -> None:
+        await _deliver(catalog, directory, page, consumer, start, end)
+
+    etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
+    return Listing(b"".join(kept) if size <= KEPT else Content(size, deliver=deliver), etag)
+
+
+async def _pieces(catalog: ICatalog, directory: Directory, page: Page) -> AsyncIterator[bytes]:
+    yield page.head(directory.path)
+    first = True
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        entries, cursor = await catalog.scan(read_page, directory, cursor, PAGE)
+        yield page.entries(entries, first)
+        first = first and not entries
+    yield page.tail()
+
+
+async def _deliver(
+    catalog: ICatalog, directory: Directory, page: Page, consumer: IConsumer, start: int, end: int
+) -> None:
+    pace = _Pace()
+    consumer.registerProducer(pace, True)
+    try:
+        at = 0
+        async for piece in _pieces(catalog, directory, page):
+            await pace.wait()
+            if pace.stopped:
+                return
+            consumer.write(piece[max(0, start - at) : max(0, end - at)])
+            at += len(piece)
+    finally:
+        consumer.unregisterProducer()
+
+
+@implementer(IPushProducer)
+class _Pace:
+    """Waits while the transport's write buffer is full."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._paused = False
+        self._waiting: Deferred[None] | None = None
+
+    async def wait(self) -> None:
+        """Return when the consumer takes bytes, or takes no more."""
+        while self._paused and not self.stopped:
+            self._waiting = Deferred()
+            await self._waiting
+
+    def pauseProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = False
+        self._go_on()
+
+    def stopProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self.stopped = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.callback(None)
