@@ -8,6 +8,7 @@ Klein has one route for all paths, since paths have any number of segments, and 
 method         path                                   answered by
 =============  =====================================  =================================================================
 GET, HEAD      file, checksum of a file               ``file_requests``
+GET, HEAD      directory                              ``listing``
 PUT            file, checksum, plain file             ``upload``
 DELETE         file, version, artifact, build         ``removal_requests``
 =============  =====================================  =================================================================
@@ -20,6 +21,7 @@ from typing import Final
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.listing.requests import ListingRequests
 from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
@@ -56,6 +58,7 @@ class MavenSite:
         self._repository = repository
         self._indexer = indexer
         self._files = FileRequests(services, repository)
+        self._listings = ListingRequests(services, repository)
         self._uploads = UploadRequests(services, repository, indexer)
         self._removals = RemovalRequests(services, repository, indexer)
 
@@ -81,11 +84,19 @@ class MavenSite:
 
     async def _get(self, request: Request, target: Path) -> Answer:
         file = target.of if isinstance(target, Checksum) else target
-        if isinstance(file, (Directory, Metadata)):
+        if isinstance(file, Directory):
+            return await self._listings.get(request, file)
+        if isinstance(file, Metadata):
             raise NotFound("path", file.path)
         if isinstance(target, Checksum):
             return await self._files.checksum(request, target)
-        return await self._files.file(request, file)
+        try:
+            return await self._files.file(request, file)
+        except NotFound:
+            moved = await self._listings.moved(request, file.path)
+            if moved is None:
+                raise
+            return moved
 
     async def _put(self, request: Request, target: Path) -> Answer:
         if isinstance(target, (Directory, Metadata)):
