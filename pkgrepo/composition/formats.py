@@ -13,6 +13,7 @@ from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.maven.format import MavenFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.rubygems.format import RubyFormat
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
@@ -39,6 +40,7 @@ def make_formats(config: Config) -> Formats:
         MavenFormat(),
         NpmFormat(config.npm.advisories),
         PythonFormat(),
+        RubyFormat(),
     )
     return {each.name: each for each in formats}
 

@@ -72,6 +72,7 @@ class Resolver:
         self._pools = pools
         self._clock = clock
         self._formats = formats
+        self._proxied = {name for name, each in formats.items() if IProxiedFormat.providedBy(each)}
         self._times: OrderedDict[tuple[int, str], tuple[int, list[int | None]]] = OrderedDict()
 
     async def state(
@@ -149,6 +150,8 @@ class Resolver:
     # Below
 
     def _package_key(self, repository: Repository, key: str) -> str:
+        if repository.format not in self._proxied:
+            return key  # a format without upstreams has one document for each package
         request: DocumentRequest = self._formats[repository.format].document_request(key)
         return request.package_key
 
