@@ -8,25 +8,28 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IFormat
+from pkgrepo.interfaces import IFormat, IPathFormat, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from .configuration import CONFIGURATIONS
-from .names import parse_package_key, parse_version
+from .names import package_directory, parse_package_key, parse_version
+from .paths import METADATA_NAMES
 from .routes import MavenSite
 from .setup import snippets
 
 
-@implementer(IFormat)
+@implementer(IFormat, IPathFormat)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
     name = "maven"
     aliases = ("java",)
     configurations = CONFIGURATIONS
+    document_names = METADATA_NAMES
+    kept_kinds = ()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
@@ -42,6 +45,15 @@ class MavenFormat(FormatBase):
     def version_key(self, text: str) -> str:
         """See L{IFormat.version_key}."""
         return parse_version(text)
+
+    def directory(self, package_key: str, version: str) -> str:
+        """See L{IPathFormat.directory}."""
+        top = package_directory(package_key)
+        return f"{top}/{version}" if version else top
+
+    def directory_document(self, _reader: Reader, _repository_id: int, _directory: str) -> bytes | None:
+        """See L{IPathFormat.directory_document}."""
+        return None
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
