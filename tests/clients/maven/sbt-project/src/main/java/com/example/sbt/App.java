@@ -1,0 +1,4 @@
+package com.example.sbt;
+
+/** Something to publish. */
+public final class App {}

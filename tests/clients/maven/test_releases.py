@@ -1,0 +1,133 @@
+"""Maven 3.8, 3.9 and 4 deploy releases, which each of them resolves with strict checksums."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.clients.maven.conftest import MakeBench, OpenRepository
+from tests.support.maven_clients import COPY, MAVENS, MavenBench, MavenRepository
+from tests.support.server_process import ServerProcess
+from tests.support.tcp_proxy import TcpProxy
+
+
+def group_of(maven: str) -> str:
+    """Return a group that no other test uses."""
+    return "com.example." + maven.replace(".", "").replace("-", "")
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_deployed_file_has_all_checksums_and_is_fetched_by_each_maven(
+    repository: MavenRepository, make_bench: MakeBench, maven: str
+) -> None:
+    bench, group = make_bench(), group_of(maven) + ".files"
+    jar, sources = bench.jar("classes"), bench.jar("sources")
+    bench.deploy_file(maven, f"{group}:app:1.0.0", jar, f"-Dsources={sources}")
+    directory = f"{group.replace('.', '/')}/app"
+    path = f"{directory}/1.0.0/app-1.0.0.jar"
+    assert repository.get(f"{path}.sha512").decode() == hashlib.sha512(jar.read_bytes()).hexdigest()
+    repository.check_checksums(path, jar.read_bytes())
+    metadata = repository.metadata(directory)
+    assert metadata.findtext("versioning/release") == "1.0.0"
+    assert [each.text for each in metadata.iter("version")] == ["1.0.0"]
+    assert repository.get(f"{directory}/repo-metadata.xml") == repository.get(f"{directory}/maven-metadata.xml")
+    for reader in MAVENS:
+        stranger = make_bench(auth=None)
+        stranger.fetch(reader, f"{group}:app:1.0.0:jar:sources")
+        stranger.fetch(reader, f"{group}:app:1.0.0")
+        assert stranger.fetched(group, "app", "1.0.0", "app-1.0.0.jar") == jar.read_bytes()
+        assert stranger.fetched(group, "app", "1.0.0", "app-1.0.0-sources.jar") == sources.read_bytes()
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_build_of_several_modules_is_deployed_and_used(
+    repository: MavenRepository, make_bench: MakeBench, maven: str
+) -> None:
+    bench, version = make_bench(), f"2.0-{maven.replace('.', '-')}"
+    bench.deploy(maven, bench.project(version))
+    for artifact in ("parent", "library", "app", "team-maven-plugin"):
+        assert version in repository.versions(f"com/example/team/{artifact}")
+    user = make_bench(auth=None)
+    app = user.project(version) / "app"
+    (app.parent / "pom.xml").unlink()  # the parent is resolved, not read from the folder above
+    user.run(maven, "compile", COPY, f"-DoutputDirectory={user.folder}", cwd=app)
+    library = f"library-{version}.jar"
+    assert (user.folder / library).read_bytes() == repository.get(f"com/example/team/library/{version}/{library}")
+
+
+def test_newest_release_is_found_by_range_and_by_word(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    for version in ("1.9", "1.10", "1.9.5"):
+        bench.deploy_file("maven-3.9", f"com.example.ranges:app:{version}", bench.jar(version))
+    for maven in MAVENS:
+        for wanted in ("[1.0,2.0)", "RELEASE", "LATEST"):
+            user = make_bench()
+            user.fetch(maven, f"com.example.ranges:app:{wanted}")
+            assert user.fetched("com.example.ranges", "app", "1.10", "app-1.10.jar") == bench.jar("1.10").read_bytes()
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_private_repository_is_used_with_credentials_only(
+    open_repository: OpenRepository, make_bench: MakeBench, maven: str
+) -> None:
+    repository, group = open_repository("private"), group_of(maven) + ".secret"
+    bench = make_bench(repository.url)
+    bench.deploy_file(maven, f"{group}:app:1", bench.jar("secret"))
+    user = make_bench(repository.url)
+    user.fetch(maven, f"{group}:app:1")
+    assert user.fetched(group, "app", "1", "app-1.jar") == bench.jar("secret").read_bytes()
+    shown = make_bench(repository.url, auth=None).fetch(maven, f"{group}:app:1", status=1)
+    assert "401" in shown
+    assert "deny" not in shown.lower()
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_wrong_password_is_told(make_bench: MakeBench, maven: str) -> None:
+    bench = make_bench(auth=("admin", "wrong"))
+    shown = bench.deploy_file(maven, "com.example.wrong:app:1", bench.jar("x"), status=1)
+    assert "401" in shown
+
+
+@pytest.mark.parametrize("maven", ["maven-3.9", "maven-4"])
+def test_checksums_come_with_files_so_that_none_is_asked_for(
+    server: ServerProcess, repository: MavenRepository, make_bench: MakeBench, maven: str
+) -> None:
+    bench = make_bench()
+    bench.deploy_file("maven-3.9", "com.example.headers:app:1", bench.jar("x"))
+    with TcpProxy(address_of(repository)).running() as line:
+        user = make_bench(repository.url.replace(host_of(repository), line.host))
+        user.fetch(maven, "com.example.headers:app:1")
+        asked = [head.line.split()[1].rpartition("/")[2] for head in line.requests("GET ")]
+        assert "app-1.jar" in asked
+        assert not [name for name in asked if name.endswith((".sha1", ".md5"))]
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_algorithms_of_checksums_can_be_chosen(repository: MavenRepository, make_bench: MakeBench, maven: str) -> None:
+    bench, group = make_bench(), group_of(maven) + ".algorithms"
+    algorithms = "-Daether.checksums.algorithms=SHA-512,SHA-256,SHA-1,MD5"
+    shown = bench.deploy_file(maven, f"{group}:app:1", bench.jar("x"), algorithms)
+    assert "WARN" not in shown
+    repository.check_checksums(f"{group.replace('.', '/')}/app/1/app-1.jar", bench.jar("x").read_bytes())
+
+
+def test_ten_deploys_at_once_lose_no_version(repository: MavenRepository, bench: MavenBench) -> None:
+    jars = {f"1.{number}": bench.jar(str(number)) for number in range(10)}
+    bench.deploy_file("maven-3.9", "com.example.warm:app:1", bench.jar("warm"))  # fetches the plugins, once
+    bench.deploy_together("maven-3.9", "com.example.many:app", jars)
+    assert repository.versions("com/example/many/app") == [*jars]
+    for version, jar in jars.items():
+        repository.check_checksums(f"com/example/many/app/{version}/app-{version}.jar", jar.read_bytes())
+
+
+def address_of(repository: MavenRepository) -> tuple[str, int]:
+    """Return host and port of the server."""
+    parts = repository.wire.parts
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
+
+
+def host_of(repository: MavenRepository) -> str:
+    return repository.wire.parts.netloc
