@@ -15,11 +15,13 @@ from attrs import evolve
 
 from . import (
     contestants_container,
+    contestants_maven,
     contestants_npm,
     contestants_proxy,
     contestants_python,
     scenarios_container,
     scenarios_large,
+    scenarios_maven,
     scenarios_npm,
     scenarios_proxy,
     scenarios_python,
@@ -33,12 +35,14 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_python.CONTESTANTS,
     **contestants_npm.CONTESTANTS,
     **contestants_container.CONTESTANTS,
+    **contestants_maven.CONTESTANTS,
     **contestants_proxy.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
     "npm": scenarios_npm.SCENARIOS,
     "containers": scenarios_container.SCENARIOS,
+    "maven": scenarios_maven.SCENARIOS,
     "proxies": scenarios_proxy.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }

@@ -145,6 +145,7 @@ class Nginx(Contestant):
     """
 
     name = "nginx"
+    directives = ""  # further lines of the server's configuration
 
     def command(self) -> Sequence[str]:
         """Nginx in the foreground, with a configuration of our own."""
@@ -154,7 +155,8 @@ class Nginx(Contestant):
         self.version = _last_word(program, "-v").removeprefix("nginx/")
         (self.folder / "files").mkdir(exist_ok=True)
         configuration = self.folder / "nginx.conf"
-        configuration.write_text(_NGINX.format(folder=self.folder, host=LOOPBACK, port=self.port, user=_user_line()))
+        values = {"host": LOOPBACK, "port": self.port, "user": _user_line(), "directives": self.directives}
+        configuration.write_text(_NGINX.format(folder=self.folder, **values))
         return [program, "-p", str(self.folder), "-c", str(configuration), "-e", str(self.folder / "error.log")]
 
     def mirror(self, name: str, content: bytes | Path) -> str:
@@ -201,11 +203,12 @@ class Pkgrepo(Contestant):
 
 
 class PkgrepoHosting(Pkgrepo):
-    """One with a public repository of a format, and a token that may write to it, as a build machine has one."""
+    """One with a repository of a format, and a token that may write to it, as a build machine has one."""
 
     storage = "main"
     repository = ""
     format = ""
+    visibility = "public"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -220,7 +223,7 @@ class PkgrepoHosting(Pkgrepo):
             "name": self.repository,
             "storage": self.storage,
             "format": self.format,
-            "visibility": "public",
+            "visibility": self.visibility,
             "config": {"type": "Hosted"},
         }
         send_json("POST", f"{self.base_url}/api/repository", repository, admin)
@@ -289,6 +292,7 @@ http {{
     server {{
         listen {host}:{port};
         root {folder}/files;
+        {directives}
     }}
 }}
 """

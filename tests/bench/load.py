@@ -70,12 +70,13 @@ class Target:
 
 @frozen
 class Post:
-    """A request with a body of known length, given in parts."""
+    """A request with a body of known length, given in parts; C{path} replaces that of the target."""
 
     headers: Mapping[str, str]
     parts: Sequence[bytes | memoryview]
     size: int
     method: str = "POST"
+    path: str | None = None
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -115,14 +116,20 @@ def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) 
 
 
 def wrk(
-    url: str, headers: Mapping[str, str], seconds: float, *, turns: Path | None = None, connections: int = CONNECTIONS
+    url: str,
+    headers: Mapping[str, str],
+    seconds: float,
+    *,
+    turns: Path | None = None,
+    connections: int = CONNECTIONS,
+    refused: bool = False,
 ) -> Hits:
     """
     Ask for one address as fast as one thread with kept connections can.
 
     C{turns} is a file of other addresses of the same server to ask for in turn, see L{write_turns}.
 
-    :raises LoadFailed: an answer was missing or refused
+    :raises LoadFailed: an answer was missing or refused; with C{refused}, if one was not refused
     """
     command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds)}s", "--latency", "--timeout", "10s"]
     command += ["-s", str(Path(__file__).with_name("wrk.lua"))]
@@ -140,7 +147,7 @@ def wrk(
         p50_ms=figures["p50_us"] / 1e3,
         p99_ms=figures["p99_us"] / 1e3,
     )
-    if hits.refused or not hits.requests:
+    if hits.refused != (hits.requests if refused else 0) or not hits.requests:
         raise LoadFailed(f"{url}: {hits.refused} of {hits.requests} answers were refusals")
     return hits
 
@@ -304,7 +311,8 @@ class _Uploads:
     def post(self, post: Post) -> float:
         started = time.perf_counter()
         headers = {**self._target.headers, **post.headers, "Content-Length": str(post.size)}
-        self._connection.request(post.method, _path(self._target.url), body=iter(post.parts), headers=headers)
+        path = _path(self._target.url) if post.path is None else post.path
+        self._connection.request(post.method, path, body=iter(post.parts), headers=headers)
         answer = self._connection.getresponse()
         body = answer.read()
         if answer.status >= 300:

@@ -67,13 +67,21 @@ def _reading(
     return prepare
 
 
-def asking(arena: Arena, name: str, url: str, headers: Mapping[str, str], turns: Path | None = None) -> Trial:
-    """Rounds of small requests to a contestant, which is warmed up now; C{turns} as in L{wrk}."""
-    wrk(url, headers, WARM_UP_S, turns=turns)
+def asking(
+    arena: Arena,
+    name: str,
+    url: str,
+    headers: Mapping[str, str],
+    turns: Path | None = None,
+    *,
+    refused: bool = False,
+) -> Trial:
+    """Rounds of small requests to a contestant, which is warmed up now; C{turns} and C{refused} as in L{wrk}."""
+    wrk(url, headers, WARM_UP_S, turns=turns, refused=refused)
 
     def trial(_: int) -> Mapping[str, float]:
         with Watch(arena.get(name).tree) as watch:
-            hits = wrk(url, headers, arena.seconds, turns=turns)
+            hits = wrk(url, headers, arena.seconds, turns=turns, refused=refused)
         return {
             RATE.key: hits.requests / hits.seconds,
             SPEED.key: hits.size / 1e6 / hits.seconds,

@@ -136,8 +136,12 @@ class MavenBench:
 
     def run(self, maven: str, *arguments: str | Path, cwd: Path | None = None, status: int | None = 0) -> str:
         """Run a Maven with strict checksums, and return its output; see ``run_client``."""
-        command = [maven_program(maven), "--batch-mode", "--strict-checksums", "--settings", self.settings, *arguments]
+        command = [maven_program(maven), *self._options, *arguments]
         return run_client(command, environ=self.environ, folder=cwd or self.folder, status=status).stdout
+
+    @property
+    def _options(self) -> tuple[str | Path, ...]:
+        return ("--batch-mode", "--no-transfer-progress", "--strict-checksums", "--settings", self.settings)
 
     def jar(self, text: str) -> Path:
         """Make a jar whose only entry has this text."""
@@ -151,8 +155,7 @@ class MavenBench:
         group, artifact, version = coordinates.split(":")
         names = (f"-DgroupId={group}", f"-DartifactId={artifact}", f"-Dversion={version}", "-Dpackaging=jar")
         target = (f"-Dfile={jar}", "-DrepositoryId=lab", f"-Durl={self.url}")
-        settings = ("--batch-mode", "--strict-checksums", "--settings", self.settings)
-        return [maven_program(maven), *settings, DEPLOY, *names, *target, *options]
+        return [maven_program(maven), *self._options, DEPLOY, *names, *target, *options]
 
     def deploy_file(self, maven: str, coordinates: str, jar: Path, *options: str | Path, status: int | None = 0) -> str:
         """Deploy a jar as ``group:artifact:version`` with a generated POM, and return the output."""

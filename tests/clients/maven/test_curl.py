@@ -36,7 +36,8 @@ class Curl:
 
     def status(self, path: str, *options: str | Path, login: bool = True) -> int:
         """Return the HTTP status of the response."""
-        return int(self(path, "--output", "/dev/null", "--write-out", "%{http_code}", *options, login=login))
+        output = () if "-o" in options else ("-o", "/dev/null")
+        return int(self(path, *output, "--write-out", "%{http_code}", *options, login=login))
 
 
 @pytest.fixture
@@ -92,7 +93,6 @@ def test_ranges_and_conditions(curl: Curl) -> None:
     assert shown == ""
     assert "content-encoding" not in headers
     assert got.read_bytes() == DATA
-    assert curl(path, "--head").lower().split("\r\n")[1:] != []
     wanted = {line for line in headers.splitlines() if not line.startswith(("date", "x-request-id"))}
     head = {line for line in curl(path, "--head").lower().splitlines() if not line.startswith(("date", "x-request-id"))}
     assert head == wanted
