@@ -11,9 +11,15 @@ from pkgrepo.repositories import configuration
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Rules for pushes. ``must_be_project_member`` lets only members of the project that owns a gem push it."""
+    """
+    Rules for pushes.
+
+    ``must_be_project_member`` lets only members of the project that owns a gem push it. With
+    ``must_use_auth_token_for_push`` a password is not enough.
+    """
 
     must_be_project_member: bool = False
+    must_use_auth_token_for_push: bool = False
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

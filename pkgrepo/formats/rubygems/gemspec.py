@@ -16,6 +16,8 @@ ANY: Final[Requirement] = ((">=", "0"),)
 RUNTIME: Final = "runtime"
 DEVELOPMENT: Final = "development"
 
+_URI: Final = "_uri"  # the end of the keys of links in the metadata
+
 
 @frozen
 class Dependency:
@@ -84,7 +86,11 @@ def render_requirement(requirement: Requirement, separator: str) -> str:
 
 
 def meta_of(spec: GemSpec) -> dict[str, Any]:
-    """A specification as the catalog stores it with its version; empty fields are left out."""
+    """
+    A specification as the catalog stores it with its version; empty fields are left out.
+
+    Keys that other formats have too are named and written like theirs, for the management API.
+    """
     meta: dict[str, Any] = {
         "name": spec.name,
         "number": spec.number,
@@ -96,7 +102,8 @@ def meta_of(spec: GemSpec) -> dict[str, Any]:
         "description": spec.description,
         "email": list(spec.email) if isinstance(spec.email, tuple) else spec.email,
         "authors": list(spec.authors),
-        "homepage": spec.homepage,
+        "home_page": spec.homepage,
+        "license": ", ".join(spec.licenses),
         "licenses": list(spec.licenses),
         "metadata": dict(spec.metadata),
         "required_ruby": _dump(spec.required_ruby),
@@ -105,6 +112,10 @@ def meta_of(spec: GemSpec) -> dict[str, Any]:
             {"name": each.name, "kind": each.kind, "requirement": [list(pair) for pair in each.requirement]}
             for each in spec.dependencies
         ],
+        "requires_dist": [
+            f"{each.name} ({render_requirement(each.requirement, ', ')})" for each in spec.runtime_dependencies
+        ],
+        "project_urls": [f"{_label(key)}, {url}" for key, url in spec.metadata.items() if key.endswith(_URI)],
     }
     return {key: value for key, value in meta.items() if value or key == "summary"}
 
@@ -123,7 +134,7 @@ def spec_of(meta: Mapping[str, Any]) -> GemSpec:
         description=meta.get("description"),
         email=tuple(email) if isinstance(email, list) else email,
         authors=tuple(meta.get("authors", ())),
-        homepage=meta.get("homepage"),
+        homepage=meta.get("home_page"),
         licenses=tuple(meta.get("licenses", ())),
         metadata=meta.get("metadata", {}),
         required_ruby=_load(meta.get("required_ruby")),
@@ -132,6 +143,11 @@ def spec_of(meta: Mapping[str, Any]) -> GemSpec:
             Dependency(each["name"], each["kind"], _load(each["requirement"])) for each in meta.get("dependencies", ())
         ),
     )
+
+
+def _label(key: str) -> str:
+    """A key of the metadata, such as ``source_code_uri``, as people read it."""
+    return key.removesuffix(_URI).replace("_", " ").capitalize()
 
 
 def _dump(requirement: Requirement) -> list[list[str]]:

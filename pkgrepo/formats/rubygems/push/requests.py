@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.gemspec import GemSpec
 from pkgrepo.formats.rubygems.refusals import UNREADABLE, UNSAVED
 from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
@@ -34,6 +35,7 @@ class PushRequests:
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
+        self._rules = configuration.push_rules(repository)
         self._releases = Releases(services, repository)
 
     async def push(self, request: Request) -> Answer:
@@ -43,7 +45,8 @@ class PushRequests:
         :raises Conflict: what is published forbids it; :raises Forbidden: the caller may not push this gem
         :raises Refusal: the body is no gem, or one that clients could not install
         """
-        await self._services.access.admit(request, Action.WRITE, self._repository)
+        identity = await self._services.access.admit(request, Action.WRITE, self._repository)
+        await self._check_credentials(identity)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await self._receive(request, staged)
             if not blob.size:
@@ -81,8 +84,14 @@ class PushRequests:
             template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
             raise Refusal(422, template.format(why=error.message), "invalid") from None
 
+    async def _check_credentials(self, identity: Identity) -> None:
+        if not self._rules.must_use_auth_token_for_push:
+            return
+        if not await came_with_token(self._services.catalog, identity):
+            raise Forbidden("pushes to this repository need an access token, not a password")
+
     async def _admit(self, request: Request, spec: GemSpec) -> Identity:
         identity = await self._services.access.admit(request, Action.WRITE, self._repository, spec.name)
-        if configuration.push_rules(self._repository).must_be_project_member:
+        if self._rules.must_be_project_member:
             await self._services.access.require_member(identity, self._repository, spec.name)
         return identity

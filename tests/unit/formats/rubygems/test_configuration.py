@@ -13,7 +13,10 @@ def test_push_rules_are_fixed_and_the_rest_are_settings() -> None:
     config, settings = CONFIGURATIONS.validate(
         {"type": "Hosted", "policy": {"unique_numbers": False}, "compact_index": {"created_at": False}}
     )
-    assert config == {"type": "Hosted", "push_rules": {"must_be_project_member": False}}
+    assert config == {
+        "type": "Hosted",
+        "push_rules": {"must_be_project_member": False, "must_use_auth_token_for_push": False},
+    }
     assert settings["policy"] == {
         "unique_numbers": False,
         "unique_spellings": True,

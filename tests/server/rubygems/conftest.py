@@ -1,0 +1,79 @@
+"""One server process for all tests of the Ruby format's HTTP interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pkgrepo.auth.tokens.text import make_token
+from pkgrepo.model import TokenKind
+from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.gems import make_gem
+from tests.support.http_client import HttpClient, Reply
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess, running
+
+MAX_UPLOAD = 256 * 1024  # bytes
+
+REPOSITORIES = {
+    "rb": "",
+    "private": PRIVATE,
+    "fresh": "",
+    "members": config(push_rules="must_be_project_member = true"),
+    "by-token": config(push_rules="must_use_auth_token_for_push = true"),
+    "lax": config(policy="unique_numbers = false, unique_spellings = false, reuse_deleted_names = true"),
+    "plain-lines": config(compact_index="created_at = false"),
+}
+
+# By name: repositories, actions, packages.
+TOKENS = {
+    "reader": ("main/*", ["read"], []),
+    "all": ("main/*", ["read", "write", "delete"], []),
+    "team": ("main/rb", ["read", "write"], ["team-*"]),
+    "elsewhere": ("main/private", ["read", "write"], []),
+}
+
+
+@pytest.fixture(scope="session")
+def token_texts() -> dict[str, str]:
+    """The server's tokens by name."""
+    return {name: make_token(TokenKind.CI) for name in TOKENS}
+
+
+@pytest.fixture(scope="session")
+def ruby_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+    """A running server with the repositories and tokens above."""
+    folder = tmp_path_factory.mktemp("ruby_server")
+    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
+    with running(folder, head + hosted("ruby", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+        yield process
+
+
+@pytest.fixture
+def api(ruby_server: ServerProcess) -> HttpClient:
+    """An admin's client of the management API."""
+    return HttpClient(f"{ruby_server.url}/api", (USER, PASSWORD))
+
+
+@pytest.fixture
+def repository(ruby_server: ServerProcess) -> Callable[[str], HttpClient]:
+    """Return a client of a repository by name, with the admin's credentials."""
+    return lambda name: HttpClient(f"{ruby_server.url}/repositories/main/{name}", (USER, PASSWORD))
+
+
+@pytest.fixture
+def rb(repository: Callable[[str], HttpClient]) -> HttpClient:
+    """A client of the public repository, with the admin's credentials."""
+    return repository("rb")
+
+
+@pytest.fixture
+def push(rb: HttpClient) -> Callable[..., Reply]:
+    """Push a gem as ``gem push`` does; keyword arguments are those of ``make_gem``."""
+
+    def send(name: str = "alpha", version: str = "1.0.0", where: HttpClient = rb, **options: Any) -> Reply:
+        return where.post("/api/v1/gems", make_gem(name, version, **options), Content_Type="application/octet-stream")
+
+    return send

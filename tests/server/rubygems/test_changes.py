@@ -1,0 +1,138 @@
+"""Yanks, restored versions and owners."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.gems import make_gem
+from tests.support.http_client import form_body
+
+pytestmark = pytest.mark.server
+
+YANK = "/api/v1/gems/yank"
+UNYANK = "/api/v1/gems/unyank"
+
+
+def statuses(where, full_name):
+    paths = (f"/gems/{full_name}.gem", f"/quick/Marshal.4.8/{full_name}.gemspec.rz")
+    return [where.get(path).status for path in paths]
+
+
+def test_a_yanked_version_is_not_served_and_can_be_restored(push, rb):
+    assert push("gone", "1.0").status == push("gone", "1.0", platform="java").status == 200
+    assert statuses(rb, "gone-1.0") == [200, 200]
+    reply = rb.ask("DELETE", YANK, "gem_name=gone&version=1.0")
+    assert (reply.status, reply.text) == (200, "Successfully deleted gem: gone (1.0)")
+    assert statuses(rb, "gone-1.0") == [404, 404]
+    assert statuses(rb, "gone-1.0-java") == [200, 200]
+    again = rb.ask("DELETE", YANK, "gem_name=gone&version=1.0")
+    assert (again.status, again.text) == (422, "The version 1.0 has already been deleted.")
+    repushed = push("gone", "1.0")
+    assert repushed.status == 409
+    assert repushed.text.startswith("A yanked version already exists (gone-1.0).\nRepushing of gem versions is not")
+    restored = rb.ask("PUT", UNYANK, "gem_name=gone&version=1.0")
+    assert (restored.status, restored.text) == (200, "Successfully unyanked gem: gone (1.0)")
+    assert rb.get("/gems/gone-1.0.gem").body == make_gem("gone", "1.0")
+    assert rb.ask("PUT", UNYANK, "gem_name=gone&version=1.0").text == "The version 1.0 is not yanked."
+
+
+def test_a_platform_is_named_to_yank_its_build(push, rb):
+    assert push("built", "1.0", platform="x86_64-linux").status == 200
+    missing = rb.ask("DELETE", YANK, "gem_name=built&version=1.0")
+    assert (missing.status, missing.text) == (404, "The version 1.0 does not exist.")
+    other = rb.ask("DELETE", YANK, "gem_name=built&version=1.0&platform=java")
+    assert (other.status, other.text) == (404, "The version 1.0 (java) does not exist.")
+    reply = rb.ask("DELETE", YANK, "gem_name=built&version=1.0&platform=x86_64-linux")
+    assert reply.text == "Successfully deleted gem: built (1.0-x86_64-linux)"
+
+
+def test_the_form_may_be_in_the_query_or_multipart(push, rb):
+    for number in ("1", "2"):
+        assert push("formats", number).status == 200
+    assert rb.ask("DELETE", f"{YANK}?gem_name=formats&version=1").status == 200
+    body = form_body([("gem_name", "formats"), ("version", "2")])
+    content_type = {"Content-Type": "multipart/form-data; boundary=0d9f3c5e7a"}
+    assert rb.ask("DELETE", YANK, body, content_type).text == "Successfully deleted gem: formats (2)"
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "text"),
+    [
+        ("gem_name=nothing&version=1", 404, "This gem could not be found"),
+        ("", 404, "This gem could not be found"),
+        ("gem_name=..%2f&version=1", 404, "This gem could not be found"),
+        ("gem_name=nothing&version=x", 404, "version 'x' must be"),
+        ("gem_name=nothing&version=1&platform=a%0ab", 404, "platform 'a\\nb' must"),
+        ("a=b&" * 40, 400, "a form must be URL-encoded"),
+        ("x" * 70_000, 413, ""),
+    ],
+)
+def test_wrong_forms_are_refused_in_text(rb, form, status, text):
+    reply = rb.ask("DELETE", YANK, form)
+    assert reply.status == status
+    assert reply.text.startswith(text)
+
+
+def test_a_yank_needs_permission(push, rb, token_texts):
+    assert push("kept", "1.0").status == 200
+    form = "gem_name=kept&version=1.0"
+    assert rb.as_user().ask("DELETE", YANK, form).status == 401
+    for name in ("reader", "team"):
+        assert rb.as_user().ask("DELETE", YANK, form, {"Authorization": token_texts[name]}).status == 403
+    assert statuses(rb, "kept-1.0") == [200, 200]
+
+
+def test_a_yank_by_the_api_hides_the_files_too(push, rb, api):
+    assert push("managed-yank", "1.0").status == 200
+    address = "/package/main%2Frb/managed-yank/versions/1.0"
+    assert api.post_json(f"{address}/yank", {"reason": "broken"}).status == 200
+    assert statuses(rb, "managed-yank-1.0") == [404, 404]
+    assert api.post_json(f"{address}/unyank", {}).status == 200
+    assert statuses(rb, "managed-yank-1.0") == [200, 200]
+
+
+def test_a_deleted_version_is_burned_also_when_it_was_yanked(push, rb, api, repository):
+    for number in ("1", "2"):
+        assert push("burned", number).status == 200
+    assert rb.ask("DELETE", YANK, "gem_name=burned&version=2").status == 200
+    for number in ("1", "2"):
+        assert api.delete(f"/package/main%2Frb/burned/versions/{number}").status == 200
+        assert push("burned", number).status == 409
+    lax = repository("lax")
+    assert push("burned", "1", lax).status == 200
+    assert api.delete("/package/main%2Flax/burned/versions/1").status == 200
+    assert push("burned", "1", lax).status == 200
+
+
+def test_owners_are_listed_added_and_removed(push, rb, api):
+    assert push("owned", "1.0").status == 200
+    path = "/api/v1/gems/owned/owners"
+    first = json.loads(rb.get(f"{path}.json").body)
+    assert [each["handle"] for each in first] == ["admin"]
+    assert api.post_json("/users", {"username": "second", "password": "correct horse battery"}).status == 201
+    added = rb.ask("POST", path, "email=second")
+    assert added.status == 200, added
+    assert added.text.startswith("Owner second was added to owned.")
+    listed = rb.get(f"{path}.yaml")
+    assert listed.text.startswith("---\n- {")
+    assert [each["handle"] for each in rb.get(f"{path}.json").json] == ["admin", "second"]
+    removed = rb.ask("DELETE", path, "email=admin")
+    assert removed.text.startswith("Owner admin was removed from owned.")
+    assert rb.ask("DELETE", path, "email=second").status == 400
+    for who in ("nobody", ""):
+        unknown = rb.ask("POST", path, f"email={who}")
+        assert (unknown.status, unknown.text) == (404, "Owner could not be found.")
+    assert rb.get("/api/v1/gems/nothing/owners.yaml").status == 404
+    assert rb.as_user().ask("POST", path, "email=second").status == 401
+
+
+def test_addresses_of_people_are_for_those_who_may_push(push, rb, api):
+    assert push("contacts", "1.0").status == 200
+    users = api.get("/users").json["items"]
+    admin = next(each for each in users if each["username"] == "admin")
+    assert api.ask("PATCH", f"/users/{admin['id']}", json.dumps({"email": "admin@x.example"})).status == 200
+    path = "/api/v1/gems/contacts/owners.json"
+    assert [each["email"] for each in rb.get(path).json] == ["admin@x.example"]
+    assert [each["email"] for each in rb.as_user().get(path).json] == [None]
