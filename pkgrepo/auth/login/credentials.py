@@ -8,6 +8,7 @@ header value                                who sends it
                                             or an access token
 ``Bearer <access token>``                   npm, the management API
 ``Bearer <signed token>``                   container clients, from the token service
+``Bearer <base64 of name:secret>``          tools that deploy bundles of Java artifacts
 ``<access token>``                          gem: the whole value, no scheme word (RubyGems API)
 ``Token <access token>``                    scripts written for other registries
 ``Basic <base64>, <access token>``          gem push, if the URL holds credentials too: net/http
@@ -107,7 +108,9 @@ def parse_authorization(header: bytes, address: str = "") -> Credentials:
         case "basic":
             return _basic(rest, address)
         case "bearer":
-            return _token(rest) if token_kind(rest) else _signed(rest)
+            if token_kind(rest):
+                return _token(rest)
+            return _signed(rest) if "." in rest else _basic(rest, address)
         case "token":
             return _token(rest)
         case _:

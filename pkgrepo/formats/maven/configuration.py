@@ -37,12 +37,30 @@ class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return msgspec.convert(repository.config.get("push_rules", {}), PushRules)
 
 
+class DeployRequirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    What every version in a deployment must have beside its POM.
+
+    ``signatures`` asks for a PGP signature of each file, ``sources`` and ``javadoc`` for such a jar with each main jar.
+    """
+
+    signatures: bool = False
+    sources: bool = False
+    javadoc: bool = False
+
+    @staticmethod
+    def of(repository: Repository) -> DeployRequirements:
+        """The requirements of a repository."""
+        return msgspec.convert(repository.settings.get("deploy") or {}, DeployRequirements)
+
+
 class HostedConfig(configuration.HostedConfig, frozen=True):
-    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
+    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part, the others settings."""
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
     push_rules: PushRules = PushRules()
+    deploy: DeployRequirements | None = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from twisted.application.service import IService
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IFormat, IPathFormat, Reader
+from pkgrepo.interfaces import IBackgroundFormat, IFormat, IPathFormat, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
@@ -21,7 +24,7 @@ from .routes import MavenSite
 from .setup import snippets
 
 
-@implementer(IFormat, IPathFormat)
+@implementer(IFormat, IBackgroundFormat, IPathFormat)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
@@ -31,9 +34,16 @@ class MavenFormat(FormatBase):
     document_names = METADATA_NAMES
     kept_kinds = ()
 
+    def __init__(self) -> None:
+        self._running = Running()
+
+    def background_services(self, _services: Services, _reactor: Any) -> Sequence[IService]:
+        """The work on deployments. See L{IBackgroundFormat.background_services}."""
+        return [StopWithServer(self._running)]
+
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return MavenSite(services, repository, self.index).resource()
+        return MavenSite(services, repository, self.index, self._running).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

@@ -9,6 +9,7 @@ no.  rule                          it concerns                                  
 3    permission to write           every push; that of a plain file is asked for its path, with dots       403
 4    must_be_project_member        files of artifacts; metadata only where a project owns the artifact     403
 5    require_service_deploy        every push that is no bundle                                            403
+     a deploy session is open      every push to its artifact that is not part of it                       409
 6    push_policy                   files of artifacts, and the metadata of snapshots                       409
 7    allow_overwrite               files, but neither metadata nor snapshots without a timestamp           409
 ===  ============================  ======================================================================  ============
@@ -27,6 +28,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.storage.catalog.packages import deployments
 
 from .configuration import RELEASES, SNAPSHOTS, PushRules
 from .names import is_snapshot
@@ -74,13 +76,14 @@ async def check_push(
     rules = PushRules.of(repository)
     if identity.anonymous:
         raise AuthenticationRequired
-    if rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
-        raise Refusal(403, "Use an auth token instead of a password for this repository", "token_required")
+    await check_token(services, identity, rules)
     key = await require_any(services, identity, Action.WRITE, repository, found)
     claims = rules.must_be_project_member and await _check_member(services, identity, repository, found)
     if rules.require_service_deploy and not deploy:
         address = f"/repositories/{repository.path}/deploy"
         raise Refusal(403, f"This repository accepts bundle deploys only: POST {address}", "service_deploy_required")
+    if not deploy:
+        await _check_no_session(services, repository, found)
     check_push_policy(rules, found)
     exempt = not isinstance(found, PlainFile) and (isinstance(found, Metadata) or found.literal_snapshot)
     may_replace = exempt or await services.access.may(identity, Action.OVERWRITE, repository, key)
@@ -96,6 +99,20 @@ async def check_push(
         reuse=exempt or rules.allow_overwrite,
         claims=claims,
     )
+
+
+async def check_token(services: Services, identity: Identity, rules: PushRules) -> None:
+    """Check that the caller uses a token where the repository wants one. :raises Refusal: the caller does not"""
+    if rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
+        raise Refusal(403, "Use an auth token instead of a password for this repository", "token_required")
+
+
+async def _check_no_session(services: Services, repository: Repository, target: FilePath) -> None:
+    """Check that nobody is deploying the artifact just now. :raises Refusal: somebody is"""
+    key = permission_keys(target)[0]
+    now_ms = services.clock.now_ms()
+    if await services.catalog.look(deployments.has_open_session, repository.id, key, now_ms):
+        raise Refusal(409, f"A deploy session for {_shown(key)} is open", "session_open")
 
 
 def check_push_policy(rules: PushRules, target: FilePath) -> None:

@@ -11,6 +11,7 @@ GET, HEAD      file, checksum of a file               ``file_requests``
 GET, HEAD      directory                              ``listing``
 PUT            file, checksum, plain file             ``upload``
 DELETE         file, version, artifact, build         ``removal_requests``
+any            ``deploy`` and what is below it        ``deploy``, if it is the address of a deployment
 =============  =====================================  =================================================================
 """
 
@@ -20,7 +21,10 @@ from typing import Final
 
 from twisted.web.resource import IResource
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, ReadOnly
+from pkgrepo.formats.maven.deploy.addresses import Address, find_address
+from pkgrepo.formats.maven.deploy.requests import DeployRequests
+from pkgrepo.formats.maven.deploy.running import Running
 from pkgrepo.formats.maven.listing.requests import ListingRequests
 from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.klein_app import new_app
@@ -53,14 +57,16 @@ class MavenSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer, running: Running) -> None:
         self._services = services
         self._repository = repository
         self._indexer = indexer
+        self._running = running
         self._files = FileRequests(services, repository)
         self._listings = ListingRequests(services, repository)
         self._uploads = UploadRequests(services, repository, indexer)
         self._removals = RemovalRequests(services, repository, indexer)
+        self._deploys = DeployRequests(services, repository, indexer, running)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -74,6 +80,9 @@ class MavenSite:
         """Answer any request to the repository."""
         request.repository = self._repository.path
         method = request.method
+        deploy = find_address(below(request.raw_path))
+        if deploy is not None and (answer := await self._deploy(request, deploy)) is not None:
+            return answer
         target = parse_path(below(request.raw_path), directory_ok=method != b"PUT")
         if method in (b"GET", b"HEAD"):
             return await self._get(request, target)
@@ -106,6 +115,16 @@ class MavenSite:
     async def _delete(self, request: Request, target: Path) -> Answer:
         return await self._removals.delete(request, target)
 
+    async def _deploy(self, request: Request, address: Address) -> Answer | None:
+        """The answer at the address of a deployment; None if an ordinary path looks like one."""
+        try:
+            site = await self._target(request)
+        except ReadOnly:
+            if request.method in (b"GET", b"HEAD"):
+                return None
+            raise
+        return await site._deploys.answer(request, address)  # noqa: SLF001 - its own class
+
     async def _target(self, request: Request) -> MavenSite:
         """
         The site of the hosted repository that takes changes.
@@ -116,7 +135,7 @@ class MavenSite:
             return self
         await self._services.access.admit(request, Action.READ, self._repository)
         target = publish_target(self._services.registry, self._repository)
-        return MavenSite(self._services, target, self._indexer)
+        return MavenSite(self._services, target, self._indexer, self._running)
 
 
 refuse_unrouted(MavenSite.app, ERRORS)

@@ -159,6 +159,11 @@ def set_size(tx: Transaction, deployment_id: int, size: int) -> None:
     tx.execute("UPDATE deployment SET size = ? WHERE id = ?", (size, deployment_id))
 
 
+def add_size(tx: Transaction, deployment_id: int, size: int, now_ms: int) -> None:
+    """Add the bytes of a file that has arrived to those of its deployment."""
+    tx.execute("UPDATE deployment SET size = size + ?, touched_at = ? WHERE id = ?", (size, now_ms, deployment_id))
+
+
 def set_meta(tx: Transaction, deployment_id: int, meta: Mapping[str, Any]) -> None:
     """Set what the format keeps of a deployment."""
     tx.execute("UPDATE deployment SET meta = ? WHERE id = ?", (dump(meta), deployment_id))
@@ -180,9 +185,16 @@ def end_deployment(
 
 
 def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
-    """Remove a deployment with its files, unless a process is publishing it; returns whether it was removed."""
-    removed = tx.execute("DELETE FROM deployment WHERE id = ? AND state <> 'PUBLISHING'", (deployment_id,))
+    """Remove a deployment with its files, unless it is published or is worked on; returns whether it was removed."""
+    removed = tx.execute(
+        "DELETE FROM deployment WHERE id = ? AND state <> 'PUBLISHED' AND lease_until IS NULL", (deployment_id,)
+    )
     return bool(removed)
+
+
+def forget_deployment(tx: Transaction, deployment_id: int) -> None:
+    """Remove a deployment whose bytes did not arrive."""
+    tx.execute("DELETE FROM deployment WHERE id = ? AND state = 'PENDING'", (deployment_id,))
 
 
 def add_staged_file(tx: Transaction, deployment_id: int, storage_id: int, file: StagedFile) -> bool:

@@ -135,17 +135,28 @@ def test_what_has_ended_does_not_end_again():
     assert (scene.find().state, scene.find().errors) == (PUBLISHED, {})
 
 
-def test_a_deployment_is_removed_with_its_files_unless_it_is_being_published():
+def test_a_deployment_is_removed_with_its_files_unless_it_is_worked_on_or_published():
     scene = Scene()
     made = scene.add(automatic=False)
     scene.stage(made)
-    scene.move(made, PENDING, PUBLISHING)
     assert not scene.catalog.do(deployments.remove_deployment, made.id)
-    scene.move(made, PUBLISHING, VALIDATED)
+    scene.move(made, PENDING, PUBLISHED)
+    assert not scene.catalog.do(deployments.remove_deployment, made.id)
+    scene.move(made, PUBLISHED, VALIDATED)
     assert scene.catalog.do(deployments.remove_deployment, made.id)
     assert scene.find() is None
     assert scene.files(made) == []
     assert collectable(scene) == 1
+
+
+def test_only_what_has_not_arrived_is_forgotten():
+    scene = Scene()
+    arriving, stored = scene.add("one"), scene.add("two")
+    scene.move(stored, PENDING, VALIDATING)
+    for each in (arriving, stored):
+        scene.catalog.do(deployments.forget_deployment, each.id)
+    assert scene.find("one") is None
+    assert scene.find("two") is not None
 
 
 def test_open_deployments_of_a_user_are_counted_with_their_sizes():

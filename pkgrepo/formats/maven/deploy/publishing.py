@@ -1,0 +1,155 @@
+"""Publishes the files of a deployment: staged files -> push rules -> releases -> one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pkgrepo.errors import Conflict, PkgrepoError
+from pkgrepo.formats.maven.paths import ArtifactFile
+from pkgrepo.formats.maven.push_rules import PushPermit, check_push
+from pkgrepo.formats.maven.upload.release import make_release, new_file
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.statuses import STATUSES
+from pkgrepo.http.answers import Refusal
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, Identity, Repository
+from pkgrepo.model.deployments import Deployment, StagedFile
+from pkgrepo.repositories.publish.deployments import publish_deployment
+from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.publisher import Release, log_published
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments, files
+from pkgrepo.storage.catalog.packages.tree import check_place
+
+from .limits import SHOWN_COMPONENTS
+from .parts import Part, one_of_each, split_parts
+from .problems import Problems, first_sentence
+from .validation import component_list
+
+
+class Refused(PkgrepoError):  # noqa: N818 - named for what happened
+    """The deployment cannot be published; the problems say why."""
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__("the deployment is refused")
+        self.problems = problems
+
+
+class Publishing:
+    """Publishes deployments of one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+
+    async def check_rules(self, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
+        """Check the push rules for every version among the files. :raises Refused: one forbids a version"""
+        await self._permits(identity, one_of_each(targets))
+
+    async def check_places(self, identity: Identity, deployment: Deployment) -> None:
+        """Check that the staged files can be at their paths. :raises Refused: other files or folders are there"""
+        parts = await self._parts(deployment)
+        permits = await self._permits(identity, [each.first for each in parts])
+        await self._check_places(parts, permits)
+
+    async def publish(self, identity: Identity, actor: Actor, deployment: Deployment) -> None:
+        """
+        Publish all files of a deployment that is in the state PUBLISHING, which then is PUBLISHED.
+
+        :raises Refused: they may not be published
+        :raises StorageFull, StorageFailed: it may be published nevertheless; its state tells
+        """
+        parts = await self._parts(deployment)
+        permits = await self._permits(identity, [each.first for each in parts])
+        await self._check_places(parts, permits)
+        now_ms = self._services.clock.now_ms()
+        releases = [self._release(part, permit, identity, now_ms) for part, permit in zip(parts, permits, strict=True)]
+        coordinates = dict.fromkeys(each.coordinates for each in parts)
+        meta = {
+            "components": component_list(coordinates, SHOWN_COMPONENTS),
+            "component_count": len(coordinates),
+            "file_count": sum(len(each.files) for each in parts),
+        }
+        published = await self._services.publisher.change(
+            publish_deployment, self._repository, deployment.id, releases, meta, actor, self._indexer
+        )
+        for release, result in zip(releases, published, strict=True):
+            if result.changed:
+                log_published(self._repository, release.package_key, release.version_text, actor)
+
+    async def _parts(self, deployment: Deployment) -> list[Part]:
+        staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)
+        problems = Problems()
+        for each in staged:
+            if not each.blob.locator:
+                problems.add(each.path, "the storage has lost this file; deploy it again", 507)
+        if problems:
+            raise Refused(problems)
+        return await self._services.pools.cpu(split_parts, staged)
+
+    async def _permits(self, identity: Identity, targets: Sequence[ArtifactFile]) -> list[PushPermit]:
+        permits: list[PushPermit] = []
+        problems = Problems()
+        for each in targets:
+            try:
+                permits.append(await check_push(self._services, identity, self._repository, each, deploy=True))
+            except (Refusal, PkgrepoError) as error:
+                problems.add(each.coordinates.directory, str(error), status_of(error))
+        if problems:
+            raise Refused(problems)
+        return permits
+
+    async def _check_places(self, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:
+        problems = await self._services.catalog.scan(_find_problems, self._repository.id, parts, permits)
+        if problems:
+            raise Refused(problems)
+
+    def _release(self, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> Release:
+        guard = partial(self._guard, part=part, permit=permit, identity=identity, now_ms=now_ms)
+        return make_release(
+            part.coordinates,
+            [new_file(file, staged.blob) for file, staged in part.files],
+            part.meta,
+            overwrite=permit.overwrite,
+            reuse=permit.reuse,
+            guard=guard,
+        )
+
+    def _guard(self, tx: Transaction, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> None:
+        """Claim the package, and check again, in the transaction, that the files can be at their paths."""
+        permit.claim(tx, self._repository, part.coordinates.package_key, identity, now_ms)
+        for file, _ in part.files:
+            if files.find_file(tx, self._repository.id, file.path) is None:
+                check_place(tx, self._repository.id, file.path)
+            checksum_claims.remove_claims(tx, self._repository.id, file.path)
+
+
+def refusal_of(error: Refused) -> Refusal:
+    """What a client gets that asked for something that is refused, without an end of the deployment."""
+    texts = error.problems.texts()
+    errors = tuple({"path": path, "message": text} for path, sentences in texts.items() for text in sentences)
+    return Refusal(error.problems.status, first_sentence(texts), "deployment_refused", errors=errors)
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of a refusal or of a domain error."""
+    if isinstance(error, Refusal):
+        return error.status
+    return next((STATUSES[each][0] for each in type(error).__mro__ if each in STATUSES), 500)
+
+
+def _find_problems(r: Reader, repository_id: int, parts: Sequence[Part], permits: Sequence[PushPermit]) -> Problems:
+    problems = Problems()
+    for part, permit in zip(parts, permits, strict=True):
+        for file, staged in part.files:
+            found = files.find_file(r, repository_id, file.path)
+            if found is not None:
+                if found.sha256 != staged.blob.sha256 and not permit.overwrite:
+                    problems.add(file.path, permit.why_not.sentence, permit.why_not.status)
+                continue
+            try:
+                check_place(r, repository_id, file.path)
+            except Conflict as error:
+                problems.add(file.path, str(error), 409)
+    return problems
