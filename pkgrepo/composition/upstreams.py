@@ -11,15 +11,22 @@ from twisted.application.service import IService
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
-from pkgrepo.model import ReadLimits
+from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.addressed.files import AddressedFiles
+from pkgrepo.proxy.addressed.mutable import MutableFiles
+from pkgrepo.proxy.addressed.winners import Winners
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.documents.asking import Asker
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.fetching import Fetching
+from pkgrepo.proxy.keeping import Keeper
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
+from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
+from pkgrepo.proxy.resolving.file_rules import FileRules
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.transfers.receiving import Context
@@ -72,27 +79,59 @@ class ProxyParts:
             clock=core.clock,
             formats=formats,
         )
-        self.package_files = PackageFiles(
-            catalog=core.catalog,
-            resolver=self.resolver,
-            documents=self.documents,
-            clock=core.clock,
-        )
-
         self.transfers = Transfers(Context(reactor=reactor))
+        keeper = Keeper(
+            catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
+        )
+        self._absences, self._winners = Absences(core.clock, "file"), Winners(core.catalog)
+        self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
             publisher=core.publisher,
-            pools=core.pools,
-            clock=core.clock,
             upstreams=self.upstreams,
             transfers=self.transfers,
-            formats=formats,
+            keeper=keeper,
             counters=self.counters,
             largest=config.server.max_upload,
         )
-        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept)
+        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self._forget)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
+
+    def _make_files(
+        self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, IProxiedFormat]
+    ) -> PackageFiles:
+        rules = FileRules(core.catalog, core.clock)
+        common: dict[str, Any] = {
+            "catalog": core.catalog,
+            "publisher": core.publisher,
+            "clock": core.clock,
+            "upstreams": self.upstreams,
+            "transfers": self.transfers,
+            "winners": self._winners,
+            "absences": self._absences,
+            "counters": self.counters,
+            "largest": config.server.max_upload,
+        }
+        addressed = AddressedMembers(
+            catalog=core.catalog,
+            resolver=self.resolver,
+            rules=rules,
+            files=AddressedFiles(**common, keeper=keeper),
+            mutable=MutableFiles(**common),
+        )
+        return PackageFiles(
+            catalog=core.catalog,
+            resolver=self.resolver,
+            documents=self.documents,
+            rules=rules,
+            addressed=addressed,
+            formats=formats,
+        )
+
+    def _forget(self, repository: Repository) -> None:
+        """Forget what is only in memory about the files of a proxy."""
+        self._absences.forget(repository)
+        self._winners.forget(repository)
 
     def services(self) -> Iterator[IService]:
         """What runs beside the requests: counting, and keeping caches within their limits."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from attrs import evolve
+
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.package_files import FoundFile, RemoteFile, same_file
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.found_files import FoundFile, Want, same_file
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog.packages import files
 
 from .content import SAFE, Present, arriving, sends_all
 from .services import Services
+
+STALE: Final = (b"Warning", b'110 - "stale"')  # RFC 7234 section 5.5.1
 
 
 async def answer_file(
@@ -36,7 +44,7 @@ async def answer_file(
     :raises UpstreamFailed: it cannot be had from there; :raises TooYoung: a rule refuses it until later
     """
     generation = services.catalog.generation()
-    found = await find_package_file(services, repository, package, path)
+    found = await find_package_file(services, repository, package, path, want_of(request))
     if found is None:
         return None
     file = found.file
@@ -45,12 +53,16 @@ async def answer_file(
         if request.method == b"HEAD" and source.size is not None:
             announced = Content(source.size, open=_unavailable)
             return services.files.answer_arriving(repository, source, announced, headers or SAFE, present)
-        content = await services.fetching.content(file, part=request.header(b"range") is not None)
+        content: ArrivingBody | bytes | File | None = found.content
+        if content is None:
+            content = await services.fetching.content(file, part=want_of(request) is Want.PART)
         if not isinstance(content, File):
             return services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
         file = content
     answer = await services.files.answer(repository, file, headers or SAFE, present)
-    item = file if file.role is None else None
+    if found.stale:
+        answer = evolve(answer, headers=(*answer.headers, STALE))
+    item = file if file.role is None and file.id else None
     if found.fresh is not None and headers is None:
         services.answer_cache.put_answer(
             request,
@@ -71,9 +83,18 @@ def _unavailable() -> int:
     raise AssertionError("the answer to a HEAD has no body")
 
 
-async def find_package_file(services: Services, repository: Repository, package: str, path: str) -> FoundFile | None:
+def want_of(request: Request) -> Want:
+    """What a client does with a file that it asks for."""
+    if request.method == b"HEAD":
+        return Want.HEAD
+    return Want.WHOLE if request.header(b"range") is None else Want.PART
+
+
+async def find_package_file(
+    services: Services, repository: Repository, package: str, path: str, want: Want
+) -> FoundFile | None:
     """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
     if repository.type is not RepositoryType.HOSTED:
-        return await services.package_files.find(repository, package, path)
+        return await services.package_files.find(repository, package, path, want=want)
     file = await services.catalog.look(files.find_file, repository.id, path)
     return None if file is None else FoundFile(file, same_file(file))

@@ -9,6 +9,7 @@ from .access import IAuthenticator, IAuthorizer
 from .blobs import IBlob, IBlobStore, IBlobUpload
 from .catalog import NOT_NOW, ICatalog, NotNow, Reader, Row, Transaction, Value
 from .formats import (
+    IAddressedFormat,
     IBackgroundFormat,
     ICachingFormat,
     IConfiguredFormat,
@@ -24,6 +25,7 @@ from .upstreams import IUpstream, IUpstreamResponse
 
 __all__ = [
     "NOT_NOW",
+    "IAddressedFormat",
     "IAuthenticator",
     "IAuthorizer",
     "IBackgroundFormat",

@@ -172,6 +172,19 @@ class IProxiedFormat(IIndexedFormat):
         """
 
 
+class IAddressedFormat(IProxiedFormat):
+    """A proxied format whose files are asked of upstreams by their paths, whether or not a document lists them."""
+
+    def file_request(key: str, path: str) -> Any:
+        """
+        How upstreams are asked for the file of a package at a path: a ``FileRequest``.
+
+        The key is empty for a file that belongs to no package.
+
+        :raises NotFound: no upstream is asked for it
+        """
+
+
 class IProbedFormat(Interface):
     """A format that knows a cheap request for checking an upstream. Provided beside ``IFormat``."""
 

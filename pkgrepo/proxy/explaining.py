@@ -18,8 +18,9 @@ from .documents.freshness import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
 from .refusals import NameReserved
+from .resolving.found_files import FoundFile
 from .resolving.members import Latest
-from .resolving.package_files import FoundFile, PackageFiles
+from .resolving.package_files import PackageFiles
 from .resolving.release_age import TooYoung
 from .resolving.resolver import Resolver
 from .resolving.serving import HostedMember, Member, Members, UpstreamMember

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
-from urllib.parse import urlsplit
+from contextlib import AbstractAsyncContextManager
 
-from attrs import evolve
-
-from pkgrepo.errors import FileExists, existing
-from pkgrepo.interfaces import ICatalog, IProxiedFormat, IUpstreamResponse
-from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, ReadLimits
-from pkgrepo.repositories.clock import Clock
+from pkgrepo.interfaces import ICatalog, IUpstreamResponse
+from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
-from pkgrepo.storage.pools import Pools
 
 from .configuration import find_route
 from .counters import CacheCounters
-from .resolving.package_files import RemoteFile
+from .keeping import Keeper
+from .remote_files import RemoteFile
 from .transfers.arriving import ArrivingBody
 from .transfers.download import Download, Headers
 from .transfers.running import Transfers
@@ -35,21 +30,17 @@ class Fetching:
         *,
         catalog: ICatalog,
         publisher: Publisher,
-        pools: Pools,
-        clock: Clock,
         upstreams: Upstreams,
         transfers: Transfers,
-        formats: Mapping[str, IProxiedFormat],
+        keeper: Keeper,
         counters: CacheCounters,
         largest: int,
     ) -> None:
         self._catalog = catalog
         self._publisher = publisher
-        self._pools = pools
-        self._clock = clock
         self._upstreams = upstreams
         self._transfers = transfers
-        self._formats = formats
+        self._keeper = keeper
         self._counters = counters
         self._limits = ReadLimits(largest)
 
@@ -78,7 +69,7 @@ class Fetching:
             return upstream.open("GET", remote.source.url, headers, limits=self._limits)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
-            return await self._record(remote, staged, blob)
+            return await self._keeper.keep(remote, staged, blob)
 
         return Download(
             route=remote.route,
@@ -88,23 +79,3 @@ class Fetching:
             expected=remote.source.digests,
             size=remote.source.size,
         )
-
-    async def _record(self, remote: RemoteFile, staged: Staged, blob: BlobInfo) -> File:
-        release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
-        release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
-        with suppress(FileExists):  # another process was faster: what was kept first stays
-            await self._publisher.publish(remote.repository, release, staged, SYSTEM, indexer)
-        path = remote.source.path
-        return existing(await self._catalog.look(files.find_file, remote.repository.id, path), "file", path)
-
-    def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
-        if file.path != remote.source.path:
-            return file
-        origin = Origin(
-            route=remote.route,
-            # A query may hold a signature, which is as good as a password for a while.
-            url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
-            fetched_ms=self._clock.now_ms(),
-            published_ms=remote.entry.published_ms,
-        )
-        return evolve(file, attrs={**file.attrs, **origin.attrs})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from attrs import field, frozen
@@ -31,7 +32,8 @@ class Route:
     certificates that are trusted beside the system's.
 
     ``hosts`` are pairs of a host that the upstream names, in redirects and as its token service, and the URL at which
-    it is reached from here; a port belongs to the host if it matters.
+    it is reached from here; a port belongs to the host if it matters. It is only asked for packages whose key matches
+    one of the ``packages`` (globs of C{fnmatch}); for all if there are none.
     """
 
     name: str
@@ -40,6 +42,11 @@ class Route:
     credentials: Credentials | None = None
     ca_file: Path | None = None
     hosts: tuple[tuple[str, str], ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def serves(self, key: str) -> bool:
+        """Whether it is asked for a package (a key), or with an empty key for what belongs to none."""
+        return not key or not self.packages or any(fnmatchcase(key, each) for each in self.packages)
 
     def locate(self, named: Target) -> Target:
         """Where a URL is that the upstream names; the same unless ``hosts`` has its host."""

@@ -12,7 +12,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.package_files import RemoteFile
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.found_files import Want
 
 from .configuration import PushRules
 from .paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
@@ -53,7 +54,7 @@ class FileRequests:
         assert isinstance(target.of, (ArtifactFile, PlainFile))
         _, key = await self.admit(request, target.of)
         generation = self._services.catalog.generation()
-        found = await find_package_file(self._services, self._repository, key, target.of.path)
+        found = await find_package_file(self._services, self._repository, key, target.of.path, Want.PART)
         if found is None or isinstance(found.file, RemoteFile):
             raise _no_file(target.of)
         digest = found.file.digests.get(target.algorithm)

@@ -15,8 +15,8 @@ from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Identity, Repository
 from pkgrepo.proxy.explaining import Explainer, Explanation, FoundVersion
+from pkgrepo.proxy.resolving.found_files import FoundFile
 from pkgrepo.proxy.resolving.members import Latest
-from pkgrepo.proxy.resolving.package_files import FoundFile
 from pkgrepo.proxy.resolving.serving import HostedMember, Member
 from pkgrepo.proxy.trace import Step
 from pkgrepo.repositories.clock import from_ms

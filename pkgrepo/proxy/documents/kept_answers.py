@@ -142,6 +142,12 @@ class KeptAnswers:
         for key in keys:
             self._held.pop((repository.id, key), None)
 
+    def forget_absences(self, repository: Repository) -> None:
+        """Forget that upstreams do not have something, as far as only this process knows it."""
+        for key, held in list(self._held.items()):
+            if key[0] == repository.id and held.unstored is None and not held.document.found:
+                del self._held[key]
+
     async def forget_unused(self, repository: Repository, before_ms: int) -> None:
         """Remove the answers not confirmed since a time, about packages of which nothing else is kept."""
         remove = upstream_documents.remove_unused_documents

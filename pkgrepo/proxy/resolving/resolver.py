@@ -131,6 +131,11 @@ class Resolver:
         serving = [await self._with_age(leaves[each.repository.id], each) for each in found.serving]
         return Members(serving, hosted, config_serial, found.recheck_ms, found.partial)
 
+    @property
+    def config_serial(self) -> int:
+        """The serial of the server's configuration as this process knows it."""
+        return self._registry.serial
+
     def leaves(self, repository: Repository) -> list[Repository]:
         """
         The hosted and proxy repositories behind a repository, in order, each once.

@@ -39,15 +39,23 @@ def check_first(download: Download[Any], path: str, response: IUpstreamResponse)
     :raises NotFound: the upstream has no such file; :raises UpstreamMismatch: it is not the one that was announced
     :raises UpstreamFailed: it is no file
     """
-    _check_status(download, path, response, 200)
-    # Captive portals, single sign-on and broken mirrors answer every request with a page.
-    media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-    if media_type in _PAGES and not path.endswith((".html", ".htm")):
-        raise UpstreamFailed(download.route, "it answered with a web page instead of the file")
+    _check_status(download.upstream, path, response, 200)
+    check_no_page(download.upstream, path, response)
     size, length = download.size, response.length
     if size is not None and length is not None and size != length:
-        raise UpstreamMismatch(download.route, f"its file has {length} bytes where {size} were announced")
+        raise UpstreamMismatch(download.upstream, f"its file has {length} bytes where {size} were announced")
     return Origin(response.headers, length if size is None else size, _strong_etag(response), length is not None)
+
+
+def check_no_page(route: str, path: str, response: IUpstreamResponse) -> None:
+    """
+    Check that an answer is no web page: captive portals, single sign-on and broken mirrors answer requests with one.
+
+    :raises UpstreamFailed: it is one, and the path is that of another file
+    """
+    media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    if media_type in _PAGES and not path.endswith((".html", ".htm")):
+        raise UpstreamFailed(route, "it answered with a web page instead of the file")
 
 
 def fields_for_rest(download: Download[Any], origin: Origin, offset: int) -> dict[str, str] | None:
@@ -75,20 +83,20 @@ def check_rest(
         whole = check_first(download, path, response)
         same = whole.etag == origin.etag if origin.etag is not None else bool(download.expected)
         return offset if same and whole.size == origin.size else None
-    _check_status(download, path, response, 206)
+    _check_status(download.upstream, path, response, 206)
     found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
     place = None if found is None else (int(found[1]), int(found[3]), response.length)
     # RFC 9110 section 15.3.7: a 206 repeats the ETag of the 200.
     if place != (offset, origin.size, (origin.size or 0) - offset) or _strong_etag(response) != origin.etag:
-        raise UpstreamMismatch(download.route, "it continued with another file")
+        raise UpstreamMismatch(download.upstream, "it continued with another file")
     return 0
 
 
-def _check_status(download: Download[Any], path: str, response: IUpstreamResponse, wanted: int) -> None:
+def _check_status(route: str, path: str, response: IUpstreamResponse, wanted: int) -> None:
     if response.status in (404, 410):
         raise NotFound("file", path)
     if response.status != wanted:
-        raise UpstreamFailed(download.route, f"it answered with status {response.status}")
+        raise UpstreamFailed(route, f"it answered with status {response.status}")
 
 
 def _strong_etag(response: IUpstreamResponse) -> str | None:

@@ -8,11 +8,16 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import Factory, frozen
 
+from pkgrepo.errors import UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 T = TypeVar("T")
+
+
+def _never_again(error: UpstreamFailed) -> bool:  # noqa: ARG001 - of L{Download.again}
+    return False
 
 
 class Headers(Protocol):
@@ -33,6 +38,11 @@ class Download(Generic[T]):
 
     ``stage`` opens the storage. ``record`` publishes the verified blob and returns its row; the fields are those of the
     first answer. When its caller stops, it is not cancelled before the publishing is done or undone.
+
+    Three things are for files that no document lists. ``announced`` asks for further digests to expect, with the fields
+    of the first answer, while the body arrives; they are among ``algorithms``. ``again`` is called with each failure,
+    and says whether the next ``open`` may bring a better file, if no reader has bytes yet. Without ``shared`` nobody
+    reads before the file is verified. ``asked`` is the name of the route that is asked at present, if that changes.
     """
 
     route: str
@@ -42,3 +52,12 @@ class Download(Generic[T]):
     expected: Mapping[str, str] = Factory(dict)
     algorithms: Sequence[str] = ()
     size: int | None = None
+    announced: Callable[[Headers], Awaitable[Mapping[str, str]]] | None = None
+    again: Callable[[UpstreamFailed], bool] = _never_again
+    shared: bool = True
+    asked: Callable[[], str] | None = None
+
+    @property
+    def upstream(self) -> str:
+        """The name of the route that is asked at present."""
+        return self.route if self.asked is None else self.asked()

@@ -2,19 +2,22 @@
 Receives a file from an upstream into an upload, and verifies it.
 
 After a broken connection the rest is asked for by a range. If the upstream sends another file instead, that is received
-from its beginning, unless somebody has read of the one before.
+from its beginning, unless somebody has read of the one before. So is a file that is wrong, if there is another place to
+have it from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from attrs import frozen
+from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
 from pkgrepo.errors import (
     DigestMismatch,
+    UpstreamFailed,
     UpstreamMismatch,
     UpstreamTimeout,
     UpstreamTruncated,
@@ -29,6 +32,8 @@ from .download import Download
 
 SMALL = 64 * 1024  # bytes; nobody reads a file up to this before it is verified: it takes one or two packets more
 RESUME_PAUSES_S = (0.0, 0.5, 2.0)  # before each request for the rest; the first failure is usually the only one
+
+T = TypeVar("T")
 
 _BROKEN = (UpstreamTruncated, UpstreamTimeout, UpstreamUnavailable)
 
@@ -59,6 +64,7 @@ class Receiver:
         self._context = context
         self._on_progress = on_progress
         self._upload: IBlobUpload | None = None
+        self._announced: Deferred[Mapping[str, str]] | None = None
         self._sealing = False
 
     @property
@@ -74,7 +80,7 @@ class Receiver:
     @property
     def readable(self) -> int:
         """How many bytes may be read before the file is verified: not the last one, so that it does not look whole."""
-        if self._upload is None or self.size is None or self.size <= SMALL:
+        if self._upload is None or self.size is None or self.size <= SMALL or not self._download.shared:
             return 0
         return min(int(self._upload.readable), self.size - 1)
 
@@ -95,22 +101,40 @@ class Receiver:
         :raises NotFound: the upstream has no such file; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
-        pauses = iter(self._context.resume_pauses_s)
         try:
             while True:
                 try:
-                    await self._receive_body(staged)
-                    break
-                except _BROKEN:
-                    pause_s = next(pauses, None)
-                    if self._upload is None or pause_s is None or (self.is_read and self._resuming_fields() is None):
+                    await self._receive_all(staged)
+                    return await self._seal(staged)
+                except UpstreamFailed as error:
+                    again = self._download.again(error)
+                    if self.is_read or not again:
                         raise
-                await deferLater(self._context.reactor, pause_s)
-            return await self._seal(staged)
+                await self._discard()
         except BaseException:
-            if self._upload is not None:
-                await self._upload.abort()
+            await self._discard()
             raise
+
+    async def _receive_all(self, staged: Staged) -> None:
+        pauses = iter(self._context.resume_pauses_s)
+        while True:
+            try:
+                return await self._receive_body(staged)
+            except _BROKEN:
+                pause_s = next(pauses, None)
+                if self._upload is None or pause_s is None or (self.is_read and self._resuming_fields() is None):
+                    raise
+            await deferLater(self._context.reactor, pause_s)
+
+    async def _discard(self) -> None:
+        """Remove what was received."""
+        upload, self._upload, self.origin, self._sealing = self._upload, None, None, False
+        announced, self._announced = self._announced, None
+        if announced is not None:
+            announced.addErrback(lambda _: None)
+            announced.cancel()
+        if upload is not None:
+            await upload.abort()
 
     def _resuming_fields(self) -> dict[str, str] | None:
         """Header fields that ask for the rest; None if all must be asked for."""
@@ -130,20 +154,25 @@ class Receiver:
     async def _begin(self, staged: Staged, response: IUpstreamResponse) -> None:
         """Begin the upload, or begin again with another one."""
         if self.is_read:
-            raise UpstreamMismatch(self._download.route, "its file changed while it was read")
+            raise UpstreamMismatch(self._download.upstream, "its file changed while it was read")
         origin = check_first(self._download, self._path, response)
         previous, self._upload = self._upload, None
         if previous is not None:
             await previous.abort()
         algorithms = (*self._download.expected, *self._download.algorithms)
         self.origin = origin
+        if self._download.announced is not None:
+            if self._announced is not None:
+                self._announced.addErrback(lambda _: None)
+                self._announced.cancel()
+            self._announced = Deferred.fromCoroutine(_coroutine(self._download.announced(origin.headers)))
         self._upload = staged.begin(algorithms, expect_size=origin.size)
-        if origin.size is not None and origin.size > SMALL:
+        if origin.size is not None and origin.size > SMALL and self._download.shared:
             self._upload.share(self._on_progress)
 
     async def _copy(self, response: IUpstreamResponse, held: int) -> None:
         """Write the body without its first ``held`` bytes, which are there already."""
-        upload, size, route = self._upload, self.size, self._download.route
+        upload, size, route = self._upload, self.size, self._download.upstream
         assert upload is not None
         async for chunk in response.chunks():
             new = chunk[held:] if held else chunk
@@ -160,11 +189,17 @@ class Receiver:
     async def _seal(self, staged: Staged) -> tuple[IBlobUpload, BlobInfo]:
         upload = self._upload
         assert upload is not None
+        announced: Mapping[str, str] = {} if self._announced is None else await self._announced
+        self._announced = None
         self._sealing = True
         try:
-            info: BlobInfo = await upload.seal(self._download.expected)
+            info: BlobInfo = await upload.seal({**self._download.expected, **announced})
         except DigestMismatch as error:
             reason = f"its file has the {error.algorithm} digest {error.actual} where {error.expected} was announced"
-            raise UpstreamMismatch(self._download.route, reason) from None
+            raise UpstreamMismatch(self._download.upstream, reason) from None
         staged.add_sealed(upload, info)
         return upload, info
+
+
+async def _coroutine(work: Awaitable[T]) -> T:
+    return await work

@@ -199,7 +199,9 @@ class Transfer(Generic[T]):
                 assert self._receiver.origin is not None
                 self._file = await self._download.record(staged, self._verified, self._receiver.origin.headers)
         except CancelledError:
-            self._failure = Failure(UpstreamUnavailable(self._download.route, "the transfer of its file was given up"))
+            self._failure = Failure(
+                UpstreamUnavailable(self._download.upstream, "the transfer of its file was given up")
+            )
         except Exception as error:  # noqa: BLE001 - the readers get it
             self._failure = Failure()
             if isinstance(error, UpstreamMismatch):

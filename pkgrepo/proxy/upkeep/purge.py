@@ -7,7 +7,7 @@ file at the moment are not interrupted, and the next one to want it makes it be 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
@@ -95,14 +95,22 @@ class PurgeReport:
 
 
 class CachePurge:
-    """Removes cached packages and documents."""
+    """Removes cached packages and documents. ``forget`` forgets what is only in memory about the files of a proxy."""
 
-    def __init__(self, context: MaintenanceContext, *, publisher: Publisher, kept: KeptAnswers) -> None:
+    def __init__(
+        self,
+        context: MaintenanceContext,
+        *,
+        publisher: Publisher,
+        kept: KeptAnswers,
+        forget: Callable[[Repository], None],
+    ) -> None:
         self._catalog = context.catalog
         self._clock = context.clock
         self._formats = context.formats
         self._publisher = publisher
         self._kept = kept
+        self._forget = forget
 
     async def purge(
         self, repository: Repository, selection: Selection, actor: Actor, *, dry_run: bool = False
@@ -124,6 +132,9 @@ class CachePurge:
                 await self._remove(repository, chosen, actor)
                 if len(chosen) == len(units) and not selection.documents_only:
                     await self._remove_loose_blobs(repository, key)
+        if not dry_run:
+            self._kept.forget_absences(repository)
+            self._forget(repository)
         return report
 
     async def evict(self, repository: Repository, actor: Actor, *, dry_run: bool = False) -> PurgeReport:

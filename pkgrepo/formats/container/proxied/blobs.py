@@ -18,6 +18,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed, existing
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
+from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -29,7 +30,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
-from .absences import Absences
 from .places import Place, Places
 from .registry_client import RegistryClient
 

@@ -7,8 +7,8 @@ from typing import Self
 from attrs import frozen
 
 from pkgrepo.gateway.services import Services
+from pkgrepo.proxy.absences import Absences
 
-from .absences import Absences
 from .blobs import UpstreamBlobs
 from .lists import UpstreamLists
 from .manifests import UpstreamManifests
@@ -30,7 +30,7 @@ class UpstreamImages:
         """The parts, with empty memories."""
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
         client = RegistryClient(services.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
-        places, absences = Places(catalog), Absences(clock)
+        places, absences = Places(catalog), Absences(clock, "image")
         return cls(
             manifests=UpstreamManifests(
                 catalog=catalog,

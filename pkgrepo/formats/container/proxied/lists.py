@@ -19,6 +19,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
@@ -26,7 +27,6 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
-from .absences import Absences
 from .manifests import ACCEPT, Confirmation, Outcome
 from .places import Place, Places
 from .registry_client import RegistryClient, next_page

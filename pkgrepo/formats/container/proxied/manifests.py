@@ -42,6 +42,7 @@ from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, 
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
+from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
@@ -56,7 +57,6 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from .absences import Absences
 from .places import Place, Places, tag_key
 from .registry_client import RegistryClient
 

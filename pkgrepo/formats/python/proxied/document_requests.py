@@ -22,7 +22,7 @@ from pkgrepo.formats.python.names import parse_filename, parse_version
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Repository
-from pkgrepo.proxy.resolving.package_files import RemoteFile
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.publish.index import render

@@ -23,7 +23,7 @@ from pkgrepo.formats.python.names import FileName, parse_filename
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.formats.python.upload.wheel import read_metadata
 from pkgrepo.model import BlobInfo, NewFile
-from pkgrepo.proxy.resolving.package_files import RemoteFile
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools

@@ -7,23 +7,25 @@ from typing import Final
 
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.repositories.clock import Clock
+
+from .configuration import proxy_config_of
 
 MOST: Final = 10_000
 
 
 class Absences:
-    """Remembers keys for the repository's ``negative_ttl``."""
+    """Remembers keys for the repository's ``negative_ttl``. ``what`` they name is said in errors."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, what: str) -> None:
         self._clock = clock
+        self._what = what
         self._until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
     def check(self, repository: Repository, key: str) -> None:
         """:raises NotFound: no upstream had it a short while ago"""
         if self._until_ms.get((repository.id, key), 0) > self._clock.now_ms():
-            raise NotFound("image", key)
+            raise NotFound(self._what, key)
 
     def note(self, repository: Repository, key: str) -> None:
         """Remember that no upstream has it."""
@@ -32,3 +34,8 @@ class Absences:
         self._until_ms.move_to_end(place)
         if len(self._until_ms) > MOST:
             self._until_ms.popitem(last=False)
+
+    def forget(self, repository: Repository) -> None:
+        """Forget all of a repository: upstreams are asked again."""
+        for place in [each for each in self._until_ms if each[0] == repository.id]:
+            del self._until_ms[place]

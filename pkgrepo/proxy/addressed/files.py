@@ -1,0 +1,187 @@
+"""
+Files that never change: fetched once for all who want them, verified, and kept as ordinary files of the proxy.
+
+===========================  =====================================================================================
+the routes answer            the client gets
+===========================  =====================================================================================
+200 by one                   that file, while it arrives; later routes are not asked
+404 or 410 by all            404, also for ``negative_ttl`` without asking again
+a failure by any, and 200    502, 503 or 504; nothing is remembered
+by none
+200, and a file with         after bytes were sent: an aborted connection, and the next time nothing before the file
+another digest               is verified; else the file once more, then the next route's, then 502
+===========================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
+from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.keeping import Keeper
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.proxy.transfers.download import Download, Headers
+from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
+
+from .request import FileRequest
+from .walk import Walk
+from .winners import Winners
+
+MOST_MISTRUSTED: Final = 1000  # files of which a wrong one was sent, in memory
+
+
+class AddressedFiles:
+    """The files of all proxies; ``largest`` is the size of the largest one in bytes."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        clock: Clock,
+        upstreams: Upstreams,
+        transfers: Transfers,
+        keeper: Keeper,
+        winners: Winners,
+        absences: Absences,
+        counters: CacheCounters,
+        largest: int,
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._clock = clock
+        self._upstreams = upstreams
+        self._transfers = transfers
+        self._keeper = keeper
+        self._winners = winners
+        self._absences = absences
+        self._counters = counters
+        self._limits = ReadLimits(largest)
+        self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
+        self._mistrusted: OrderedDict[tuple[int, str], None] = OrderedDict()
+
+    async def find_kept(self, proxy: Repository, request: FileRequest) -> File | None:
+        """The file as it is kept, or None."""
+        found: File | None = await self._catalog.look(files.find_file, proxy.id, request.path)
+        return found
+
+    async def has_version(self, proxy: Repository, request: FileRequest) -> bool:
+        """Whether a proxy has served the version that a file belongs to."""
+        return await self._winners.find(proxy, request) is not None
+
+    async def look(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile:
+        """
+        A file that is not kept, as an upstream describes it; its size may be unknown.
+
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known
+        """
+        self._check_absence(proxy, request, trace)
+        walk = self._walk(proxy, request, trace)
+        try:
+            async with walk.open({}, method="HEAD") as response:
+                remote = walk.remote
+                size = response.length
+        except NotFound:
+            self._absences.note(proxy, request.key)
+            raise
+        remote = _with_size(remote, size)
+        trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=request.path)
+        return remote
+
+    async def fetch(
+        self, proxy: Repository, request: FileRequest, trace: Trace, *, part: bool
+    ) -> tuple[RemoteFile | None, ArrivingBody | bytes | File]:
+        """
+        A file as soon as there is anything to send, see L{Transfer.content}, and how its upstream describes it.
+
+        The latter is None if it was kept meanwhile. A caller who wants only a ``part`` gets the row, when the file is
+        verified: a part cannot be cut off if the file turns out to be wrong.
+
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: it cannot be had from there
+        :raises StorageFull, StorageFailed: it cannot be stored
+        """
+        self._check_absence(proxy, request, trace)
+        place = (proxy.id, request.path)
+        kept = await self.find_kept(proxy, request)
+        if kept is not None:  # by a transfer that ended after the caller had looked for the file
+            return None, kept
+        self._counters.add(proxy.id, CacheCounts(misses=1))
+        transfer = self._transfers.get(*place, lambda: self._download(proxy, request))
+        walk = self._walks[place]
+        try:
+            content = await (transfer.finish() if part else transfer.content())
+        except NotFound:
+            self._absences.note(proxy, request.key)
+            raise
+        return walk.remote, content
+
+    def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
+        try:
+            self._absences.check(proxy, request.key)
+        except NotFound:
+            self._counters.add(proxy.id, CacheCounts(absent=1))
+            trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
+            raise NotFound("file", request.path) from None
+
+    def _mistrust(self, place: tuple[int, str]) -> None:
+        self._mistrusted[place] = None
+        if len(self._mistrusted) > MOST_MISTRUSTED:
+            self._mistrusted.popitem(last=False)
+
+    def _walk(self, proxy: Repository, request: FileRequest, trace: Trace | None = None) -> Walk:
+        return Walk(
+            proxy,
+            request,
+            upstreams=self._upstreams,
+            winners=self._winners,
+            clock=self._clock,
+            limits=self._limits,
+            trace=trace,
+        )
+
+    def _download(self, proxy: Repository, request: FileRequest) -> Download[File]:
+        place = (proxy.id, request.path)
+        walk = self._walks[place] = self._walk(proxy, request)
+
+        async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
+            kept = await self._keeper.keep(walk.remote, staged, blob)
+            self._mistrusted.pop(place, None)
+            return kept
+
+        def again(error: UpstreamFailed) -> bool:
+            if isinstance(error, UpstreamMismatch):
+                self._mistrust(place)
+            return walk.again(error)
+
+        return Download(
+            route=walk.route_name(),
+            asked=walk.route_name,
+            open=walk.open,
+            stage=lambda: self._publisher.stage(proxy),
+            record=record,
+            algorithms=request.algorithms,
+            announced=walk.announced,
+            again=again,
+            shared=place not in self._mistrusted,
+        )
+
+
+def _with_size(remote: RemoteFile, size: int | None) -> RemoteFile:
+    source = msgspec.structs.replace(remote.source, size=size)
+    return RemoteFile(remote.repository, remote.key, remote.route, source, remote.entry)

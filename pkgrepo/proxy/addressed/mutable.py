@@ -1,0 +1,265 @@
+"""
+Files that may change under their paths: kept for a while, and asked for again with conditions.
+
+They are kept as an upstream's documents are, each as a row that names a blob, which here has the bytes as they came.
+
+=========  ==============================================  ==========================================================
+a file     meaning                                         next
+=========  ==============================================  ==========================================================
+none       it was not asked for, or was purged             the routes are asked in order
+fresh      a route said it within ``cache_ttl``            no route is asked
+old        it is no longer fresh                           the route that sent it confirms or replaces it, unless one
+                                                           before that has it now; after a failure the old one is
+                                                           served for ``STALE_RETRY_MS``
+absent     every route said that it does not have it       no route is asked for ``negative_ttl``
+=========  ==============================================  ==========================================================
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamFailed
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
+from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.proxy.transfers.download import Download, Headers
+from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+
+from .request import FileRequest
+from .walk import Unchanged, Walk
+from .winners import Winners
+
+FAILURES: Final = (UpstreamFailed, StorageFull, StorageFailed)
+MOST_STALE: Final = 10_000  # files whose routes fail, in memory
+
+
+@frozen(eq=False)
+class MutableFile:
+    """
+    A file as it is kept, and until when it is served without asking (ms). It is ``stale`` if a route failed since.
+
+    ``document`` is its row.
+    """
+
+    document: UpstreamDocument
+    file: File
+    fresh_until_ms: int
+    stale: bool = False
+
+    @property
+    def published_ms(self) -> int | None:
+        """When it was published as its upstream says (ms), or None."""
+        published_ms: int | None = self.document.meta.get("published_ms")
+        return published_ms
+
+
+class MutableFiles:
+    """The files of all proxies that may change; ``largest`` is the size of the largest one in bytes."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        clock: Clock,
+        upstreams: Upstreams,
+        transfers: Transfers,
+        winners: Winners,
+        absences: Absences,
+        counters: CacheCounters,
+        largest: int,
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._clock = clock
+        self._upstreams = upstreams
+        self._transfers = transfers
+        self._winners = winners
+        self._absences = absences
+        self._counters = counters
+        self._limits = ReadLimits(largest)
+        self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
+        self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
+
+    async def find_kept(self, proxy: Repository, request: FileRequest) -> MutableFile | None:
+        """The file as it is kept, fresh or not; None if it is not."""
+        document: UpstreamDocument | None = await self._catalog.look(
+            upstream_documents.find_document, proxy.id, request.key
+        )
+        if document is None or not document.locator:
+            return None
+        stale_until_ms = self._stale_until_ms.get((proxy.id, request.key), 0)
+        stale = document.fresh_until_ms < stale_until_ms
+        fresh_until_ms = stale_until_ms if stale else document.fresh_until_ms
+        return MutableFile(document, _to_file(proxy, request, document), fresh_until_ms, stale)
+
+    def is_fresh(self, kept: MutableFile) -> bool:
+        """Whether a file is served without asking."""
+        return self._clock.now_ms() < kept.fresh_until_ms
+
+    async def fetch(
+        self, proxy: Repository, request: FileRequest, trace: Trace, *, part: bool
+    ) -> tuple[RemoteFile, ArrivingBody | bytes] | MutableFile:
+        """
+        The file as it is now: what arrives of it and how its upstream describes it, or what is kept.
+
+        A caller who wants only a ``part`` gets the latter.
+
+        :raises NotFound: no upstream has it any more; :raises UpstreamFailed: that is not known, and nothing is kept
+        :raises StorageFull, StorageFailed: it cannot be stored, and nothing is kept
+        """
+        kept = await self.find_kept(proxy, request)
+        if kept is not None and self.is_fresh(kept):
+            return kept
+        if kept is None:
+            self._absences.check(proxy, request.key)
+        place = (proxy.id, request.key)
+        transfer = self._transfers.get(*place, lambda: self._download(proxy, request, kept))
+        walk = self._walks[place]
+        try:
+            content = await (transfer.finish() if part else transfer.content())
+        except Unchanged:
+            assert kept is not None, "without a kept file there are no conditions"
+            self._counters.add(proxy.id, CacheCounts(confirmed=1))
+            return await self._confirm(proxy, request, kept)
+        except NotFound:
+            self._absences.note(proxy, request.key)
+            self._counters.add(proxy.id, CacheCounts(absent=1))
+            if kept is not None:
+                await self._publisher.change(upstream_documents.remove_documents, proxy, [request.key])
+            raise
+        except FAILURES as error:
+            if kept is None:
+                raise
+            self._counters.add(proxy.id, CacheCounts(stale=1))
+            trace.add(StepKind.STALE, repository=proxy.path, route=kept.document.route, why=str(error))
+            return self._serve_stale(proxy, request, kept)
+        self._counters.add(proxy.id, CacheCounts(misses=1))
+        if isinstance(content, UpstreamDocument):
+            return MutableFile(content, _to_file(proxy, request, content), content.fresh_until_ms)
+        return walk.remote, content
+
+    def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
+        place, until_ms = (proxy.id, request.key), self._clock.now_ms() + STALE_RETRY_MS
+        self._stale_until_ms[place] = until_ms
+        if len(self._stale_until_ms) > MOST_STALE:
+            self._stale_until_ms.popitem(last=False)
+        return evolve(kept, fresh_until_ms=until_ms, stale=True)
+
+    async def _confirm(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
+        now_ms = self._clock.now_ms()
+        document = evolve(kept.document, checked_ms=now_ms, fresh_until_ms=now_ms + _ttl_ms(proxy, request))
+        await self._publisher.change(upstream_documents.renew_document, proxy, document)
+        return evolve(kept, document=document, fresh_until_ms=document.fresh_until_ms, stale=False)
+
+    def _download(
+        self, proxy: Repository, request: FileRequest, kept: MutableFile | None
+    ) -> Download[UpstreamDocument]:
+        walk = self._walks[proxy.id, request.key] = Walk(
+            proxy,
+            request,
+            upstreams=self._upstreams,
+            winners=self._winners,
+            clock=self._clock,
+            limits=self._limits,
+            conditions={} if kept is None else {kept.document.route: _conditions(kept.document)},
+        )
+
+        async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> UpstreamDocument:
+            return await self._record(proxy, request, walk, staged, blob)
+
+        return Download(
+            route=walk.route_name(),
+            asked=walk.route_name,
+            open=walk.open,
+            stage=lambda: self._publisher.stage(proxy),
+            record=record,
+            algorithms=request.algorithms,
+            announced=walk.announced,
+            again=walk.again,
+        )
+
+    async def _record(
+        self, proxy: Repository, request: FileRequest, walk: Walk, staged: Staged, blob: BlobInfo
+    ) -> UpstreamDocument:
+        now_ms = self._clock.now_ms()
+        before = await self._catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
+        etag, last_modified = walk.validators
+        remote = walk.remote
+        document = UpstreamDocument(
+            key=request.key,
+            package_key=request.package_key,
+            route=remote.route,
+            url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
+            etag=etag,
+            last_modified=last_modified,
+            source=blob.sha256,
+            meta={
+                "digests": dict(blob.digests),
+                "published_ms": remote.entry.published_ms,
+                **({} if remote.source.digests else {"unverified": True}),
+            },
+            fetched_ms=now_ms if before is None else max(now_ms, before + 1),
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + _ttl_ms(proxy, request),
+        )
+        await self._publisher.change_with_blobs(
+            upstream_documents.put_documents, proxy, staged, [blob], [(document, blob)]
+        )
+        self._stale_until_ms.pop((proxy.id, request.key), None)
+        found: UpstreamDocument | None = await self._catalog.look(
+            upstream_documents.find_document, proxy.id, request.key
+        )
+        if found is None:
+            raise NotFound("file", request.path)  # it was purged at once
+        return found
+
+
+def _ttl_ms(proxy: Repository, request: FileRequest) -> int:
+    ttl_s = proxy_config_of(proxy).ttl_s
+    return 1000 * (ttl_s if request.most_ttl_s is None else min(ttl_s, request.most_ttl_s))
+
+
+def _conditions(document: UpstreamDocument) -> Mapping[str, str]:
+    found = {"If-None-Match": document.etag, "If-Modified-Since": document.last_modified}
+    return {name: value for name, value in found.items() if value}
+
+
+def _to_file(proxy: Repository, request: FileRequest, document: UpstreamDocument) -> File:
+    """The file in the form that files of packages have; its id is 0, since it has no row among these."""
+    return File(
+        id=0,
+        repository_id=proxy.id,
+        storage_id=document.storage_id,
+        path=request.path,
+        package_id=None,
+        version_id=None,
+        sha256=document.sha256,
+        size=document.size,
+        locator=document.locator,
+        media_type=request.media_type,
+        digests=document.meta.get("digests", {}),
+        attrs={},
+        created_at=datetime.fromtimestamp(document.fetched_ms / 1000, UTC),
+    )

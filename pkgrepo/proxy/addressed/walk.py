@@ -1,0 +1,212 @@
+"""Asks the routes of a proxy for one file, in order, until one has it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+from attrs import define
+
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
+from pkgrepo.interfaces import IUpstreamResponse
+from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.answers import check_no_page
+from pkgrepo.proxy.transfers.download import Headers
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.clock import Clock
+
+from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
+from .request import FileRequest
+from .winners import Winners
+
+ABSENT = (404, 410)
+UNQUOTED = "/!$&'()*+,;=:@"  # RFC 3986 section 3.3: characters of paths; servers know "+" and ":" as they are
+
+
+@define
+class Unchanged(PkgrepoError):  # noqa: N818 - named for what is the case
+    """The route says that what it sent before is still the file."""
+
+    route: str
+
+    def __str__(self) -> str:
+        return f"the file of {self.route!r} has not changed"
+
+
+class Walk:
+    """
+    The search of one file, for all who want it at a time.
+
+    ``conditions`` are header fields for the route of this name, by which it can say that its file has not changed.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        request: FileRequest,
+        *,
+        upstreams: Upstreams,
+        winners: Winners,
+        clock: Clock,
+        limits: ReadLimits,
+        trace: Trace | None = None,
+        conditions: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self._repository = repository
+        self._request = request
+        self._upstreams = upstreams
+        self._winners = winners
+        self._clock = clock
+        self._limits = limits
+        self._trace = trace or Trace()
+        self._conditions = conditions or {}
+        self._routes: list[Route] | None = None
+        self._route: Route | None = None
+        self._failure: UpstreamFailed | None = None
+        self._tried_twice = False
+        self._digests: Mapping[str, str] = {}
+        self._url = ""
+        self._fields: Headers | None = None
+
+    @property
+    def remote(self) -> RemoteFile:
+        """The file as the last answer describes it; its digests are those that are announced."""
+        request, fields = self._request, self._fields
+        source = FileSource(request.path, self._url, None, dict(self._digests), request.media_type, {})
+        published_ms = None if fields is None else _milliseconds(fields.get("Last-Modified"))
+        entry = Entry(request.sort, request.version_key, request.version_text, published_ms, False, {}, [])
+        return RemoteFile(self._repository, request.package_key, self.route.name, source, entry)
+
+    @property
+    def route(self) -> Route:
+        """The route that has the file, or was asked last."""
+        assert self._route is not None, "a route was asked before"
+        return self._route
+
+    def route_name(self) -> str:
+        """The name of that route, or of the first one."""
+        return (self._route or proxy_config_of(self._repository).routes[0]).name
+
+    @property
+    def validators(self) -> tuple[str | None, str | None]:
+        """ETag and Last-Modified of the last answer."""
+        return (None, None) if self._fields is None else (self._fields.get("ETag"), self._fields.get("Last-Modified"))
+
+    @asynccontextmanager
+    async def open(self, headers: Mapping[str, str], *, method: str = "GET") -> AsyncIterator[IUpstreamResponse]:
+        """
+        The answer with the file, or with the rest of it that C{headers} ask the same route for.
+
+        :raises NotFound: no route has it; :raises UpstreamFailed: one failed, and no other has it
+        :raises Unchanged: see C{conditions}
+        """
+        async with AsyncExitStack() as stack:
+            if headers:
+                yield await stack.enter_async_context(self._ask(self.route, method, headers))
+                return
+            async with self._winners.deciding(self._repository, self._request):
+                if self._routes is None:
+                    self._routes = list(await self._winners.candidates(self._repository, self._request))
+                response = await self._find(method, stack)
+                self._winners.note(self._repository, self._request, self.route)
+            self._fields = response.headers
+            self._digests = select(digests_in_header(response.headers), self._request.algorithms)
+            yield response
+
+    def again(self, error: UpstreamFailed) -> bool:
+        """Whether to ask once more for a file that could not be had: a wrong one of the same route, else the next."""
+        if isinstance(error, UpstreamMismatch):
+            self._winners.drop(self._repository, self._request)
+            if not self._tried_twice:
+                self._tried_twice = True
+                return True
+        return self._leave_route(error)
+
+    async def announced(self, _fields: Headers) -> Mapping[str, str]:
+        """
+        The digests that the file of the last answer must have; empty if its upstream announces none.
+
+        :raises UpstreamFailed: that is not known
+        """
+        if self._digests:
+            return self._digests
+        for algorithm in self._request.companions:
+            limits = ReadLimits(LARGEST_FILE, self._upstreams.document_timeout_s)
+            url = f"{_url(self.route, self._request)}.{algorithm}"
+            upstream = self._upstreams.of(self._repository.id, self.route)
+            async with upstream.open("GET", url, {}, limits=limits) as response:
+                if response.status in ABSENT:
+                    continue
+                if response.status != 200:
+                    raise UpstreamFailed(self.route.name, f"it answered {response.status} for a checksum")
+                digest = digest_in_file(await response.read(), algorithm)
+            if digest is not None:
+                self._digests = {algorithm: digest}
+                break
+        return self._digests
+
+    async def _find(self, method: str, stack: AsyncExitStack) -> IUpstreamResponse:
+        """The answer of the first route that has the file."""
+        while self._routes:
+            route = self._route = self._routes[0]
+            try:
+                response = await stack.enter_async_context(self._ask(route, method, self._conditions.get(route.name)))
+                if response.status == 304 and route.name in self._conditions:
+                    raise Unchanged(route.name)
+                if response.status not in (200, *ABSENT):
+                    raise UpstreamFailed(route.name, f"it answered with status {response.status}")
+                if response.status == 200:
+                    check_no_page(route.name, self._request.path, response)
+                    self._url = response.url
+                    return response
+            except UpstreamFailed as error:
+                self._trace.add(
+                    StepKind.FAILED,
+                    repository=self._repository.path,
+                    route=route.name,
+                    at_ms=self._clock.now_ms(),
+                    why=str(error),
+                )
+                self._leave_route(error)
+            else:
+                self._trace.add(
+                    StepKind.ABSENT, repository=self._repository.path, route=route.name, at_ms=self._clock.now_ms()
+                )
+                self._routes.pop(0)
+            await stack.aclose()
+        raise self._failure or NotFound("file", self._request.path)
+
+    def _leave_route(self, error: UpstreamFailed) -> bool:
+        self._failure = self._failure or error
+        self._tried_twice = False
+        self._winners.drop(self._repository, self._request)
+        if self._routes:
+            self._routes.pop(0)
+        return bool(self._routes)
+
+    @asynccontextmanager
+    async def _ask(
+        self, route: Route, method: str, headers: Mapping[str, str] | None
+    ) -> AsyncIterator[IUpstreamResponse]:
+        upstream = self._upstreams.of(self._repository.id, route)
+        url = _url(route, self._request)
+        async with upstream.open(method, url, headers or {}, limits=self._limits) as response:
+            yield response
+
+
+def _url(route: Route, request: FileRequest) -> str:
+    return f"{route.url}/{quote(request.path, safe=UNQUOTED)}"
+
+
+def _milliseconds(date: str | None) -> int | None:
+    try:
+        return None if date is None else round(parsedate_to_datetime(date).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,101 @@
+"""
+Which route has served a version before: all files of a version come from one route.
+
+Otherwise a route that has a version of the same name could add files of its own to that of another. What is kept tells
+the route, and memory does until something is kept. While nobody knows, one file of a version is asked for at a time,
+and the others wait for the head of its answer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from twisted.internet.defer import DeferredLock
+
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.routes import Route
+from pkgrepo.storage.catalog.packages import files, packages, versions
+
+from .request import FileRequest
+
+MOST: Final = 10_000  # versions in memory
+
+_Place = tuple[int, str, str]
+
+
+class Winners:
+    """Knows the routes of versions, in all proxies."""
+
+    def __init__(self, catalog: ICatalog) -> None:
+        self._catalog = catalog
+        self._known: OrderedDict[_Place, str] = OrderedDict()
+        self._locks: WeakValueDictionary[_Place, DeferredLock] = WeakValueDictionary()
+
+    async def find(self, repository: Repository, request: FileRequest) -> Route | None:
+        """The route that has served the version of a file; None if none of those has that there are now."""
+        if not request.version_key:
+            return None
+        name = self._known.get(_place(repository, request))
+        if name is None:
+            name = await self._catalog.look(_find_route, repository.id, request.package_key, request.version_key)
+        return next((each for each in proxy_config_of(repository).routes if each.name == name), None)
+
+    async def candidates(self, repository: Repository, request: FileRequest) -> Sequence[Route]:
+        """The routes to ask for a file, in order."""
+        winner = await self.find(repository, request)
+        routes = proxy_config_of(repository).routes if winner is None else (winner,)
+        return [each for each in routes if each.serves(request.package_key)]
+
+    @asynccontextmanager
+    async def deciding(self, repository: Repository, request: FileRequest) -> AsyncIterator[None]:
+        """A block in which nobody else decides about the version; without waiting if it is decided."""
+        if not request.version_key or await self.find(repository, request) is not None:
+            yield
+            return
+        place = _place(repository, request)
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = DeferredLock()
+        await lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def note(self, repository: Repository, request: FileRequest, route: Route) -> None:
+        """Remember that a route has a file of the version."""
+        if not request.version_key:
+            return
+        place = _place(repository, request)
+        self._known[place] = route.name
+        self._known.move_to_end(place)
+        if len(self._known) > MOST:
+            self._known.popitem(last=False)
+
+    def drop(self, repository: Repository, request: FileRequest) -> None:
+        """Forget the route of a version, unless something of it is kept."""
+        self._known.pop(_place(repository, request), None)
+
+    def forget(self, repository: Repository) -> None:
+        """Forget what is only in memory about a repository."""
+        for place in [each for each in self._known if each[0] == repository.id]:
+            del self._known[place]
+
+
+def _place(repository: Repository, request: FileRequest) -> _Place:
+    return repository.id, request.package_key, request.version_key
+
+
+def _find_route(reader: Reader, repository_id: int, package_key: str, version_key: str) -> str | None:
+    package = packages.find_package(reader, repository_id, package_key)
+    version = None if package is None else versions.find_version(reader, package.id, version_key)
+    if version is None:
+        return None
+    origins = (each.origin for each in files.files_of_version(reader, version.id))
+    return next((each.route for each in origins if each is not None), None)

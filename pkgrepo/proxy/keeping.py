@@ -1,0 +1,68 @@
+"""Keeps verified files of upstreams, as releases of the proxies that fetched them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import evolve
+
+from pkgrepo.errors import FileExists, existing
+from pkgrepo.interfaces import ICatalog, IProxiedFormat
+from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.pools import Pools
+
+from .remote_files import RemoteFile
+
+
+class Keeper:
+    """Publishes files of upstreams; ``formats`` make the releases."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        pools: Pools,
+        clock: Clock,
+        formats: Mapping[str, IProxiedFormat],
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._pools = pools
+        self._clock = clock
+        self._formats = formats
+
+    async def keep(self, remote: RemoteFile, staged: Staged, blob: BlobInfo) -> File:
+        """
+        Publish a file whose bytes are ``blob``, which has the digests that the upstream announced. Returns its row.
+
+        :raises Invalid: it is no file of this package
+        """
+        release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
+        release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
+        with suppress(FileExists):  # another process was faster: what was kept first stays
+            await self._publisher.publish(remote.repository, release, staged, SYSTEM, indexer)
+        path = remote.source.path
+        return existing(await self._catalog.look(files.find_file, remote.repository.id, path), "file", path)
+
+    def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
+        if file.path != remote.source.path:
+            return file
+        origin = Origin(
+            route=remote.route,
+            # A query may hold a signature, which is as good as a password for a while.
+            url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
+            fetched_ms=self._clock.now_ms(),
+            published_ms=remote.entry.published_ms,
+        )
+        attrs: dict[str, Any] = {**file.attrs, **origin.attrs}
+        if not remote.source.digests:
+            attrs["unverified"] = True  # the upstream announced no digest
+        return evolve(file, attrs=attrs)

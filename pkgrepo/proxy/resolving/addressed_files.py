@@ -1,0 +1,237 @@
+"""
+Files that are found by their paths, in repositories of any type: which of the members are asked, and in which order.
+
+=========  =========================================================================================================
+type       files
+=========  =========================================================================================================
+Hosted     those of the catalog
+Proxy      what is kept, else what its routes have
+Virtual    a name that a hosted member has is served by hosted members only, as documents are. Otherwise the proxies
+           are asked in order, and the first that has the file serves it; one that has served the version before
+           serves all its files. If one fails, those after it serve only what they keep, since they could have a
+           stranger's file under the same path. A file that belongs to no package is the first one at its path.
+=========  =========================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import takewhile
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.addressed.files import AddressedFiles
+from pkgrepo.proxy.addressed.mutable import FAILURES, MutableFile, MutableFiles
+from pkgrepo.proxy.addressed.request import FileRequest
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.refusals import MemberInactive, NameReserved
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.storage.catalog.packages import files, packages, upstream_documents
+from pkgrepo.storage.catalog.server import repositories
+
+from .file_rules import FileRules
+from .found_files import FoundFile, Want, same_file
+from .leaves import Leaf
+from .resolver import Resolver
+
+
+class AddressedMembers:
+    """Finds files by their paths; ``files`` are those that never change, ``mutable`` the others."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        resolver: Resolver,
+        rules: FileRules,
+        files: AddressedFiles,
+        mutable: MutableFiles,
+    ) -> None:
+        self._catalog = catalog
+        self._resolver = resolver
+        self._rules = rules
+        self._files = files
+        self._mutable = mutable
+
+    async def find(self, repository: Repository, request: FileRequest, trace: Trace, want: Want) -> FoundFile:
+        """
+        The file at a path; what arrives of it with it, unless only its ``HEAD`` is wanted.
+
+        :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known, since an upstream failed
+        :raises TooYoung: a rule refuses it until later; :raises RepositoryInactive: see L{Resolver.state}
+        """
+        places = self._places(repository)
+        owners = await self._owners(places, request, trace)
+        for each in places.hosted:
+            kept: File | None = await self._catalog.look(files.find_file, each.id, request.path)
+            if kept is not None:
+                trace.add(StepKind.FILE_KEPT, repository=each.path, path=request.path)
+                same = same_file(kept, partial(places.unchanged, request, each))
+                return FoundFile(kept, same, mutable=not request.lasting)
+        if owners and not any(each.active for each in owners):
+            raise MemberInactive(repository.path, request.package_key)
+        if owners or (request.of_one_route and not places.is_alone()):
+            raise NotFound("file", request.path)
+        return await self._find_upstream(repository, places, request, trace, want)
+
+    def _places(self, repository: Repository) -> _Places:
+        serial = self._resolver.config_serial  # before the configuration is read
+        every = self._resolver.ways(repository)
+        hosted = [each.repository for each in every if each.repository.type is RepositoryType.HOSTED]
+        return _Places(
+            every_hosted=hosted,
+            hosted=[each for each in hosted if each.active],
+            proxies=[each for each in every if each.repository.type is RepositoryType.PROXY and each.repository.active],
+            serial=serial,
+        )
+
+    async def _owners(self, places: _Places, request: FileRequest, trace: Trace) -> list[Repository]:
+        """The hosted repositories that have the package, also one that is switched off: no upstream is asked for it."""
+        owners: list[Repository] = []
+        for each in places.every_hosted if request.package_key else ():
+            serial = await self._catalog.look(packages.package_serial, each.id, request.package_key)
+            owned = StepKind.OWNED if each.active else StepKind.OWNED_INACTIVE
+            trace.add(StepKind.NOT_OWNED if serial is None else owned, repository=each.path)
+            if serial is not None:
+                owners.append(each)
+        return owners
+
+    async def _with_version(self, proxies: Sequence[Leaf], request: FileRequest) -> Sequence[Leaf]:
+        """The proxies to ask: the one that has served the version, or all."""
+        for each in proxies:
+            if await self._files.has_version(each.repository, request):
+                return [each]
+        return proxies
+
+    async def _find_upstream(
+        self, repository: Repository, places: _Places, request: FileRequest, trace: Trace, want: Want
+    ) -> FoundFile:
+        failure: PkgrepoError | None = None
+        reserved: NameReserved | None = None
+        for leaf in await self._with_version(places.proxies, request):
+            try:
+                self._rules.check_reserved(leaf, request.package_key, trace)
+                found = await self._find_in(repository, leaf, request, trace, want, only_kept=failure is not None)
+            except NameReserved as error:
+                reserved = error
+            except NotFound:
+                continue
+            except FAILURES as error:
+                failure = failure or error
+            else:
+                if found is not None:
+                    return _while(partial(places.unchanged, request, leaf.repository), found)
+        raise failure or reserved or NotFound("file", request.path)
+
+    async def _find_in(
+        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
+    ) -> FoundFile | None:
+        """The file in one proxy; None if it is not kept there and nothing else is wanted."""
+        if not request.lasting:
+            return await self._find_mutable(repository, leaf, request, trace, want, only_kept=only_kept)
+        proxy, key, path = leaf.repository, request.package_key, request.path
+        kept = await self._files.find_kept(proxy, request)
+        if kept is None and only_kept:
+            trace.add(StepKind.WITHHELD, repository=proxy.path)
+            return None
+        if kept is None and want is Want.HEAD:
+            remote = await self._files.look(proxy, request, trace)
+            self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
+            if remote.source.size is not None:
+                return FoundFile(remote)
+        if kept is None:
+            arriving, content = await self._files.fetch(proxy, request, trace, part=want is Want.PART)
+            if not isinstance(content, File):
+                assert arriving is not None, "only a kept file has none"
+                self._check_arriving(repository, leaf, arriving, content, trace)
+                return FoundFile(arriving, content=content)
+            kept = content
+        await self._rules.check_kept(repository, leaf, key, path, kept, trace)
+        trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=path)
+        return FoundFile(kept, same_file(kept))
+
+    async def _find_mutable(
+        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
+    ) -> FoundFile | None:
+        proxy = leaf.repository
+        kept = await self._mutable.find_kept(proxy, request)
+        if kept is None and only_kept:
+            trace.add(StepKind.WITHHELD, repository=proxy.path)
+            return None
+        if kept is None and want is Want.HEAD:
+            remote = await self._files.look(proxy, request, trace)
+            self._rules.check_age(repository, leaf, request.package_key, request.path, remote.entry.published_ms, trace)
+            if remote.source.size is not None:
+                return FoundFile(remote, mutable=True)
+        if kept is None or not (only_kept or self._mutable.is_fresh(kept)):
+            found = await self._mutable.fetch(proxy, request, trace, part=want is not Want.WHOLE)
+            if not isinstance(found, MutableFile):
+                arriving, content = found
+                self._check_arriving(repository, leaf, arriving, content, trace)
+                return FoundFile(arriving, mutable=True, content=content)
+            kept = found
+        self._rules.check_age(repository, leaf, request.package_key, request.path, kept.published_ms, trace)
+        trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=request.path)
+        return FoundFile(kept.file, _same_document(kept), kept.fresh_until_ms // 1000, mutable=True, stale=kept.stale)
+
+    def _check_arriving(
+        self, repository: Repository, leaf: Leaf, remote: RemoteFile, content: ArrivingBody | bytes, trace: Trace
+    ) -> None:
+        try:
+            self._rules.check_age(repository, leaf, remote.key, remote.source.path, remote.entry.published_ms, trace)
+        except PkgrepoError:
+            if isinstance(content, ArrivingBody):
+                content.close()
+            raise
+
+
+@frozen(eq=False)
+class _Places:
+    """
+    The repositories behind the one that is asked, in order: all hosted ones, and those that are active.
+
+    ``serial`` is that of the server's configuration, from before they were read.
+    """
+
+    every_hosted: Sequence[Repository]
+    hosted: Sequence[Repository]
+    proxies: Sequence[Leaf]
+    serial: int
+
+    def is_alone(self) -> bool:
+        """Whether there is one route only."""
+        routes = [route for each in self.proxies for route in proxy_config_of(each.repository).routes]
+        return not self.hosted and len(routes) == 1
+
+    def unchanged(self, request: FileRequest, holder: Repository, reader: Reader) -> bool:
+        """Whether the file is still that of the same repository."""
+        if repositories.config_serial(reader) != self.serial:
+            return False
+        if holder.type is RepositoryType.HOSTED:
+            before = takewhile(lambda each: each.id != holder.id, self.hosted)
+            return all(files.find_file(reader, each.id, request.path) is None for each in before)
+        if not request.package_key:
+            return all(files.find_file(reader, each.id, request.path) is None for each in self.hosted)
+        return all(packages.package_serial(reader, each.id, request.package_key) is None for each in self.every_hosted)
+
+
+def _while(condition: Callable[[Reader], bool], found: FoundFile) -> FoundFile:
+    """The file, which is cached only while a condition is met."""
+    fresh = found.fresh
+    return found if fresh is None else evolve(found, fresh=lambda reader: fresh(reader) and condition(reader))
+
+
+def _same_document(kept: MutableFile) -> Callable[[Reader], bool]:
+    """A query that tells whether a kept file that may change is still the present one."""
+    document, repository_id = kept.document, kept.file.repository_id
+
+    def same(reader: Reader) -> bool:
+        return upstream_documents.fetched_at(reader, repository_id, document.key) == document.fetched_ms
+
+    return same
