@@ -183,6 +183,7 @@ def _route(given: RouteConfig | str) -> Route:
         credentials=credentials,
         ca_file=None if given.ca_file is UNSET else Path(given.ca_file),
         hosts=() if given.hosts is UNSET else tuple(given.hosts.items()),
+        packages=() if given.packages is UNSET else _globs(given.packages),
     )
 
 

@@ -33,7 +33,7 @@ class Route:
 
     ``hosts`` are pairs of a host that the upstream names, in redirects and as its token service, and the URL at which
     it is reached from here; a port belongs to the host if it matters. It is only asked for packages whose key matches
-    one of the ``packages`` (globs of C{fnmatch}); for all if there are none.
+    one of the ``packages`` (globs of C{fnmatch} without capitals); for all if there are none.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Route:
 
     def serves(self, key: str) -> bool:
         """Whether it is asked for a package (a key), or with an empty key for what belongs to none."""
-        return not key or not self.packages or any(fnmatchcase(key, each) for each in self.packages)
+        return not key or not self.packages or any(fnmatchcase(key.casefold(), each) for each in self.packages)
 
     def locate(self, named: Target) -> Target:
         """Where a URL is that the upstream names; the same unless ``hosts`` has its host."""

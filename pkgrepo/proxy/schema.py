@@ -57,7 +57,8 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     One upstream. The route with the highest priority is asked first; the name is its host unless given.
 
     ca_file is the absolute path of a PEM file on the server. hosts has URLs for hosts that the upstream names, in
-    redirects and as its token service, and that are reached there.
+    redirects and as its token service, and that are reached there. With packages (globs) the upstream is asked only for
+    packages whose names match one of them, for example com.example.* of the groups of Java artifacts.
     """
 
     url: str
@@ -66,6 +67,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     auth: RouteAuth | UnsetType = UNSET
     ca_file: Text | UnsetType = UNSET
     hosts: Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
+    packages: Patterns | UnsetType = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
         """

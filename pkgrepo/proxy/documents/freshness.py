@@ -167,8 +167,8 @@ class Documents:
         return not document.found or self._route(repository, document.route) is not None
 
     def _routes(self, repository: Repository, request: DocumentRequest) -> Sequence[Route]:
-        routes = proxy_config_of(repository).routes
-        return [route for route in routes if route.name == request.route] if request.route else routes
+        routes = [each for each in proxy_config_of(repository).routes if each.serves(request.package_key)]
+        return [each for each in routes if each.name == request.route] if request.route else routes
 
     def _route(self, repository: Repository, name: str) -> Route | None:
         return next((route for route in proxy_config_of(repository).routes if route.name == name), None)

@@ -43,8 +43,8 @@ class FileRules:
     def check_age(
         self, repository: Repository, leaf: Leaf, key: str, path: str, published_ms: int | None, trace: Trace
     ) -> None:
-        """Check the age of a file. :raises TooYoung: a rule refuses it until later"""
-        rule = find_age_rule(leaf, key)
+        """Check the age of a file of a package. :raises TooYoung: a rule refuses it until later"""
+        rule = find_age_rule(leaf, key) if key else None
         if rule is None:
             return
         try:

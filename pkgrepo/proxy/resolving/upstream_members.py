@@ -197,4 +197,5 @@ def _requests(search: Search, proxy: Repository) -> Sequence[DocumentRequest]:
     """The questions to a proxy: one for all its routes, or one for each."""
     if not search.request.merges:
         return (search.request,)
-    return [search.request.of_route(route.name) for route in proxy_config_of(proxy).routes]
+    routes = (each for each in proxy_config_of(proxy).routes if each.serves(search.key))
+    return [search.request.of_route(each.name) for each in routes]

@@ -91,6 +91,7 @@ class Places:
         places = [
             Place(repository.id, route, name)
             for route in config.routes
+            if route.serves(image)
             for name in self._names(repository, route, image)
         ]
         return sorted(places, key=lambda each: (each.route.name, each.name) != known)
