@@ -204,7 +204,10 @@ class IPathFormat(Interface):
     package may lie anywhere.
     """
 
-    document_names = Attribute("the names of a directory's document in the readable layout, a tuple of str")
+    document_names = Attribute(
+        "the names of a directory's document in the readable layout, a tuple of str; a plain file of the first name is"
+        " the document of its directory"
+    )
     kept_kinds = Attribute("the kinds of fragments that cannot be made from files again, a tuple of str")
 
     def directory(package_key: str, version: str) -> str:

@@ -172,9 +172,11 @@ def _parse_segments(segments: list[str]) -> FilePath | Checksum:
     """
     What the segments of a path of a file mean; each is checked already, but not its length.
 
-    :raises Invalid: it is too long, or the checksum of a checksum
+    :raises Invalid: it is too long, the checksum of a checksum, or below the name of metadata
     """
     *directory, name = segments
+    if not set(METADATA_NAMES).isdisjoint(directory):
+        raise Invalid(f"a directory cannot have the name {METADATA_NAME}, which is that of metadata", "path")
     stem, dot, suffix = name.rpartition(".")
     if dot and stem and suffix in ALGORITHMS:
         if stem.rpartition(".")[2] in ALGORITHMS:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.interfaces import IPathFormat, Reader
 from pkgrepo.model import File, Fragment, Package, Repository
@@ -24,16 +24,29 @@ from .sidecars import KeptSidecar, TreePlaces
 
 
 @frozen
+class DirectoryDocument:
+    """
+    The document of a directory: made of fragments as ``content``, or uploaded as the plain ``file``.
+
+    Both are None if it has none. It is at several places, which have the names that the format gives it.
+    """
+
+    file: File | None = None
+    content: bytes | None = None
+
+
+@frozen
 class TreeSnapshot:
     """
     An entry as the catalog has it now: a package or a version as ``entry``, or a plain file as ``file``.
 
-    ``document`` is that of the directory, None if it has none; ``kept`` are pairs of kind and fragment. ``plain`` are
-    the paths of plain files that lie in the directory of a version, beside its own files.
+    ``document`` is that of the directory of a package or version; of a plain file only if its name is that of documents.
+    ``kept`` are pairs of kind and fragment. ``plain`` are the paths of plain files that lie in the directory of a
+    version, beside its own files.
     """
 
     entry: EntrySnapshot | None = None
-    document: bytes | None = None
+    document: DirectoryDocument = DirectoryDocument()
     kept: tuple[tuple[str, Fragment], ...] = ()
     plain: frozenset[str] = Factory(frozenset)
     file: File | None = None
@@ -55,20 +68,23 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         """See L{LayoutWriter.read}."""
         repository_id = self._repository.id
         if not package_key:
-            found = files.find_file(reader, repository_id, version_key)
-            return TreeSnapshot(file=found if found is None or found.package_id is None else None)
+            directory = self._documented(version_key)
+            if directory is not None:
+                return TreeSnapshot(document=self._document(reader, directory))
+            return TreeSnapshot(file=_plain(files.find_file(reader, repository_id, version_key)))
         if not version_key:
             entry = read_package(reader, repository_id, package_key)
             return TreeSnapshot(
                 entry=entry,
-                document=self._document(reader, package_key, ""),
+                document=self._document(reader, self._format.directory(package_key, "")),
                 kept=() if entry.package is None else self._kept(reader, entry.package),
             )
         entry = read_version(reader, repository_id, package_key, version_key)
         # A version that is gone has its key as text; no format with free paths spells one version in two ways.
         version = version_key if entry.version is None else entry.version.text
-        plain = files.plain_paths_in(reader, repository_id, self._format.directory(package_key, version))
-        return TreeSnapshot(entry=entry, document=self._document(reader, package_key, version), plain=frozenset(plain))
+        directory = self._format.directory(package_key, version)
+        plain = files.plain_paths_in(reader, repository_id, directory)
+        return TreeSnapshot(entry=entry, document=self._document(reader, directory), plain=frozenset(plain))
 
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
         """See L{LayoutWriter.entries}."""
@@ -82,18 +98,14 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     def plan(self, package_key: str, version: str, snapshot: TreeSnapshot) -> Plan:
         """See L{LayoutWriter.plan}."""
         if not package_key:
-            return self._plan_plain(version, snapshot.file)
+            return self._plan_plain(version, snapshot)
         assert snapshot.entry is not None
         if version:
             return self._plan_version(package_key, version, snapshot, snapshot.entry)
         return self._plan_package(package_key, snapshot, snapshot.entry)
 
     def apply(self, plan: Plan) -> None:
-        """
-        See L{LayoutWriter.apply}. Removals come first: a folder may follow where a file was.
-
-        A file that a directory could not be removed for, because of a crash, is found when the directory is next shown.
-        """
+        """See L{LayoutWriter.apply}. Removals come first: a folder may follow where a file was."""
         for place in plan.removals:
             self._layout.remove(place)
         for locator, place in plan.links:
@@ -114,7 +126,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
                     directories.add(self._places.of_path(self._format.directory(key, text)))
                     places.add(self._places.of_version(key, text))
                 else:
-                    places.update((self._places.of_path(text), self._places.of_plain(text)))
+                    places.update((*self._plain_places(text), self._places.of_plain(text)))
         return Plan(
             removals=tuple(
                 place
@@ -123,57 +135,82 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
             )
         )
 
-    def _plan_plain(self, path: str, file: File | None) -> Plan:
-        place, sidecar = self._places.of_path(path), self._places.of_plain(path)
+    def _plan_plain(self, path: str, snapshot: TreeSnapshot) -> Plan:
+        sidecar = self._places.of_plain(path)
+        file = snapshot.document.file or snapshot.file
         if file is None:
-            # Something else may be at the path by now: a folder, or a file where this one's folder was.
-            return Plan(removals=self._existing(place, sidecar))
-        document = {sidecar: encode(FileSidecar.of(file, place))}
-        linked = self._layout.is_linked(file.locator, place)
-        return Plan(links=() if linked else ((file.locator, place),), documents=self._changed(document))
+            shown = self._plan_shown(self._plain_places(path), snapshot.document)
+            return evolve(shown, removals=(*shown.removals, *self._existing(sidecar)))
+        shown = self._plan_shown(self._plain_places(path), DirectoryDocument(file))
+        document = {sidecar: encode(FileSidecar.of(file, self._places.of_path(path)))}
+        return evolve(shown, documents=self._changed(document))
 
     def _plan_package(self, key: str, snapshot: TreeSnapshot, entry: EntrySnapshot) -> Plan:
         package = entry.package
-        places = self._document_places(self._format.directory(key, ""))
-        wanted: dict[str, bytes | None] = dict.fromkeys(places, snapshot.document)
-        wanted[self._places.of_package(key)] = (
-            None if package is None else encode(PackageSidecar.of(package, entry.tags))
-        )
-        kept = None if package is None or not snapshot.kept else encode(KeptSidecar.of(package, snapshot.kept))
-        wanted[self._places.of_kept(key)] = kept
-        wanted[self._places.of_burned(key)] = encode(BurnedSidecar.of(key, entry.burned)) if entry.burned else None
-        documents = {place: data for place, data in wanted.items() if data is not None}
+        wanted = {
+            self._places.of_package(key): None if package is None else encode(PackageSidecar.of(package, entry.tags)),
+            self._places.of_kept(key): (
+                None if package is None or not snapshot.kept else encode(KeptSidecar.of(package, snapshot.kept))
+            ),
+            self._places.of_burned(key): encode(BurnedSidecar.of(key, entry.burned)) if entry.burned else None,
+        }
+        shown = self._plan_shown(self._document_places(self._format.directory(key, "")), snapshot.document)
+        documents = self._changed({place: data for place, data in wanted.items() if data is not None})
         removals = self._existing(*(place for place, data in wanted.items() if data is None))
-        return Plan(documents=self._changed(documents), removals=removals)
+        return evolve(shown, documents=(*shown.documents, *documents), removals=(*shown.removals, *removals))
 
     def _plan_version(self, key: str, version: str, snapshot: TreeSnapshot, entry: EntrySnapshot) -> Plan:
         directory = self._format.directory(key, version)
-        documents: dict[str, bytes] = {}
-        if snapshot.document is not None:
-            documents = dict.fromkeys(self._document_places(directory), snapshot.document)
+        places = self._document_places(directory)
+        shown = self._plan_shown(places, snapshot.document)
         sidecar = self._places.of_version(key, version)
-        shown: list[FileSidecar] = []
+        held: list[FileSidecar] = []
+        documents: tuple[tuple[str, bytes], ...] = ()
         gone: tuple[str, ...] = ()
         if entry.package is not None and entry.version is not None:
-            shown = [FileSidecar.of(file, self._places.of_path(file.path)) for file in entry.files]
-            documents[sidecar] = encode(VersionSidecar.of(entry.package, entry.version, shown))
+            held = [FileSidecar.of(file, self._places.of_path(file.path)) for file in entry.files]
+            documents = self._changed({sidecar: encode(VersionSidecar.of(entry.package, entry.version, held))})
         else:
             gone = self._existing(sidecar)
-        kept = {each.place for each in shown} | set(documents) | {self._places.of_path(path) for path in snapshot.plain}
+        kept = {*places, *(each.place for each in held), *(self._places.of_path(path) for path in snapshot.plain)}
         others = self._other_files(self._places.of_path(directory), frozenset(kept))
+        links = tuple((e.locator, e.place) for e in held if not self._layout.is_linked(e.locator, e.place))
         return Plan(
-            links=tuple((e.locator, e.place) for e in shown if not self._layout.is_linked(e.locator, e.place)),
-            documents=self._changed(documents),
-            removals=(*others, *gone),
+            links=(*shown.links, *links),
+            documents=(*shown.documents, *documents),
+            removals=(*shown.removals, *others, *gone),
         )
 
-    def _document(self, reader: Reader, package_key: str, version: str) -> bytes | None:
-        directory = self._format.directory(package_key, version)
-        found: bytes | None = self._format.directory_document(reader, self._repository.id, directory)
-        return found
+    def _plan_shown(self, places: Sequence[str], document: DirectoryDocument) -> Plan:
+        """The changes that make all places show a document, or nothing."""
+        if document.file is not None:
+            locator = document.file.locator
+            return Plan(links=tuple((locator, p) for p in places if not self._layout.is_linked(locator, p)))
+        if document.content is not None:
+            return Plan(documents=self._changed(dict.fromkeys(places, document.content)))
+        # Something else may be there by now: a folder, or a file where the folder was.
+        return Plan(removals=self._existing(*places))
+
+    def _document(self, reader: Reader, directory: str) -> DirectoryDocument:
+        uploaded = f"{directory}/{self._format.document_names[0]}" if directory else self._format.document_names[0]
+        file = _plain(files.find_file(reader, self._repository.id, uploaded))
+        if file is not None:
+            return DirectoryDocument(file)
+        content = self._format.directory_document(reader, self._repository.id, directory) if directory else None
+        return DirectoryDocument(content=content)
+
+    def _documented(self, path: str) -> str | None:
+        """The directory that a plain file may be the document of, by its name."""
+        directory, _, name = path.rpartition("/")
+        return directory if name == self._format.document_names[0] else None
+
+    def _plain_places(self, path: str) -> list[str]:
+        directory = self._documented(path)
+        return [self._places.of_path(path)] if directory is None else self._document_places(directory)
 
     def _document_places(self, directory: str) -> list[str]:
-        return [self._places.of_path(f"{directory}/{name}") for name in self._format.document_names]
+        prefix = f"{directory}/" if directory else ""
+        return [self._places.of_path(prefix + name) for name in self._format.document_names]
 
     def _kept(self, reader: Reader, package: Package) -> tuple[tuple[str, Fragment], ...]:
         return tuple(
@@ -184,3 +221,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
 
     def _existing(self, *places: str) -> tuple[str, ...]:
         return tuple(place for place in places if self._layout.is_file(place))
+
+
+def _plain(file: File | None) -> File | None:
+    return file if file is None or file.package_id is None else None

@@ -164,6 +164,13 @@ def test_a_checksum_of_a_checksum_is_refused() -> None:
         parse("a.jar.sha1.md5")
 
 
+@pytest.mark.parametrize("name", ["maven-metadata.xml", "repo-metadata.xml"])
+def test_nothing_is_below_metadata(name: str) -> None:
+    for path in (f"{name}/x", f"com/example/{name}/x.txt", f"g/a/{name}/a-{name}.jar", f"g/{name}/{name}"):
+        with pytest.raises(Invalid):
+            parse(path)
+
+
 @pytest.mark.parametrize(
     ("raw", "path"), [(b"", ""), (b"com/", "com"), (b"com/example/", "com/example"), (b"a%20b/1.0+x/", "a b/1.0+x")]
 )

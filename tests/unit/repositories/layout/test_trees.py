@@ -321,3 +321,35 @@ async def test_plain_files_of_one_folder_are_listed_in_pages_and_without_those_b
     assert page == ["d-/x", "d/a", "d/b"]
     rest = world.catalog.peek(files.list_plain_files, world.repository.id, page[-1], 99)
     assert rest == ["d/sub/c", "d_/x", "e"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_uploaded_document_is_shown_under_all_names_until_one_is_made(world):
+    await world.put("g/a/listing.txt", b"uploaded")
+    await world.put("listing.txt", b"of the root")
+    await world.put("g/a/1/listing.txt", b"of a version")
+    await world.follow()
+    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"uploaded"] * 2
+    assert [world.read(each) for each in FORMAT.document_names] == [b"of the root"] * 2
+    await world.release_file("g/a/1/a-1.jar")
+    await world.follow()
+    assert world.read("g/a/same.txt") == b"uploaded"
+    assert world.read("g/a/1/same.txt") == b"of a version"
+    assert (await world.verify()).problems == []
+    await world.remove("g/a/listing.txt")
+    await world.remove("g/a/1/listing.txt")
+    await world.follow()
+    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"g/a/1/a-1.jar"] * 2
+    assert world.read("g/a/1/same.txt") is None
+    assert (await world.verify()).problems == []
+    await world.remove_version("g/a", "1")
+    await world.put("g/a/listing.txt", b"uploaded again")
+    await world.release_file("g/a/2/a-2.jar")
+    await world.remove("g/a/listing.txt")
+    await world.follow()
+    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"g/a/2/a-2.jar"] * 2
+    assert (await world.verify()).problems == []
+    await world.remove_version("g/a", "2")
+    await world.remove("listing.txt")
+    await world.follow()
+    assert world.shown() == ["t/.repository.json"]
