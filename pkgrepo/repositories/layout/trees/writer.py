@@ -40,7 +40,7 @@ class TreeSnapshot:
     """
     An entry as the catalog has it now: a package or a version as ``entry``, or a plain file as ``file``.
 
-    ``document`` is that of the directory of a package or version; of a plain file only if its name is that of documents.
+    ``document`` is that of the directory of a package or version, and of a plain file that has the name of documents.
     ``kept`` are pairs of kind and fragment. ``plain`` are the paths of plain files that lie in the directory of a
     version, beside its own files.
     """
