@@ -22,12 +22,16 @@ from .klein_app import new_app
 from .mounts import Mount, Mounts, split
 from .statuses import STATUSES, refusal_headers
 
-REALM = b'Basic realm="pkgrepo", Bearer'  # npm asks for a new login where Bearer is named
+# npm asks for a new login where Bearer is named. The resolver of sbt takes the last line, and wants Basic alone there.
+REALM = b'Basic realm="pkgrepo"'
+BEARER = (b"WWW-Authenticate", b"Bearer")
 
 
 def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     """A refusal outside of any repository."""
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
+    if refusal.status == 401:
+        headers = (BEARER, *headers)
     return error_answer(refusal.sentence, refusal.status, headers)
 
 

@@ -68,3 +68,24 @@ def mvn(repository: Callable[[str], HttpClient]) -> HttpClient:
 def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
     """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
     return lambda token, name="mvn": repository(name).as_user("anybody", token_texts[token])
+
+
+@pytest.fixture
+def api(maven_server: ServerProcess) -> HttpClient:
+    """A client of the management API, with the admin's credentials."""
+    return HttpClient(f"{maven_server.url}/api", (USER, PASSWORD))
+
+
+@pytest.fixture
+def new_user(api: HttpClient) -> Callable[..., tuple[str, str]]:
+    """Add a user who has these actions in repositories of these names. Returns the credentials."""
+
+    def add(name: str, **grants: list[str]) -> tuple[str, str]:
+        reply = api.post_json("/users", {"username": name, "password": PASSWORD})
+        assert reply.status == 201, reply
+        wanted = [{"repository": f"main/{where}", "actions": actions} for where, actions in grants.items()]
+        reply = api.post_json(f"/users/{name}/permissions", {"repositories": wanted}, "PUT")
+        assert reply.status == 200, reply
+        return name, PASSWORD
+
+    return add

@@ -35,6 +35,7 @@ from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import checksum_claims, files
+from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 from pkgrepo.storage.catalog.packages.tree import check_place
 
 from .checksums import note_mismatch, put_claim
@@ -86,9 +87,8 @@ class UploadRequests:
                 return await self._publish(request, push, target, staged, blob)
             except FileExists:
                 raise push.permit.why_not from None
-            except FileBurned as error:
-                why = f"{error.filename} was deleted, and is not published again (allow_overwrite)"
-                raise Refusal(409, why, "file_exists") from None
+            except FileBurned:
+                raise _burned(target.path) from None
 
     async def _publish(
         self, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
@@ -153,6 +153,8 @@ class UploadRequests:
         found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
         if found is None:
             await self._services.catalog.look(check_place, self._repository.id, path)
+            if not permit.reuse and await self._services.catalog.look(has_tombstone, self._repository.id, path):
+                raise _burned(path)
             return False
         if not permit.overwrite:
             size = request.body.declared
@@ -183,6 +185,11 @@ class UploadRequests:
         actor = actor_of(request, identity)
         await self._services.publisher.change(note_mismatch, self._repository, found, target.algorithm, digest, actor)
         raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")
+
+
+def _burned(path: str) -> Refusal:
+    name = path.rpartition("/")[2]
+    return Refusal(409, f"{name} was deleted, and is not published again (allow_overwrite)", "file_exists")
 
 
 def _check_whole(request: Request) -> None:

@@ -246,6 +246,12 @@ def test_a_package_without_owner_is_refused_or_claimed_as_the_setting_says(scene
     assert now(scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True)) is False
 
 
+def test_a_pusher_who_claimed_a_package_in_another_request_has_nothing_to_claim(scene, alice):
+    repository = scene.repository()
+    project = scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
+    assert scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=2) == project
+
+
 def test_of_two_first_pushers_one_becomes_the_owner(scene, alice):
     repository = scene.repository()
     bob = identity_of(scene.user("bob"), via="password")

@@ -9,6 +9,7 @@ from pkgrepo.http.answers import Answer
 
 ANSWER = Answer(body=b"0123456789", etag=b'"a"', last_modified=1_700_000_000, ranges=True)
 WHOLE = Selection(200, 0, 10)
+FAILED = Selection(412, 0, 0)
 CURRENT = Selection(304, 0, 0)
 DATE = render_date(1_700_000_000)
 EARLIER = render_date(1_699_999_999)
@@ -53,6 +54,20 @@ def fields(**given_fields: bytes) -> dict[bytes, bytes]:
         (fields(range=b"bytes=0-1", if_range=b'W/"a"'), WHOLE),
         (fields(range=b"bytes=0-1", if_range=DATE), Selection(206, 0, 2)),
         (fields(range=b"bytes=0-1", if_range=EARLIER), WHOLE),
+        (fields(if_match=b'"a"'), WHOLE),
+        (fields(if_match=b'"b", "a"'), WHOLE),
+        (fields(if_match=b"*"), WHOLE),
+        (fields(if_match=b'"b"'), FAILED),
+        (fields(if_match=b'W/"a"'), FAILED),
+        (fields(if_match=b"nonsense"), FAILED),
+        (fields(if_match=b'"a"', if_none_match=b'"a"'), CURRENT),
+        (fields(if_match=b'"b"', if_none_match=b'"a"'), FAILED),
+        (fields(if_unmodified_since=DATE), WHOLE),
+        (fields(if_unmodified_since=EARLIER), FAILED),
+        (fields(if_unmodified_since=b"yesterday"), WHOLE),
+        (fields(if_match=b'"a"', if_unmodified_since=EARLIER), WHOLE),
+        (fields(range=b"bytes=3-", if_unmodified_since=DATE), Selection(206, 3, 10)),
+        (fields(range=b"bytes=3-", if_unmodified_since=EARLIER), FAILED),
     ],
 )
 def test_client_gets_what_its_conditions_leave(given_fields: dict[bytes, bytes], selection: Selection) -> None:

@@ -4,12 +4,23 @@ import pytest_twisted
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import deployments, events, files, fragments, tags
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, fragments, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob, publish
 
-CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "deployment_file", "deployment", "repository")
+CONTENT = (
+    "file",
+    "checksum_claim",
+    "version",
+    "fragment",
+    "tag",
+    "package",
+    "tombstone",
+    "deployment_file",
+    "deployment",
+    "repository",
+)
 
 
 def fill(tx, repository):
@@ -17,6 +28,8 @@ def fill(tx, repository):
         file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
         fragments.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
+    for n in range(3):
+        checksum_claims.put_claim(tx, repository.id, f"{n}", "md5", "00", NOW)
     for n in range(2):
         made = deployments.add_deployment(
             tx,
