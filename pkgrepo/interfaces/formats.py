@@ -128,6 +128,9 @@ class IIndexedFormat(Interface):
     A document has one or more forms, and can be merged from the packages of several repositories.
     """
 
+    def package_of(key: str) -> str:
+        """The key of the package that the document with a key is of; a package may have several documents."""
+
     def kinds(form: str) -> Sequence[str]:
         """The kinds of fragments that the form of a document is joined from."""
 

@@ -30,6 +30,10 @@ class FormatBase:
         """None. See L{IFormat.warnings}."""
         return ()
 
+    def package_of(self, key: str) -> str:
+        """The key itself: each package has one document. See L{IIndexedFormat.package_of}."""
+        return key
+
     def readable_path(self, path: str) -> str:
         """The public path. See L{IFormat.readable_path}."""
         return path

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.content import SAFE, FileHead, is_private
 from pkgrepo.gateway.package_files import answer_file, find_package_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.found_files import Want
 
-from .configuration import PushRules
-from .paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
+from .file_heads import checksum_answer, present_file
+from .paths import ArtifactFile, Checksum, FilePath, PlainFile
 from .push_rules import require_any
-
-YEAR = 31_536_000  # seconds
 
 
 class FileRequests:
@@ -57,16 +53,10 @@ class FileRequests:
         found = await find_package_file(self._services, self._repository, key, target.of.path, Want.PART)
         if found is None or isinstance(found.file, RemoteFile):
             raise _no_file(target.of)
-        digest = found.file.digests.get(target.algorithm)
-        if digest is None:
+        if target.algorithm not in found.file.digests:
             raise _no_file(target.of)
-        answer = text_answer(
-            digest,
-            content_type=b"text/plain",
-            etag=f'"{target.algorithm}-{digest}"'.encode("ascii"),
-            last_modified=int(found.file.created_at.timestamp()),
-            headers=((b"Cache-Control", cache_control(self._repository, target.of)), *SAFE),
-        )
+        modified_s = int(found.file.created_at.timestamp())
+        answer = checksum_answer(self._repository, target.of, target.algorithm, found.file.digests, modified_s)
         if found.fresh is not None:
             self._services.answer_cache.put_answer(
                 request,
@@ -78,39 +68,6 @@ class FileRequests:
                 generation=generation,
             )
         return answer
-
-
-def present_file(repository: Repository, target: FilePath, digests: Mapping[str, str]) -> FileHead:
-    """The head of the answer with a file: both forms of its digests that spare Maven 3.9 the requests for checksums."""
-    sha1 = digests.get("sha1")
-    etag = f'"{{SHA1{{{sha1}}}}}"' if sha1 is not None else f'"{digests["sha256"]}"' if "sha256" in digests else None
-    sums = ((f"X-Checksum-{each.upper()}", digests[each]) for each in ALGORITHMS if each in digests)
-    return FileHead(
-        None if etag is None else etag.encode("ascii"),
-        (
-            (b"Cache-Control", cache_control(repository, target)),
-            *((name.encode("ascii"), digest.encode("ascii")) for name, digest in sums),
-            *SAFE,
-        ),
-    )
-
-
-def cache_control(repository: Repository, target: FilePath) -> bytes:
-    """
-    How long what is at a path may be cached.
-
-    Files of releases and timestamped snapshots never change where they cannot be overwritten; upstreams never change
-    theirs.
-    """
-    private = is_private(repository)
-    lasting = isinstance(target, ArtifactFile) and not target.literal_snapshot
-    if repository.type is RepositoryType.HOSTED:
-        lasting = lasting and not PushRules.of(repository).allow_overwrite
-    else:
-        lasting = lasting and repository.type is RepositoryType.PROXY
-    if not lasting:
-        return b"private, no-cache" if private else b"no-cache"
-    return b"%s, max-age=%d, immutable" % (b"private" if private else b"public", YEAR)
 
 
 def _no_file(target: FilePath) -> NotFound:

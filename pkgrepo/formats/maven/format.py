@@ -10,12 +10,28 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
+from pkgrepo.formats.maven.metadata.indexing import index_artifact
+from pkgrepo.formats.maven.metadata.joining import (
+    ARTIFACT,
+    KINDS,
+    latest,
+    make_documents,
+    read_parts,
+    render_directory,
+    splice,
+    split_key,
+)
+from pkgrepo.formats.maven.metadata.uploaded import UPLOADED
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IBackgroundFormat, IFormat, IPathFormat, Reader
-from pkgrepo.model import Repository
+from pkgrepo.gateway.spliced_documents import CachedDocuments
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import IBackgroundFormat, ICachingFormat, IFormat, IIndexedFormat, IPathFormat, Reader
+from pkgrepo.model import Package, Repository
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 
 from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
@@ -24,7 +40,7 @@ from .routes import MavenSite
 from .setup import snippets
 
 
-@implementer(IFormat, IBackgroundFormat, IPathFormat)
+@implementer(IFormat, IBackgroundFormat, ICachingFormat, IIndexedFormat, IPathFormat)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
@@ -32,10 +48,15 @@ class MavenFormat(FormatBase):
     aliases = ("java",)
     configurations = CONFIGURATIONS
     document_names = METADATA_NAMES
-    kept_kinds = ()
+    kept_kinds = (UPLOADED,)
 
     def __init__(self) -> None:
+        self._documents = make_documents()
         self._running = Running()
+
+    def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
+        """See L{ICachingFormat.caches}."""
+        return {"maven metadata": self._documents.kept}
 
     def background_services(self, _services: Services, _reactor: Any) -> Sequence[IService]:
         """The work on deployments. See L{IBackgroundFormat.background_services}."""
@@ -43,10 +64,33 @@ class MavenFormat(FormatBase):
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return MavenSite(services, repository, self.index, self._running).resource()
+        return MavenSite(services, repository, self.index, self._running, self._documents).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
+        index_artifact(index, change)
+
+    def package_of(self, key: str) -> str:
+        """The artifact, without the version of a snapshot. See L{IIndexedFormat.package_of}."""
+        return split_key(key)[0]
+
+    def kinds(self, form: str) -> Sequence[str]:
+        """See L{IIndexedFormat.kinds}."""
+        return KINDS[form]
+
+    def read_parts(self, reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+        """See L{IIndexedFormat.read_parts}."""
+        return read_parts(reader, repository_id, key, form)
+
+    def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
+        """See L{IIndexedFormat.splice}."""
+        return splice(key, form, serial, members)
+
+    latest_form = ARTIFACT
+
+    def latest(self, key: str, members: Sequence[MemberParts]) -> Latest | None:
+        """See L{IIndexedFormat.latest}."""
+        return latest(key, members)
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""
@@ -61,9 +105,9 @@ class MavenFormat(FormatBase):
         top = package_directory(package_key)
         return f"{top}/{version}" if version else top
 
-    def directory_document(self, _reader: Reader, _repository_id: int, _directory: str) -> bytes | None:
+    def directory_document(self, reader: Reader, repository_id: int, directory: str) -> bytes | None:
         """See L{IPathFormat.directory_document}."""
-        return None
+        return render_directory(reader, repository_id, directory)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

@@ -82,8 +82,9 @@ class RemovalRequests:
             await publisher.change(remove_plain_file, repository, target.path, actor)
             return Answer(204)
         await access.require(identity, Action.DELETE, repository, found.package)
-        # A path that may not be overwritten may not get other content by way of a deletion either.
-        burn = not PushRules.of(repository).allow_overwrite
+        # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
+        # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
+        burn = True
         if found.version is None:
             await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
         else:

@@ -9,7 +9,8 @@ method         path                                   answered by
 =============  =====================================  =================================================================
 GET, HEAD      file, checksum of a file               ``file_requests``
 GET, HEAD      directory                              ``listing``
-PUT            file, checksum, plain file             ``upload``
+GET, HEAD      metadata, checksum of metadata         ``metadata``
+PUT            file, checksum, plain file, metadata   ``upload``
 DELETE         file, version, artifact, build         ``removal_requests``
 any            ``deploy`` and what is below it        ``deploy``, if it is the address of a deployment
 =============  =====================================  =================================================================
@@ -26,10 +27,12 @@ from pkgrepo.formats.maven.deploy.addresses import Address, find_address
 from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
 from pkgrepo.formats.maven.listing.requests import ListingRequests
+from pkgrepo.formats.maven.metadata.requests import MetadataRequests
 from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
@@ -57,13 +60,22 @@ class MavenSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer, running: Running) -> None:
+    def __init__(
+        self,
+        services: Services,
+        repository: Repository,
+        indexer: Indexer,
+        running: Running,
+        documents: SplicedDocuments,
+    ) -> None:
         self._services = services
         self._repository = repository
         self._indexer = indexer
         self._running = running
+        self._documents = documents
         self._files = FileRequests(services, repository)
         self._listings = ListingRequests(services, repository)
+        self._metadata = MetadataRequests(services, repository, documents)
         self._uploads = UploadRequests(services, repository, indexer)
         self._removals = RemovalRequests(services, repository, indexer)
         self._deploys = DeployRequests(services, repository, indexer, running)
@@ -96,7 +108,9 @@ class MavenSite:
         if isinstance(file, Directory):
             return await self._listings.get(request, file)
         if isinstance(file, Metadata):
-            raise NotFound("path", file.path)
+            algorithm = target.algorithm if isinstance(target, Checksum) else None
+            identity, key = await self._files.admit(request, file)
+            return await self._metadata.get(request, identity, key, file, algorithm)
         if isinstance(target, Checksum):
             return await self._files.checksum(request, target)
         try:
@@ -108,7 +122,7 @@ class MavenSite:
             return moved
 
     async def _put(self, request: Request, target: Path) -> Answer:
-        if isinstance(target, (Directory, Metadata)):
+        if isinstance(target, Directory):
             raise NotFound("path", target.path)
         return await self._uploads.put(request, target)
 
@@ -135,7 +149,7 @@ class MavenSite:
             return self
         await self._services.access.admit(request, Action.READ, self._repository)
         target = publish_target(self._services.registry, self._repository)
-        return MavenSite(self._services, target, self._indexer, self._running)
+        return MavenSite(self._services, target, self._indexer, self._running, self._documents)
 
 
 refuse_unrouted(MavenSite.app, ERRORS)

@@ -11,7 +11,7 @@ Virtual    what its members serve, in their order. A name that a hosted member h
            ``resolution`` merge, all that have it. The rules of each virtual repository on the way apply, too.
 =========  =========================================================================================================
 
-A format may have several documents for one package, each with its own key: C{DocumentRequest.package_key} tells whose
+A format may have several documents for one package, each with its own key: C{IIndexedFormat.package_of} tells whose
 it is. Each decision is recorded in a L{Trace} as it is made.
 """
 
@@ -28,7 +28,6 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
-from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.refusals import MemberInactive
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
@@ -72,7 +71,6 @@ class Resolver:
         self._pools = pools
         self._clock = clock
         self._formats = formats
-        self._proxied = {name for name, each in formats.items() if IProxiedFormat.providedBy(each)}
         self._times: OrderedDict[tuple[int, str], tuple[int, list[int | None]]] = OrderedDict()
 
     async def state(
@@ -155,10 +153,8 @@ class Resolver:
     # Below
 
     def _package_key(self, repository: Repository, key: str) -> str:
-        if repository.format not in self._proxied:
-            return key  # a format without upstreams has one document for each package
-        request: DocumentRequest = self._formats[repository.format].document_request(key)
-        return request.package_key
+        package: str = self._formats[repository.format].package_of(key)
+        return package
 
     async def _with_age(self, leaf: Leaf, member: UpstreamMember) -> UpstreamMember:
         age = find_age_rule(leaf, member.request.package_key)

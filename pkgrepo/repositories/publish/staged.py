@@ -98,19 +98,21 @@ class Staged:
         """Return a staged blob, to get a descriptor of it; not allowed after ``commit_early``."""
         return self._sealed.get(info.locator) or self._store.open(info.locator)
 
-    async def inspect(self, pool: Pool, info: BlobInfo, look: Callable[[int | bytes], T], *, alone: bool = False) -> T:
+    async def inspect(
+        self, pool: Pool, info: BlobInfo, look: Callable[[int | bytes], T], *, alone: bool = False, commit: bool = True
+    ) -> T:
         """
         Call ``look`` on a thread with a descriptor of a sealed blob, or with its bytes if it is small.
 
         The commit starts meanwhile, unless the blob is small and not ``alone``: several small blobs are committed
-        together with the fsync calls of one.
+        together with the fsync calls of one. Without ``commit`` it does not, since the blob may not be published.
 
         :raises Invalid: this storage has no files
         """
         upload = self._sealed[info.locator]
         data: bytes | None = upload.data
         descriptor = upload.descriptor() if data is None else None
-        if alone or data is None:
+        if commit and (alone or data is None):
             self.commit_early(info)
         if data is not None:
             return await pool(look, data)

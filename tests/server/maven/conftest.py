@@ -26,6 +26,7 @@ REPOSITORIES = {
     "members": config(push_rules="must_be_project_member = true"),
     "bundles": config(push_rules="require_service_deploy = true"),
     "signed": config(deploy="signatures = true, sources = true"),
+    "bare": "",
 }
 
 # By name: repositories, actions, packages.

@@ -8,29 +8,18 @@ parsed, so memory does not grow with them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from xml.etree.ElementTree import ParseError
 
 from attrs import Factory, define, frozen
-from defusedxml.common import DefusedXmlException, DTDForbidden
-from defusedxml.ElementTree import DefusedXMLParser
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.xml_reading import DEEPEST, parse_xml
 from pkgrepo.untrusted.quoting import quoted
 
 POM_SIZE: Final = 4 * 1024 * 1024  # bytes; a larger one is stored and not read
-PIECE: Final = 64 * 1024  # bytes that are parsed at a time
 TEXT_SIZE: Final = 64 * 1024  # characters of one text; the rest is cut off
-DEEPEST: Final = 500  # elements within each other
 MOST_ENTRIES: Final = 5000  # dependencies, and entries of each other list; further ones are left out
-
-# Encodings of several bytes for a character that the parser does not know, but Python does.
-_ENCODINGS: Final = frozenset(
-    {"big5", "big5-hkscs", "cp932", "euc-jp", "euc-kr", "gb18030", "gb2312", "gbk", "iso-2022-jp", "shift_jis"}
-)
-_DECLARATION: Final = re.compile(rb"<\?xml[^>]{0,100}?\sencoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 
 # The elements whose text is read, and those that occur several times, by their path below the project.
 _TEXTS: Final = frozenset(
@@ -120,29 +109,9 @@ def read_pom(content: bytes) -> Pom | None:
     if len(content) > POM_SIZE:
         return None
     target = _Target()
-    parser = DefusedXMLParser(target=target, forbid_dtd=True)
-    try:
-        for piece in _pieces(content):
-            parser.feed(piece)
-        parser.close()
-    except DTDForbidden:
+    if parse_xml(content, target, "the POM", "pom") is not None:
         return None
-    except (LookupError, ValueError) as error:
-        if isinstance(error, DefusedXmlException):
-            raise Invalid("the POM declares entities, which is not allowed", "pom") from error
-        return None  # of its encoding
-    except ParseError as error:
-        line, column = error.position
-        raise Invalid(f"the POM is not well-formed XML, see line {line}, column {column}", "pom") from error
     return _to_pom(target)
-
-
-def _pieces(content: bytes) -> Iterator[bytes | str]:
-    found = _DECLARATION.match(content[:200].removeprefix(b"\xef\xbb\xbf"))
-    encoding = found[1].decode("ascii").lower() if found else ""
-    text = content.decode(encoding) if encoding in _ENCODINGS else content
-    for start in range(0, len(text), PIECE):
-        yield text[start : start + PIECE]
 
 
 @define(slots=False)

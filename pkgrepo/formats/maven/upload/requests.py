@@ -1,5 +1,5 @@
 """
-Answers PUT: files of artifacts, plain files and checksums.
+Answers PUT: files of artifacts, plain files, metadata and checksums.
 
 =========  ============================================================================================================
 step       what happens
@@ -22,7 +22,9 @@ from attrs import frozen
 from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
 from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
-from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, PlainFile
+from pkgrepo.formats.maven.metadata.reading import LARGEST
+from pkgrepo.formats.maven.metadata.uploads import MetadataUploads
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
@@ -60,10 +62,11 @@ class UploadRequests:
         self._services = services
         self._repository = repository
         self._indexer = indexer
+        self._metadata = MetadataUploads(services, repository)
 
-    async def put(self, request: Request, target: ArtifactFile | PlainFile | Checksum) -> Answer:
+    async def put(self, request: Request, target: FilePath | Checksum) -> Answer:
         """
-        Store the body at a path, or compare it if the path is that of a checksum.
+        Store the body at a path, merge it if it is metadata, or compare it if the path is that of a checksum.
 
         :raises Refusal: a rule forbids it; :raises Invalid: it is malformed; :raises DigestMismatch: it is damaged
         :raises Conflict: a folder is at the path, or a file where a folder is needed
@@ -75,13 +78,16 @@ class UploadRequests:
             return await self._checksum(request, identity, target)
         expected = read_digests(request)
         replaces = await self._check_place(request, permit, target.path, expected)
+        limit = self._services.max_upload
+        if isinstance(target, Metadata):
+            limit = min(limit, LARGEST)
         async with self._services.publisher.stage(self._repository) as staged:
-            blob = await receive_body(
-                request, staged, limit=self._services.max_upload, algorithms=ALGORITHMS, expected=expected
-            )
+            blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
             identity = await self._services.access.identify(request, counted=False)
             push = Push(identity, await check_push(self._services, identity, self._repository, target), replaces)
             try:
+                if isinstance(target, Metadata):
+                    return await self._metadata.put(request, push.identity, target, staged, blob)
                 if isinstance(target, PlainFile):
                     return await self._put_plain(request, push, target, staged, blob)
                 return await self._publish(request, push, target, staged, blob)

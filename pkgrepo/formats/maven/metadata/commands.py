@@ -1,0 +1,78 @@
+"""Write commands that store what uploaded metadata say, beside what follows from the stored files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import msgspec
+
+from pkgrepo.formats.maven.names import package_directory
+from pkgrepo.formats.maven.paths import Metadata
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, Package, Repository
+from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.packages.tombstones import tombstone_paths
+
+from .uploaded import UPLOADED, Uploaded, encode, find_uploaded
+from .values import merge_others, merge_plugins
+
+
+class Stored(Enum):
+    """What became of an upload: it is stored, it said nothing new, or no files of the directory are stored."""
+
+    CHANGED = auto()
+    SAME = auto()
+    NO_FILES = auto()
+
+
+def find_package(reader: Reader, repository_id: int, target: Metadata) -> Package | None:
+    """The package whose files are stored in the directory of metadata, or None if there are none."""
+    if target.package_key is None:
+        return None
+    package = packages.find_package(reader, repository_id, target.package_key)
+    if package is None or target.version is None:
+        return package
+    return None if versions.find_version(reader, package.id, target.version) is None else package
+
+
+def put_uploaded(
+    tx: Transaction, repository: Repository, target: Metadata, said: Uploaded, actor: Actor, now_ms: int
+) -> Stored:
+    """
+    Store an upload for a directory whose files are stored.
+
+    Of the claimed versions those are dropped that the repository has or had, since it knows better. Plugins and other
+    elements are added to those of earlier uploads, so that two clients that upload at once lose none.
+    """
+    package = find_package(tx, repository.id, target)
+    if package is None:
+        return Stored.NO_FILES
+    key = target.version or ""
+    before = find_uploaded(tx, package.id, key) or Uploaded()
+    said = msgspec.structs.replace(
+        said,
+        claimed=tuple(_unknown(tx, repository, package, said.claimed)),
+        plugins=merge_plugins((said.plugins, before.plugins)),
+        others=merge_others((said.others, before.others)),
+    )
+    kept_bytes = said if said.content else msgspec.structs.replace(said, meaning=before.meaning, content=before.content)
+    if kept_bytes == before:
+        return Stored.SAME
+    package = bump_package_serial(tx, repository, package, now_ms)
+    fragments.put_fragment(tx, package.id, UPLOADED, b"", key, encode(kept_bytes))
+    version = None if not key else versions.find_version(tx, package.id, key)
+    append_package_event(tx, package, "changed", {"path": target.path}, actor, now_ms, version=version)
+    return Stored.CHANGED
+
+
+def _unknown(tx: Transaction, repository: Repository, package: Package, claimed: Sequence[str]) -> list[str]:
+    """The versions of which no file is stored, nor was before it was deleted."""
+    directory = package_directory(package.key)
+    return [
+        each
+        for each in claimed
+        if versions.find_version(tx, package.id, each) is None
+        and not tombstone_paths(tx, repository.id, f"{directory}/{each}/", 1)
+    ]

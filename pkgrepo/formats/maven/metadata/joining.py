@@ -1,0 +1,243 @@
+"""
+Joins documents from fragments, of one repository or of several: the second half of ``indexing``.
+
+An artifact of several repositories has the versions of all, and a snapshot the newest files of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.errors import NotFound, existing
+from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
+from pkgrepo.formats.maven.version_order import sort_key
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Fragment, Package
+from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
+from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.storage.catalog.packages import fragments, packages
+
+from .document import POM, Build, artifact_document, newest_of, snapshot_document, verbatim, version_fragment
+from .uploaded import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
+from .values import BUILD, VERSION, Other, Plugin, SnapshotFile, build_kind, merge_others, merge_plugins, time_of_ms
+
+ARTIFACT: Final = "artifact"
+SNAPSHOT_FORM: Final = "snapshot"
+KINDS: Final = {ARTIFACT: (VERSION,), SNAPSHOT_FORM: (BUILD,)}
+CONTENT_TYPE: Final = "application/xml"
+CONTENT_TYPES: Final = dict.fromkeys(KINDS, CONTENT_TYPE)
+CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of documents; one of 5,000 versions has 200 KiB
+
+_decode_file = msgspec.json.Decoder(SnapshotFile).decode
+
+
+def make_documents() -> SplicedDocuments:
+    """The cache of the documents of all repositories; it renders those that are missing."""
+    return SplicedDocuments(CONTENT_TYPES, cache_size=CACHE_SIZE, algorithms=ALGORITHMS)
+
+
+def read_parts(reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+    """
+    What a repository has for the document with this key, and the package, from one snapshot.
+
+    :raises NotFound: no such package, or it has no files that the document shows
+    """
+    package_key, version = split_key(key)
+    package = existing(packages.find_package(reader, repository_id, package_key), "artifact", package_key)
+    stored = _stored(reader, package, form, version)
+    parts = _parts(package, form, stored, find_uploaded(reader, package.id, version) or Uploaded())
+    if not any(parts.fragments.values()):
+        raise NotFound("artifact", key)
+    return parts, package
+
+
+def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: Uploaded) -> tuple[Uploaded, bytes]:
+    """
+    What an upload says beside the stored files and with earlier uploads, and the meaning that the document then has.
+
+    :raises NotFound: no such package
+    """
+    package_key, version = split_key(key)
+    package = existing(packages.find_package(reader, repository_id, package_key), "artifact", package_key)
+    before = find_uploaded(reader, package.id, version) or Uploaded()
+    stored = _stored(reader, package, form, version)
+    listed = {fragment.key for fragment in stored}
+    said = Uploaded(
+        claimed=tuple(each for each in said.claimed if each not in listed) if form == ARTIFACT else (),
+        plugins=merge_plugins((said.plugins, before.plugins)),
+        others=merge_others((said.others, before.others)),
+    )
+    parts = _parts(package, form, stored, said)
+    return said, _snapshot(key, [parts]).meaning if form == SNAPSHOT_FORM else _artifact(key, [parts]).meaning
+
+
+def splice(key: str, form: str, _serial: int, members: Sequence[MemberParts]) -> Spliced:
+    """A document from what one or more repositories have for it; the first one wins where they differ."""
+    content: _Artifact | _Snapshot = (_snapshot if form == SNAPSHOT_FORM else _artifact)(key, members)
+    uploaded: Uploaded | None = members[0].top.get("uploaded") if len(members) == 1 else None
+    same = None if uploaded is None or not uploaded.content else uploaded.verbatim(content.meaning)
+    return content.render() if same is None else verbatim(same)
+
+
+def latest(_key: str, members: Sequence[MemberParts]) -> Latest | None:
+    """The release that clients choose for a package, or its highest snapshot if it has no release."""
+    highest, release = newest_of([fragment.key for fragment in _merged(members, VERSION)])
+    return Latest(release or highest, LatestReason.HIGHEST) if highest else None
+
+
+def render_directory(reader: Reader, repository_id: int, directory: str) -> bytes | None:
+    """The metadata of a directory whose files are stored; None if it has none, or they are a plain file."""
+    target = parse_text(f"{directory}/{METADATA_NAME}")
+    if not isinstance(target, Metadata) or target.package_key is None:
+        return None
+    key, form = document_key(target, target.package_key)
+    try:
+        parts, _ = read_parts(reader, repository_id, key, form)
+    except NotFound:
+        return None
+    return splice(key, form, 0, [parts]).joined()
+
+
+def document_key(target: Metadata, package_key: str) -> tuple[str, str]:
+    """The key and the form of the document at a path."""
+    if target.version is None:
+        return package_key, ARTIFACT
+    return f"{package_key}:{target.version}", SNAPSHOT_FORM
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The key of the package, and the version (empty for none), from the key of a document."""
+    group, artifact, *version = key.split(":")
+    return f"{group}:{artifact}", version[0] if version else ""
+
+
+@frozen
+class _Artifact:
+    """What the metadata of an artifact say; ``fragments`` are those of its versions."""
+
+    group: str
+    artifact: str
+    fragments: Sequence[Fragment]
+    last_updated_ms: int
+    plugins: tuple[Plugin, ...]
+    others: tuple[Other, ...]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(fragment.key for fragment in self.fragments)
+
+    @property
+    def meaning(self) -> bytes:
+        latest, release = newest_of(self.versions)
+        return artifact_meaning(self.group, self.artifact, self.versions, latest, release, self.plugins, self.others)
+
+    def render(self) -> Spliced:
+        return artifact_document(
+            group=self.group,
+            artifact=self.artifact,
+            versions=self.versions,
+            fragments=[fragment.body for fragment in self.fragments],
+            last_updated=time_of_ms(self.last_updated_ms),
+            plugins=self.plugins,
+            others=self.others,
+        )
+
+
+@frozen
+class _Snapshot:
+    """What the metadata of a snapshot say: the newest files, and the newest build."""
+
+    group: str
+    artifact: str
+    version: str
+    files: Sequence[SnapshotFile]
+    build: Build | None
+    last_updated: str
+    others: tuple[Other, ...]
+
+    @property
+    def meaning(self) -> bytes:
+        build = ("", "") if self.build is None else (self.build.timestamp, str(self.build.number))
+        coordinates = (self.group, self.artifact, self.version)
+        return snapshot_meaning(coordinates, build, self.files, self.last_updated, self.others)
+
+    def render(self) -> Spliced:
+        return snapshot_document(
+            group=self.group,
+            artifact=self.artifact,
+            version=self.version,
+            files=self.files,
+            build=self.build,
+            last_updated=self.last_updated,
+            others=self.others,
+        )
+
+
+def _stored(reader: Reader, package: Package, form: str, version: str) -> list[Fragment]:
+    """The fragments of the stored files that a document shows."""
+    kind = build_kind(version) if form == SNAPSHOT_FORM else VERSION
+    return fragments.list_fragments(reader, package.id, kind)
+
+
+def _parts(package: Package, form: str, stored: list[Fragment], uploaded: Uploaded) -> MemberParts:
+    top: dict[str, Any] = {
+        "last_updated_ms": round(package.updated_at.timestamp() * 1000),
+        "plugins": msgspec.to_builtins(uploaded.plugins),
+        "others": msgspec.to_builtins(uploaded.others),
+        "uploaded": uploaded,
+    }
+    if form == SNAPSHOT_FORM:
+        return MemberParts(top, {BUILD: stored})
+    if uploaded.claimed:
+        listed = {fragment.key for fragment in stored}
+        claimed = [each for each in uploaded.claimed if each not in listed]
+        stored = sorted([*stored, *(Fragment(sort_key(each), each, version_fragment(each)) for each in claimed)])
+    return MemberParts(top, {VERSION: stored}, [(fragment.sort, fragment.key) for fragment in stored])
+
+
+def _artifact(key: str, members: Sequence[MemberParts]) -> _Artifact:
+    group, _, artifact = key.partition(":")
+    changed_ms = max(member.top.get("last_updated_ms", 0) for member in members)
+    return _Artifact(group, artifact, _merged(members, VERSION), changed_ms, _plugins(members), _others(members))
+
+
+def _snapshot(key: str, members: Sequence[MemberParts]) -> _Snapshot:
+    package_key, version = split_key(key)
+    group, _, artifact = package_key.partition(":")
+    newest: dict[tuple[str, str], SnapshotFile] = {}
+    build: tuple[bool, bytes, Build] | None = None  # the greatest, of builds with a POM if there are any
+    last_updated = ""
+    for fragment in _merged(members, BUILD):  # from the oldest to the newest
+        file = _decode_file(fragment.body)
+        kind = (file.classifier, file.extension)
+        newest[kind] = file
+        last_updated = max(last_updated, file.updated)
+        if file.timestamp is not None and file.build is not None:
+            found = (kind == POM, fragment.sort, Build(file.timestamp, file.build))
+            build = found if build is None or found[:2] > build[:2] else build
+    shown = [newest[kind] for kind in sorted(newest)]
+    chosen = None if build is None else build[2]
+    return _Snapshot(group, artifact, version, shown, chosen, last_updated, _others(members))
+
+
+def _merged(members: Sequence[MemberParts], kind: str) -> Sequence[Fragment]:
+    if len(members) == 1:
+        return members[0].fragments[kind]
+    chosen: dict[str, Fragment] = {}
+    for member in members:
+        for fragment in member.fragments[kind]:
+            chosen.setdefault(fragment.key, fragment)
+    return sorted(chosen.values())
+
+
+def _plugins(members: Sequence[MemberParts]) -> tuple[Plugin, ...]:
+    return merge_plugins(msgspec.convert(member.top.get("plugins", ()), list[Plugin]) for member in members)
+
+
+def _others(members: Sequence[MemberParts]) -> tuple[Other, ...]:
+    return merge_others(msgspec.convert(member.top.get("others", ()), list[Other]) for member in members)

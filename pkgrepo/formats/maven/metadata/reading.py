@@ -1,0 +1,231 @@
+"""
+Reads metadata that clients send (Maven repository metadata model 1.1.0): bounded in time and memory.
+
+Elements are read by their local names, in any namespace. Elements of the root and of C{versioning} that the model does
+not have are kept as XML, since extensions of build tools write such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from attrs import Factory, define
+
+from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.formats.maven.xml_reading import DEEPEST, parse_xml
+from pkgrepo.untrusted.quoting import quoted
+
+from .values import Other, Plugin, ReadMetadata, SnapshotFile
+
+LARGEST: Final = 4 * 1024 * 1024  # bytes; 5,000 versions have 200 KiB
+TEXT_SIZE: Final = 1024  # characters of a name, version or time
+OTHERS_SIZE: Final = 256 * 1024  # characters of the elements that are kept as XML
+MOST_ENTRIES: Final = 10_000  # plugins of a group, of which the largest public ones have 100; files of a snapshot
+
+_WHAT: Final = "the metadata"
+_POINTER: Final = "metadata"
+_MODEL: Final = "http://maven.apache.org/METADATA/"  # all namespaces of the model begin with this
+_XML: Final = "http://www.w3.org/XML/1998/namespace"  # is declared everywhere
+_SNAPSHOT_VERSION: Final = "versioning/snapshotVersions/snapshotVersion"
+_PLUGIN: Final = "plugins/plugin"
+_VERSION: Final = "versioning/versions/version"
+_ENTRIES: Final = {
+    _SNAPSHOT_VERSION: frozenset({"classifier", "extension", "value", "updated"}),
+    _PLUGIN: frozenset({"name", "prefix", "artifactId"}),
+}
+_TEXTS: Final = frozenset(
+    {
+        "groupId", "artifactId", "version",
+        "versioning/latest", "versioning/release", "versioning/lastUpdated",
+        "versioning/snapshot/timestamp", "versioning/snapshot/buildNumber",
+    }
+)  # fmt: skip
+_PARENTS: Final = frozenset(
+    {
+        "",
+        "versioning",
+        "versioning/versions",
+        "versioning/snapshot",
+        "versioning/snapshotVersions",
+        "plugins",
+        *_ENTRIES,
+    }
+)
+_KEEPING: Final = frozenset({"", "versioning"})  # elements whose unknown children are kept
+
+
+def read_metadata(content: bytes) -> ReadMetadata:
+    """
+    What metadata say. Takes up to a second for the largest, so call it in a thread.
+
+    :raises Invalid: they are malformed, or no metadata; :raises TooLarge: the whole or a part is larger than allowed
+    """
+    if len(content) > LARGEST:
+        raise TooLarge(LARGEST, "metadata")
+    target = _Target()
+    refused = parse_xml(content, target, _WHAT, _POINTER)
+    if refused is not None:
+        raise Invalid(refused, _POINTER)
+    texts = target.texts
+    return ReadMetadata(
+        group=texts.get("groupId", ""),
+        artifact=texts.get("artifactId", ""),
+        version=texts.get("version", ""),
+        latest=texts.get("versioning/latest", ""),
+        release=texts.get("versioning/release", ""),
+        versions=tuple(dict.fromkeys(each for each in target.versions if each)),
+        last_updated=texts.get("versioning/lastUpdated", ""),
+        timestamp=texts.get("versioning/snapshot/timestamp", ""),
+        build_number=texts.get("versioning/snapshot/buildNumber", ""),
+        snapshots=tuple(_snapshot_file(each) for each in target.entries[_SNAPSHOT_VERSION]),
+        plugins=tuple(_plugins(target.entries[_PLUGIN])),
+        others=tuple(target.others),
+    )
+
+
+@define(slots=False)
+class _Target:
+    """
+    Receives the elements as they are parsed.
+
+    ``place`` are the names of the open elements below the root, as far as the model has them. Of others only the number
+    (``unknown``) and the namespaces (``spaces``) are known; their XML is written to ``xml`` if it is kept. ``parts`` is
+    the text of the element that is being read, None outside of those that have one.
+    """
+
+    texts: dict[str, str] = Factory(dict)
+    versions: list[str] = Factory(list)
+    entries: dict[str, list[dict[str, str]]] = Factory(lambda: {place: [] for place in _ENTRIES})
+    others: list[Other] = Factory(list)
+    place: list[str] = Factory(list)
+    opened: bool = False
+    unknown: int = 0
+    spaces: list[str] = Factory(lambda: [""])
+    xml: list[str] | None = None
+    others_size: int = 0
+    parts: list[str] | None = None
+    length: int = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        name = tag.rpartition("}")[2]
+        if not self.opened:
+            if name != "metadata":
+                raise Invalid(f"the root element of metadata is metadata, and here it is {quoted(name)}", _POINTER)
+            self.opened = True
+            return
+        if not self.unknown and self.parts is None:
+            parent = "/".join(self.place)
+            path = f"{parent}/{name}" if parent else name
+            if path in _PARENTS or _has_text(path):
+                self._enter(path, name)
+                return
+            if parent in _KEEPING:
+                self.xml = []
+        self.unknown += 1
+        if self.unknown > DEEPEST:
+            raise Invalid(f"{_WHAT} have more than {DEEPEST} elements within each other", _POINTER)
+        namespace = _namespace(tag)
+        self._write(
+            _opening(name, "" if namespace == self.spaces[-1] else f" xmlns={quoteattr(namespace)}", attributes)
+        )
+        self.spaces.append(namespace)
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        name = tag.rpartition("}")[2]
+        if self.unknown:
+            self._write(f"</{name}>")
+            self.spaces.pop()
+            self.unknown -= 1
+            if not self.unknown and self.xml is not None:
+                self.others.append(Other("/".join(self.place), name, "".join(self.xml)))
+                self.xml = None
+        elif self.place:
+            if self.parts is not None:
+                self._keep("/".join(self.place), "".join(self.parts).strip())
+                self.parts = None
+            self.place.pop()
+
+    def data(self, text: str) -> None:
+        """A part of the text of the current element."""
+        if self.unknown:
+            self._write(escape(text, {"\r": "&#13;"}))
+        elif self.parts is not None:
+            self.length += len(text)
+            if self.length > TEXT_SIZE:
+                raise Invalid(f"the {self.place[-1]} of {_WHAT} is longer than {TEXT_SIZE} characters", _POINTER)
+            self.parts.append(text)
+
+    def close(self) -> None:
+        """The document ends."""
+
+    def _enter(self, path: str, name: str) -> None:
+        self.place.append(name)
+        if path in _ENTRIES:
+            if len(self.entries[path]) >= MOST_ENTRIES:
+                raise Invalid(f"{_WHAT} have more than {MOST_ENTRIES} elements {name}", _POINTER)
+            self.entries[path].append({})
+        elif path not in _PARENTS:
+            self.parts, self.length = [], 0
+
+    def _write(self, xml: str) -> None:
+        if self.xml is None:
+            return
+        self.others_size += len(xml)
+        if self.others_size > OTHERS_SIZE:
+            raise TooLarge(OTHERS_SIZE, "the part of the metadata that the model does not have")
+        self.xml.append(xml)
+
+    def _keep(self, path: str, text: str) -> None:
+        if path == _VERSION:
+            self.versions.append(text)
+        elif path in _TEXTS:
+            self.texts.setdefault(path, text)
+        else:
+            place, _, name = path.rpartition("/")
+            self.entries[place][-1].setdefault(name, text)
+
+
+def _has_text(path: str) -> bool:
+    place, _, name = path.rpartition("/")
+    return path == _VERSION or path in _TEXTS or name in _ENTRIES.get(place, ())
+
+
+def _namespace(tag: str) -> str:
+    """The namespace of an element; that of the model counts as none, since documents are written without it."""
+    namespace = tag[1:].rpartition("}")[0] if tag[0] == "{" else ""
+    return "" if namespace.startswith(_MODEL) else namespace
+
+
+def _opening(name: str, declared: str, attributes: Mapping[str, str]) -> str:
+    written = [f"<{name}{declared}"]
+    for number, (key, value) in enumerate(attributes.items()):
+        space, _, key_name = key[1:].rpartition("}") if key[0] == "{" else ("", "", key)
+        if space == _XML:
+            key_name = f"xml:{key_name}"
+        elif space:
+            written.append(f" xmlns:n{number}={quoteattr(space)}")
+            key_name = f"n{number}:{key_name}"
+        written.append(f" {key_name}={_quoted(value)}")
+    return "".join((*written, ">"))
+
+
+def _quoted(value: str) -> str:
+    return quoteattr(value, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
+
+def _snapshot_file(entry: Mapping[str, str]) -> SnapshotFile:
+    return SnapshotFile(
+        classifier=entry.get("classifier", ""),
+        extension=entry.get("extension", ""),
+        value=entry.get("value", ""),
+        updated=entry.get("updated", ""),
+    )
+
+
+def _plugins(entries: list[dict[str, str]]) -> list[Plugin]:
+    named = (each for each in entries if each.get("prefix") and each.get("artifactId"))
+    return [Plugin(each["prefix"], each["artifactId"], each.get("name", "")) for each in named]

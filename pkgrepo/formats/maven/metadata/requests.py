@@ -1,0 +1,123 @@
+"""
+Answers GET and HEAD of metadata.
+
+=====================  =================================================================================================
+the directory          its metadata
+=====================  =================================================================================================
+an artifact, or a      made of the stored files and of what the last upload says beside them; an upload with the same
+snapshot               meaning is sent as it is
+anything else          the plain file that was uploaded, to which the plugins of earlier ones are added
+a release              as above, or its coordinates if nothing was uploaded
+the repository         as above, or empty metadata if the repository is not empty
+=====================  =================================================================================================
+
+Checksums are those of the document that is sent.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.file_heads import checksum_answer, present_file
+from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
+from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Document, Identity, Repository, RepositoryType
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
+from pkgrepo.storage.catalog.packages import files, packages, tree, versions
+
+from .document import empty_document, version_document
+from .joining import CONTENT_TYPE, document_key
+
+
+class MetadataRequests:
+    """Metadata of one repository. Permissions are checked by the caller."""
+
+    def __init__(self, services: Services, repository: Repository, documents: SplicedDocuments) -> None:
+        self._services = services
+        self._repository = repository
+        self._documents = documents
+
+    async def get(
+        self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
+    ) -> Answer:
+        """
+        The metadata at a path, or the checksum of it by an algorithm; ``key`` is what the caller may read.
+
+        :raises NotFound: the directory has none; :raises UpstreamFailed: see L{Resolver.state}
+        """
+        if target.package_key is not None:
+            try:
+                return await self._joined(request, target, target.package_key, algorithm)
+            except NotFound:
+                pass
+        if self._repository.type is RepositoryType.HOSTED:
+            answer = await self._plain(request, identity, key, target, algorithm)
+            if answer is not None:
+                return answer
+            made = await self._services.catalog.look(_made, self._repository.id, target)
+            if made is not None:
+                return self._answer(_render(made), target, algorithm)
+        raise NotFound("metadata", target.path)
+
+    # Below
+
+    async def _joined(self, request: Request, target: Metadata, package_key: str, algorithm: str | None) -> Answer:
+        generation = self._services.catalog.generation()
+        key, form = document_key(target, package_key)
+        state = await self._services.resolver.state(self._repository, key, revalidate=request.revalidates)
+        rendered = await self._documents.get(self._services.pools, state, form, "")
+
+        def negotiate(_: Request) -> Answer | None:
+            ready = self._documents.ready(rendered.state, form, "")
+            return None if ready is None else self._answer(ready, target, algorithm)
+
+        self._services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
+        return self._answer(rendered.document, target, algorithm)
+
+    async def _plain(
+        self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
+    ) -> Answer | None:
+        file = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
+        if file is None:
+            return None
+        if algorithm is not None:
+            return checksum_answer(self._repository, target, algorithm, file.digests, int(file.created_at.timestamp()))
+        present = partial(present_file, self._repository, target)
+        return await answer_file(self._services, request, identity, self._repository, key, target.path, present=present)
+
+    def _answer(self, document: Document, target: Metadata, algorithm: str | None) -> Answer:
+        if algorithm is not None:
+            return checksum_answer(self._repository, target, algorithm, document.digests, document.modified_s)
+        head = present_file(self._repository, target, document.digests)
+        return Answer(
+            body=document.body,
+            content_type=CONTENT_TYPE.encode("ascii"),
+            etag=head.etag,
+            last_modified=document.modified_s,
+            headers=head.headers,
+            ranges=True,
+        )
+
+
+def _made(reader: Reader, repository_id: int, target: Metadata) -> Spliced | None:
+    """The metadata of a directory that has neither a document of its own nor an upload."""
+    if not target.directory:
+        level = tree.list_tree(reader, repository_id, "", limit=1)
+        return empty_document() if level.folders or level.files else None
+    coordinates = target.coordinates
+    if coordinates is None:
+        return None
+    package = packages.find_package(reader, repository_id, coordinates.package_key)
+    if package is None or versions.find_version(reader, package.id, coordinates.version) is None:
+        return None
+    return version_document(group=coordinates.group, artifact=coordinates.artifact, version=coordinates.version)
+
+
+def _render(spliced: Spliced) -> Document:
+    return Renderer(0).render(spliced, "", content_type=CONTENT_TYPE, serial=0, algorithms=ALGORITHMS)

@@ -1,0 +1,175 @@
+"""
+Stores uploaded metadata: as what they say beside the stored files, or as a plain file where no files are stored.
+
+Clients read metadata, add their version and write it back, so that two of them overwrite each other's version. Here the
+versions are those of the stored files, whatever the upload says; a version that only the upload has is added, unless
+the repository had it and it was deleted.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.formats.maven.names import is_part
+from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
+from pkgrepo.formats.maven.version_order import sort_key
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
+from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+
+from .commands import Stored, find_package, put_uploaded
+from .document import artifact_document, version_fragment
+from .indexing import FOLDED
+from .joining import CONTENT_TYPE, document_key, said_beside
+from .reading import LARGEST, read_metadata
+from .uploaded import Uploaded, meaning_of_artifact, meaning_of_snapshot
+from .values import Plugin, ReadMetadata, merge_plugins
+
+ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
+MOST_CLAIMED: Final = 10_000  # versions without files
+FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
+
+
+@frozen
+class _Upload:
+    """Uploaded bytes, and what they say; ``meaning`` is None if they are not what would be generated."""
+
+    content: bytes
+    read: ReadMetadata
+    meaning: bytes | None
+
+
+class MetadataUploads:
+    """Uploads of metadata to one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def put(
+        self, request: Request, identity: Identity, target: Metadata, staged: Staged, blob: BlobInfo
+    ) -> Answer:
+        """
+        Store metadata, whose bytes are ``blob``.
+
+        :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
+        :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
+        """
+        upload = await staged.inspect(self._services.pools.cpu, blob, partial(_look, target), commit=False)
+        actor = actor_of(request, identity)
+        for attempt in range(ATTEMPTS):
+            package = await self._services.catalog.look(find_package, self._repository.id, target)
+            if package is not None and await self._put_beside_files(target, upload, actor) is not Stored.NO_FILES:
+                return Answer(200)
+            replaced = await self._put_plain(target, upload, actor, staged, blob if attempt == 0 else None)
+            if replaced is not None:
+                return Answer(200 if replaced else 201)
+        raise Conflict("other clients replace these metadata at the same time")
+
+    async def _put_beside_files(self, target: Metadata, upload: _Upload, actor: Actor) -> Stored:
+        said = await self._services.catalog.scan(_said_beside_files, self._repository.id, target, upload)
+        return await self._services.publisher.change(put_uploaded, self._repository, target, said, actor)
+
+    async def _put_plain(
+        self, target: Metadata, upload: _Upload, actor: Actor, staged: Staged, blob: BlobInfo | None
+    ) -> bool | None:
+        """Whether a file was replaced; None if something else was stored meanwhile."""
+        before: File | None = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
+        read = upload.read
+        plugins = merge_plugins((read.plugins, _plugins_of(before)))
+        if plugins != merge_plugins((read.plugins,)):
+            blob = await staged.store(_render(read, plugins), ALGORITHMS)
+        elif blob is None:
+            blob = await staged.store(upload.content, ALGORITHMS)
+
+        def guard(tx: Transaction) -> None:
+            now = files.find_file(tx, self._repository.id, target.path)
+            if find_package(tx, self._repository.id, target) is not None or _sha256(now) != _sha256(before):
+                raise _Outdated(target.path)
+
+        folded = Uploaded(claimed=tuple(_valid(read.versions)), plugins=plugins, others=read.others)
+        row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=_folded(folded))
+        try:
+            put = await self._services.publisher.change_with_blobs(
+                put_plain_file, self._repository, staged, [blob], row, True, actor, guard
+            )
+        except _Outdated:
+            return None
+        return put.replaced or not put.changed
+
+
+class _Outdated(Conflict):
+    """Something else was stored since this was read."""
+
+
+def _look(target: Metadata, source: int | bytes) -> _Upload:
+    if isinstance(source, bytes):
+        content = source
+    else:
+        with open(source, "rb", closefd=False) as file:
+            content = file.read(LARGEST + 1)
+    read = read_metadata(content)
+    return _Upload(content, read, meaning_of_artifact(read) if target.version is None else meaning_of_snapshot(read))
+
+
+def _said_beside_files(reader: Reader, repository_id: int, target: Metadata, upload: _Upload) -> Uploaded:
+    """
+    What an upload says beside the files that are stored in the directory.
+
+    :raises Invalid: it lists too many versions that are not stored
+    """
+    assert target.package_key is not None
+    key, form = document_key(target, target.package_key)
+    read = upload.read
+    said = Uploaded(claimed=tuple(_valid(read.versions)), plugins=read.plugins, others=read.others)
+    said, now = said_beside(reader, repository_id, key, form, said)
+    if len(said.claimed) > MOST_CLAIMED:
+        raise Invalid(f"the metadata list more than {MOST_CLAIMED} versions of which no files are stored", "metadata")
+    if upload.meaning is None or upload.meaning != now:
+        return said
+    return msgspec.structs.replace(said, meaning=now, content=zlib.compress(upload.content, 1))
+
+
+def _valid(versions: Sequence[str]) -> Iterator[str]:
+    return (each for each in versions if is_part(each) and len(each.encode()) <= LONGEST_SEGMENT)
+
+
+def _plugins_of(file: File | None) -> tuple[Plugin, ...]:
+    folded = None if file is None else file.attrs.get(FOLDED)
+    return () if folded is None else msgspec.convert(folded, Uploaded).plugins
+
+
+def _folded(said: Uploaded) -> dict[str, object]:
+    """The attribute that keeps what the file says; none if that is large."""
+    value = msgspec.to_builtins(said)
+    return {FOLDED: value} if len(msgspec.json.encode(value)) <= FOLDED_SIZE else {}
+
+
+def _render(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
+    versions = sorted(read.versions, key=lambda version: (sort_key(version), version))
+    return artifact_document(
+        group=read.group,
+        artifact=read.artifact,
+        versions=versions,
+        fragments=[version_fragment(each) for each in versions],
+        last_updated=read.last_updated,
+        plugins=plugins,
+        others=read.others,
+    ).joined()
+
+
+def _sha256(file: File | None) -> str | None:
+    return None if file is None else file.sha256

@@ -1,0 +1,56 @@
+"""Parses XML of clients: any encoding, no DTDs and entities, in pieces, so that the target bounds the memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException, DTDForbidden
+from defusedxml.ElementTree import DefusedXMLParser
+
+from pkgrepo.errors import Invalid
+
+PIECE: Final = 64 * 1024  # bytes that are parsed at a time
+DEEPEST: Final = 500  # elements within each other
+
+# Encodings of several bytes for a character that the parser does not know, but Python does.
+_ENCODINGS: Final = frozenset(
+    {"big5", "big5-hkscs", "cp932", "euc-jp", "euc-kr", "gb18030", "gb2312", "gbk", "iso-2022-jp", "shift_jis"}
+)
+_DECLARATION: Final = re.compile(rb"<\?xml[^>]{0,100}?\sencoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
+
+
+def parse_xml(content: bytes, target: Any, what: str, pointer: str) -> str | None:
+    """
+    Parse a document with a C{TreeBuilder}-like target, whose C{Invalid} is passed on.
+
+    Returns None, or a sentence why it cannot be read although it may be well-formed: it has a DOCTYPE, or an unknown
+    encoding. ``what`` is the document in sentences, ``pointer`` that of the errors.
+
+    :raises Invalid: it is malformed, or declares entities
+    """
+    parser = DefusedXMLParser(target=target, forbid_dtd=True)
+    try:
+        for piece in _pieces(content):
+            parser.feed(piece)
+        parser.close()
+    except DTDForbidden:
+        return f"{what} has a DOCTYPE, which is not allowed"
+    except (LookupError, ValueError) as error:
+        if isinstance(error, DefusedXmlException):
+            raise Invalid(f"{what} declares entities, which is not allowed", pointer) from error
+        return f"{what} cannot be decoded: its encoding is unknown, or another than it says"
+    except ParseError as error:
+        line, column = error.position
+        raise Invalid(f"{what} is not well-formed XML, see line {line}, column {column}", pointer) from error
+    return None
+
+
+def _pieces(content: bytes) -> Iterator[bytes | str]:
+    found = _DECLARATION.match(content[:200].removeprefix(b"\xef\xbb\xbf"))
+    encoding = found[1].decode("ascii").lower() if found else ""
+    text = content.decode(encoding) if encoding in _ENCODINGS else content
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
