@@ -26,6 +26,7 @@ COMMANDS = {
     "gc": ("maintenance", "collect_garbage"),
     "admin": ("administrators", "admin"),
     "storage": ("storages", "storage"),
+    "deploy": ("deploy.command", "deploy"),
 }
 
 
@@ -55,5 +56,5 @@ class LazyGroup(click.Group):
 )
 @click.pass_context
 def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
-    """Administer a pkgrepo server on the machine where its data is."""
+    """Administer a pkgrepo server on the machine where its data is; "deploy" sends artifacts to any server."""
     context.obj = Sources(file, assignments)

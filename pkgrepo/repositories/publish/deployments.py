@@ -77,8 +77,7 @@ def publish_deployment(
     """
     _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
-    deployments.set_meta(tx, deployment_id, meta)
-    deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms)
+    deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
     return published.releases
 
 

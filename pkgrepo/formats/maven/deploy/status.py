@@ -11,7 +11,11 @@ from .problems import first_sentence
 
 
 def status_record(deployment: Deployment) -> dict[str, Any]:
-    """The status of a deployment; what was published is known once it is."""
+    """
+    The status of a deployment; what was published is known once it is.
+
+    The C{status} of one that has failed is the HTTP status that a client got who waited for it.
+    """
     record: dict[str, Any] = {
         "deployment_id": deployment.uid,
         "name": deployment.name,
@@ -23,6 +27,8 @@ def status_record(deployment: Deployment) -> dict[str, Any]:
         "updated_at": _time(deployment.touched_ms),
         "errors": dict(deployment.errors),
     }
+    if deployment.state is DeploymentState.FAILED:
+        record["status"] = deployment.meta.get("status", 409)
     if deployment.state is DeploymentState.PUBLISHED:
         record |= {
             "components": deployment.meta.get("components", []),

@@ -272,7 +272,14 @@ class Bundles:
         problems = problems_of(error)
         now_ms = self._services.clock.now_ms()
         await shield(
-            self._services.catalog.write(deployments.end_deployment, deployment.id, FAILED, problems.texts(), now_ms)
+            self._services.catalog.write(
+                deployments.end_deployment,
+                deployment.id,
+                FAILED,
+                problems.texts(),
+                now_ms,
+                {"status": problems.status},
+            )
         )
         return problems.status
 

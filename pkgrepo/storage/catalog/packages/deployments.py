@@ -164,21 +164,25 @@ def add_size(tx: Transaction, deployment_id: int, size: int, now_ms: int) -> Non
     tx.execute("UPDATE deployment SET size = size + ?, touched_at = ? WHERE id = ?", (size, now_ms, deployment_id))
 
 
-def set_meta(tx: Transaction, deployment_id: int, meta: Mapping[str, Any]) -> None:
-    """Set what the format keeps of a deployment."""
-    tx.execute("UPDATE deployment SET meta = ? WHERE id = ?", (dump(meta), deployment_id))
-
-
 def end_deployment(
-    tx: Transaction, deployment_id: int, state: DeploymentState, errors: Mapping[str, Sequence[str]], now_ms: int
+    tx: Transaction,
+    deployment_id: int,
+    state: DeploymentState,
+    errors: Mapping[str, Sequence[str]],
+    now_ms: int,
+    meta: Mapping[str, Any] | None = None,
 ) -> None:
-    """End a deployment as PUBLISHED or FAILED, and drop its files; one that has ended already is not changed."""
+    """
+    End a deployment as PUBLISHED or FAILED, and drop its files; one that has ended already is not changed.
+
+    ``meta`` takes the place of what its format kept of it.
+    """
     changed = tx.execute(
         """
-        UPDATE deployment SET state = ?, errors = ?, lease_until = NULL, touched_at = ?
+        UPDATE deployment SET state = ?, errors = ?, meta = COALESCE(?, meta), lease_until = NULL, touched_at = ?
         WHERE id = ? AND state NOT IN ('PUBLISHED', 'FAILED')
         """,
-        (state, dump(errors), now_ms, deployment_id),
+        (state, dump(errors), None if meta is None else dump(meta), now_ms, deployment_id),
     )
     if changed:
         tx.execute("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
