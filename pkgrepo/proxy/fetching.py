@@ -54,11 +54,11 @@ class Fetching:
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
-        self._counters.add(remote.repository.id, CacheCounts(misses=1))
         key = remote.repository.id, remote.source.path
         kept: File | None = await self._catalog.look(files.find_file, *key)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
+        self._counters.add(remote.repository.id, CacheCounts(misses=1))
         transfer = self._transfers.get(*key, lambda: self._download(remote))
         return await (transfer.finish() if part else transfer.content())
 

@@ -48,7 +48,7 @@ class Keeper:
         release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
         release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
         with suppress(FileExists):  # another process was faster: what was kept first stays
-            await self._publisher.publish(remote.repository, release, staged, SYSTEM, indexer)
+            await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
         path = remote.source.path
         return existing(await self._catalog.look(files.find_file, remote.repository.id, path), "file", path)
 

@@ -41,8 +41,8 @@ class Received:
     """
     A new answer of a route: its final URL, validators, and sha256 (hex).
 
-    Its ``parts`` are ``staged``, and open as ``descriptor``. Whoever gets this closes that and ``stack``, which removes
-    the parts if they were not claimed.
+    Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. Whoever gets this
+    closes that and ``stack``, which removes the parts if they were not claimed.
     """
 
     url: str
@@ -50,7 +50,7 @@ class Received:
     last_modified: str | None
     source: str
     parts: BlobInfo
-    descriptor: int
+    content: int | bytes
     staged: Staged
     stack: AsyncExitStack
 
@@ -142,8 +142,8 @@ class Asker:
                     raise UpstreamFailed(route.name, "it sent a page of unknown length, which may be cut off")
                 if outcome.parts is None:
                     return Confirmed(etag, modified)
-                descriptor: int | None = staged.open(outcome.parts).descriptor()
-                if descriptor is None:
+                content = staged.content(outcome.parts)
+                if content is None:
                     raise BlobMissing(request.key)
                 return Received(
                     url=response.url,
@@ -151,7 +151,7 @@ class Asker:
                     last_modified=modified,
                     source=outcome.sha256,
                     parts=outcome.parts,
-                    descriptor=descriptor,
+                    content=content,
                     staged=staged,
                     stack=stack.pop_all(),
                 )

@@ -234,13 +234,14 @@ class Documents:
             etag=answer.etag,
             last_modified=answer.last_modified,
             source=answer.source,
+            sha256=answer.parts.sha256,
             meta={"release": __version__},
             trace=trace.store(),
             fetched_ms=_later(now_ms, before),
             checked_ms=now_ms,
             fresh_until_ms=now_ms + _ttl_ms(repository, request),
         )
-        held = Held(document, UnstoredParts(answer.descriptor), stored=False)
+        held = Held(document, UnstoredParts(answer.content), stored=False)
         return self._kept.put(repository, held, answer)
 
     def _confirmed(

@@ -43,20 +43,20 @@ class DocumentRequest:
 
 
 class UnstoredParts:
-    """A parts file that is staged and not stored yet, by a descriptor that ``close`` closes."""
+    """A parts file that is staged and not stored yet: its bytes, or a descriptor that ``close`` closes."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, content: int | bytes) -> None:
+        self._content: int | bytes | None = content
 
-    def duplicate(self) -> int | None:
-        """A new descriptor, which the caller closes; None after ``close``."""
-        return None if self._descriptor is None else os.dup(self._descriptor)
+    def open(self) -> int | bytes | None:
+        """The bytes, or a new descriptor, which the caller closes; None after ``close``."""
+        return os.dup(self._content) if isinstance(self._content, int) else self._content
 
     def close(self) -> None:
-        """Close the descriptor: the parts are stored, or given up."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        """Release the content: the parts are stored, or given up."""
+        content, self._content = self._content, None
+        if isinstance(content, int):
+            os.close(content)
 
 
 @frozen

@@ -32,6 +32,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.blobs.syscalls import memory_file
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
@@ -39,9 +40,11 @@ from pkgrepo.storage.pools import Pools
 
 from .asking import Received
 from .held import Held
+from .recent_parts import LARGEST, RecentParts
 
 BATCH: Final = 500  # rows removed by one transaction
 STORED_TOGETHER: Final = 64  # answers; one transaction should take some milliseconds
+AT_ONCE: Final = 64 * 1024  # bytes of parts, uncompressed, that are read at once: 100 us, as a thread costs
 MOST_HELD: Final = 10_000  # answers in memory that are not stored as they are
 
 T = TypeVar("T")
@@ -61,6 +64,7 @@ class KeptAnswers:
         self._publisher = publisher
         self._pools = pools
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
+        self._recent = RecentParts()
         self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
             self._store_together, most=STORED_TOGETHER
         )
@@ -79,24 +83,36 @@ class KeptAnswers:
 
     async def read(self, repository: Repository, held: Held, work: Callable[[PartsFile], T]) -> T:
         """
-        The result of ``work``, which is called on a thread with the parts of an answer.
+        The result of ``work``, which is called with the parts of an answer: on a thread unless they are few.
 
         :raises BlobMissing: they are lost; :raises PartsDamaged: they are damaged
         """
-        return await self._pools.cpu(_read_and_close, await self.descriptor(repository, held), work)
+        sha256 = held.document.sha256
+        # A row without a locator names bytes that were found to be damaged.
+        recent = None if held.stored and not held.document.locator else self._recent.find(sha256)
+        if recent is not None:
+            return work(recent) if recent.length <= AT_ONCE else await self._pools.cpu(work, recent)
+        result, small = await self._pools.cpu(_read_and_close, await self._open(repository, held), work)
+        if small is not None:
+            self._recent.add(sha256, small)
+        return result
 
     async def descriptor(self, repository: Repository, held: Held) -> int:
         """A new descriptor of the parts of an answer. :raises BlobMissing: they are not there"""
-        descriptor = None if held.unstored is None else held.unstored.duplicate()
-        if descriptor is not None:
-            return descriptor
+        content = await self._open(repository, held)
+        return memory_file(content) if isinstance(content, bytes) else content
+
+    async def _open(self, repository: Repository, held: Held) -> int | bytes:
+        content = None if held.unstored is None else held.unstored.open()
+        if content is not None:
+            return content
         document: UpstreamDocument | None = held.document
         if held.unstored is not None:  # it was stored meanwhile, unless that failed
             document = await self._catalog.look(upstream_documents.find_document, repository.id, held.document.key)
         if document is None or not document.locator or document.fetched_ms < held.document.fetched_ms:
             raise BlobMissing(held.document.key)
         store = await self._stores.of(self._registry.storage(document.storage_id))
-        descriptor = store.open(document.locator).descriptor()
+        descriptor: int | None = store.open(document.locator).descriptor()
         if descriptor is None:
             raise BlobMissing(document.locator)
         return descriptor
@@ -112,6 +128,8 @@ class KeptAnswers:
 
     def put(self, repository: Repository, held: Held, received: Received) -> Held:
         """Keep a new answer, and store it in the background."""
+        if isinstance(received.content, bytes):
+            self._recent.add(received.parts.sha256, received.content)
         self._spawn(repository, held, self._store(repository, held, received))
         return held
 
@@ -133,6 +151,7 @@ class KeptAnswers:
         """Forget an answer whose parts are lost or damaged, so that they are stored when they are received again."""
         document = held.document
         self._held.pop((repository.id, document.key), None)
+        self._recent.drop(document.sha256)
         if document.locator:  # else the same bytes would count as stored
             await self._catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
 
@@ -181,6 +200,7 @@ class KeptAnswers:
             if isinstance(result, Failure):
                 # Upstreams are asked again: what cannot be stored is not held in memory for longer.
                 _log_unstored(result, repository, held)
+                self._recent.drop(held.document.sha256)
             if held.unstored is not None:
                 held.unstored.close()
             now = self._held.get(key)
@@ -200,7 +220,8 @@ def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:
         log.failure("{key} of {repository} was not stored", failure, key=key, repository=path)
 
 
-def _read_and_close(descriptor: int, work: Callable[[PartsFile], T]) -> T:
+def _read_and_close(content: int | bytes, work: Callable[[PartsFile], T]) -> tuple[T, bytes | None]:
+    """The result of ``work``, and the bytes of the parts if they are few."""
     # In the thread: it goes on when the client leaves, and must not read from a descriptor number that was reused.
-    with PartsFile(descriptor) as parts:
-        return work(parts)
+    with PartsFile(content) as parts:
+        return work(parts), parts.read_all(LARGEST)

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import msgspec
-import zstandard
 
 from pkgrepo.storage.gil import GilReleaser
 
+from .compression import decompress
 from .layout import (
     FRAGMENTS,
     HEADER,
@@ -72,6 +72,18 @@ class PartsFile:
     def count(self) -> int:
         """The number of entries."""
         return self._table.count
+
+    @property
+    def length(self) -> int:
+        """The bytes of all blocks, uncompressed."""
+        table = self._table
+        groups = (each.heads.length + sum(block.length for block in each.fragments.values()) for each in table.groups)
+        return table.top.length + table.paths.length + sum(groups)
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes of memory one takes that was made of bytes and is kept: these, and what was decoded."""
+        return self._size + 2 * (self._table.top.length + self._table.paths.length) + 512 * len(self._table.groups)
 
     @cached_property
     def top(self) -> dict[str, Any]:
@@ -131,6 +143,10 @@ class PartsFile:
                     return self._complete(group, [head])[0], source
         return None
 
+    def read_all(self, most: int) -> bytes | None:
+        """The bytes of the file; None if it has more than ``most``."""
+        return self._read(0, self._size) if self._size <= most else None
+
     # Below
 
     @cached_property
@@ -175,13 +191,10 @@ class PartsFile:
         packed = self._read(block.offset, block.size)
         if zlib.crc32(packed) != block.checksum:
             raise PartsDamaged
-        try:
-            # The frame's own size decides how much memory the decompressor takes.
-            if zstandard.frame_content_size(packed) != block.length:
-                raise PartsDamaged
-            return zstandard.ZstdDecompressor().decompress(packed)
-        except zstandard.ZstdError:
-            raise PartsDamaged from None
+        data = decompress(packed, block.length)
+        if data is None:
+            raise PartsDamaged
+        return data
 
     def _read(self, offset: int, count: int) -> bytes:
         if offset + count > self._size:

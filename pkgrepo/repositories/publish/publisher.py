@@ -17,13 +17,14 @@ answer              the client has the response                           -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import Factory, evolve, frozen
 from twisted.logger import Logger, LogLevel
 
+from pkgrepo.concurrency.batches import Batches
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Conflict, ReadOnly, RepositoryInactive, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
@@ -39,6 +40,8 @@ from .index import Change, Indexer, PackageIndex
 from .staged import Claim, Staged
 
 log = Logger()
+
+COMMITTED_TOGETHER: Final = 64  # claims; several fsync calls take as long as one, up to some dozen
 
 T = TypeVar("T")
 C = TypeVar("C", bound="CommandResult")
@@ -119,6 +122,7 @@ class Publisher:
         self._stores = stores
         self._clock = clock
         self._on_change = on_change
+        self._commits: Batches[int, Claim] = Batches(_commit_together, most=COMMITTED_TOGETHER)
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -148,6 +152,19 @@ class Publisher:
         published = await self.publish_together(repository, (release,), staged, actor, indexer)
         return published[0]
 
+    async def keep(
+        self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
+    ) -> Published:
+        """
+        Do the same for a file that no client waits for, such as those of an upstream, which arrive by the hundred.
+
+        Its bytes are made durable together with those of others, so it may take longer, and costs less.
+        """
+        mine = staged.claim([each.blob.locator for each in release.files])
+        waiting = self._commits.add(repository.storage_id, mine)
+        published = await shield(self._publish(repository, (release,), mine, waiting, actor, indexer))
+        return published[0]
+
     async def publish_together(
         self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
     ) -> tuple[Published, ...]:
@@ -160,12 +177,18 @@ class Publisher:
         :raises FileExists: or any error of ``publish``, if one of the releases cannot be published
         """
         mine = staged.claim([each.blob.locator for release in releases for each in release.files])
-        return await shield(self._publish(repository, tuple(releases), mine, actor, indexer))
+        return await shield(self._publish(repository, tuple(releases), mine, mine.commit(), actor, indexer))
 
     async def _publish(
-        self, repository: Repository, releases: Sequence[Release], mine: Claim, actor: Actor, indexer: Indexer
+        self,
+        repository: Repository,
+        releases: Sequence[Release],
+        mine: Claim,
+        commit: Awaitable[None],
+        actor: Actor,
+        indexer: Indexer,
     ) -> tuple[Published, ...]:
-        result = await self._write_claiming(mine, publish_releases, repository, releases, actor, indexer)
+        result = await self._write_claiming(mine, commit, publish_releases, repository, releases, actor, indexer)
         changed = [each for each, of in zip(releases, result.releases, strict=True) if of.changed]
         if changed:
             self._on_change(repository)
@@ -187,12 +210,15 @@ class Publisher:
         Like ``publish`` it is finished once it has begun, and removes the copies that the catalog did not need.
         """
         mine = staged.claim([each.locator for each in blobs])
-        result = await shield(self._write_claiming(mine, command, repository, *args))
+        result = await shield(self._write_claiming(mine, mine.commit(), command, repository, *args))
         self._on_change(repository)
         return result
 
-    async def _write_claiming(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
-        await mine.commit()
+    async def _write_claiming(
+        self, mine: Claim, commit: Awaitable[None], command: Callable[..., C], repository: Repository, *args: Any
+    ) -> C:
+        """Run a command that owns the copies that ``commit`` makes durable."""
+        await commit
         try:
             result: C = await self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
@@ -210,6 +236,10 @@ class Publisher:
         result: T = await shield(self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms()))
         self._on_change(repository)
         return result
+
+
+async def _commit_together(claims: Sequence[Claim]) -> None:
+    await claims[0].commit(*claims[1:])
 
 
 def log_published(repository: Repository, package: str, version: str, actor: Actor, kind: str = "published") -> None:

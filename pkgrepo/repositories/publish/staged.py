@@ -98,6 +98,12 @@ class Staged:
         """Return a staged blob, to get a descriptor of it; not allowed after ``commit_early``."""
         return self._sealed.get(info.locator) or self._store.open(info.locator)
 
+    def content(self, info: BlobInfo) -> int | bytes | None:
+        """The bytes of a sealed blob that is small, or a new descriptor, which the caller closes; None: no files."""
+        upload = self._sealed[info.locator]
+        data: bytes | None = upload.data
+        return upload.descriptor() if data is None else data
+
     async def inspect(
         self, pool: Pool, info: BlobInfo, look: Callable[[int | bytes], T], *, alone: bool = False, commit: bool = True
     ) -> T:
@@ -109,16 +115,14 @@ class Staged:
 
         :raises Invalid: this storage has no files
         """
-        upload = self._sealed[info.locator]
-        data: bytes | None = upload.data
-        descriptor = upload.descriptor() if data is None else None
-        if commit and (alone or data is None):
+        content = self.content(info)
+        if commit and (alone or not isinstance(content, bytes)):
             self.commit_early(info)
-        if data is not None:
-            return await pool(look, data)
-        if descriptor is None:
+        if isinstance(content, bytes):
+            return await pool(look, content)
+        if content is None:
             raise Invalid("this storage cannot look into uploaded files")
-        return await pool(_look_and_close, descriptor, look)
+        return await pool(_look_and_close, content, look)
 
     def commit_early(self, info: BlobInfo) -> None:
         """Start the commit of a sealed blob that may still be refused, so that ``claim`` waits less."""
@@ -167,14 +171,20 @@ class Claim:
     ) -> None:
         self._store = store
         self._locators = locators
-        self._waiting = waiting
-        self._under_way = under_way
+        self.waiting = waiting
+        self.under_way = under_way
 
-    async def commit(self) -> None:
-        """Make them durable. :raises StorageFull: or ``StorageFailed``; then all are removed"""
-        under_way = list(self._under_way)
-        if self._waiting:
-            under_way.append(Deferred.fromCoroutine(_commit(self._store, self._waiting)))
+    async def commit(self, *others: Claim) -> None:
+        """
+        Make them durable, together with those of ``others`` in the same storage.
+
+        :raises StorageFull: or ``StorageFailed``; then all are removed
+        """
+        claims = (self, *others)
+        under_way = [each for claim in claims for each in claim.under_way]
+        waiting = [each for claim in claims for each in claim.waiting]
+        if waiting:
+            under_way.append(Deferred.fromCoroutine(_commit(self._store, waiting)))
         failed: Exception | None = None
         for each in under_way:  # all of them: a copy whose commit runs cannot be deleted
             try:
@@ -182,7 +192,8 @@ class Claim:
             except Exception as error:  # noqa: BLE001 - raised below
                 failed = failed or error
         if failed is not None:
-            await self.delete()
+            for claim in claims:
+                await claim.delete()
             raise failed
 
     async def delete(self, locators: Collection[str] | None = None) -> None:

@@ -13,6 +13,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
+from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import upstream_documents
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
@@ -387,6 +388,27 @@ async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWor
         path.write_bytes(body[:-5] if damage == "cut" else bytes(20) + body[20:])
     assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
     await world.restart()
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert up.count() == 2
+
+
+@run
+async def test_parts_that_were_read_are_served_from_memory_until_they_are_known_to_be_bad(
+    world: ProxyWorld,
+) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.restart()
+    held = await world.get(proxy, "left")
+    assert await texts(world, proxy, held) == ["1.0.0"]
+    for path in world.config.data.dir.rglob(held.document.locator.rpartition("/")[2]):
+        path.unlink()
+    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert up.count() == 1
+    document = held.document
+    await world.core.catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
     assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 2
 

@@ -1,0 +1,100 @@
+"""Releases that no client waits for share the wait for the disk, and nothing else."""
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, gatherResults
+
+from pkgrepo.errors import FileExists, StorageFull
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.packages import files
+from tests.support.inprocess_server import until
+from tests.support.python_packages import make_wheel
+
+WHEELS = [make_wheel(name, "1.0") for name in ("one", "two", "three")]
+
+
+async def start(world, wheels):
+    """Begin to keep wheels, all at the same time."""
+    async with world.publisher.stage(world.repository) as staged:
+        releases = [await world.release(staged, *wheel) for wheel in wheels]
+        return [
+            Deferred.fromCoroutine(world.publisher.keep(world.repository, release, staged, SYSTEM, world.format.index))
+            for release in releases
+        ]
+
+
+def find(world, wheel):
+    name, version = wheel[0].split("-")[:2]
+    return world.catalog.peek(files.find_file, world.repository.id, f"packages/{name}/{version}/{wheel[0]}")
+
+
+@pytest.fixture
+def commits(world, monkeypatch):
+    """How many copies each call to the store made durable; every call waits for ``commits.gate``."""
+    commit = world.store.commit_together
+
+    class Commits(list):
+        gate = Deferred()
+        error = None
+
+    made = Commits()
+
+    async def committing(uploads):
+        made.append(len(uploads))
+        await made.gate
+        if made.error is not None:
+            raise made.error
+        await commit(uploads)
+
+    monkeypatch.setattr(world.store, "commit_together", committing)
+    return made
+
+
+def named(world):
+    rows = world.catalog.peek(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
+    return [row[0] for row in rows]
+
+
+@pytest_twisted.ensureDeferred
+async def test_those_that_come_while_one_is_made_durable_are_made_durable_together(world, commits):
+    kept = await start(world, WHEELS)
+    commits.gate.callback(None)
+    assert [(await each).changed for each in kept] == [True] * 3
+    assert commits == [2, 4]  # of each wheel the file and its metadata
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_is_refused_does_not_stop_the_others(world, commits):
+    commits.gate.callback(None)
+    await gatherResults(await start(world, WHEELS[1:2]))
+    wheels = [WHEELS[0], make_wheel("two", "1.0", pad=10), WHEELS[2]]
+    outcomes = await DeferredList(await start(world, wheels), consumeErrors=True)
+    assert [succeeded for succeeded, _ in outcomes] == [True, False, True]
+    assert outcomes[1][1].check(FileExists)
+    assert all(find(world, wheel) is not None for wheel in WHEELS)
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_cannot_be_made_durable_leave_nothing_of_any(world, commits):
+    commits.error = StorageFull("main")
+    kept = await start(world, WHEELS)
+    commits.gate.callback(None)
+    for each in kept:
+        with pytest.raises(StorageFull):
+            await each
+    assert world.copies() == named(world) == []
+    assert world.poked == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_is_kept_although_its_caller_stops_while_it_waits(world, commits):
+    kept = await start(world, WHEELS)
+    kept[2].cancel()
+    with pytest.raises(CancelledError):
+        await kept[2]
+    commits.gate.callback(None)
+    await until(lambda: find(world, WHEELS[2]) is not None)
+    assert (await kept[1]).changed
+    assert named(world) == world.copies()
