@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import msgspec
 
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories import configuration
 
 
@@ -60,7 +61,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     compact_index: CompactIndex | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig)
+CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig | ProxyConfig | VirtualConfig)
 
 
 def push_rules(repository: Repository) -> PushRules:
@@ -69,7 +70,9 @@ def push_rules(repository: Repository) -> PushRules:
 
 
 def policy(repository: Repository) -> Policy:
-    """The policy of a repository."""
+    """The policy of a hosted repository. The other types have no rules for pushes."""
+    if repository.type is not RepositoryType.HOSTED:
+        return Policy()
     return msgspec.convert(repository.policy, Policy)
 
 

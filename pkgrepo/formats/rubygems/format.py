@@ -10,16 +10,24 @@ from zope.interface import implementer
 from pkgrepo.formats.rubygems.index.caches import IndexCaches
 from pkgrepo.formats.rubygems.index.documents import KINDS, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.indexing import INFO
+from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
+from pkgrepo.formats.rubygems.proxied.questions import gem_server_probes, info_question
+from pkgrepo.formats.rubygems.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
-from pkgrepo.model import Package, Repository
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
+from pkgrepo.proxy.resolving.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
 
 from . import layout
 from .changes import apply_change
@@ -29,7 +37,7 @@ from .routes import RubySite
 from .setup import snippets
 
 
-@implementer(IFormat, ICachingFormat, IIndexedFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
 class RubyFormat(FormatBase):
     """The server that gem and Bundler talk to."""
 
@@ -39,6 +47,7 @@ class RubyFormat(FormatBase):
 
     def __init__(self) -> None:
         self._caches = IndexCaches()
+        self._merged = MergedLists()
 
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
@@ -46,7 +55,7 @@ class RubyFormat(FormatBase):
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return RubySite(services, repository, self._caches).resource()
+        return RubySite(services, repository, self._caches, self._merged).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
@@ -69,6 +78,20 @@ class RubyFormat(FormatBase):
     def latest(self, _key: str, members: Sequence[MemberParts]) -> Latest | None:
         """See L{IIndexedFormat.latest}."""
         return latest(members)
+
+    def document_request(self, key: str) -> DocumentRequest:
+        """See L{IProxiedFormat.document_request}."""
+        return info_question(key)
+
+    async def make_release(
+        self, file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools
+    ) -> tuple[Release, Indexer]:
+        """See L{IProxiedFormat.make_release}."""
+        return await make_release(file, staged, blob, pools), apply_change
+
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """See L{IProbedFormat.probes}."""
+        return gem_server_probes(url)
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

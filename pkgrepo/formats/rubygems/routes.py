@@ -21,6 +21,8 @@ from pkgrepo.formats.rubygems.index.caches import IndexCaches
 from pkgrepo.formats.rubygems.index.gem_lists import NAMES
 from pkgrepo.formats.rubygems.index.requests import IndexRequests
 from pkgrepo.formats.rubygems.login.requests import KeyRequests
+from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
+from pkgrepo.formats.rubygems.proxied.requests import ListRequests
 from pkgrepo.formats.rubygems.push.requests import PushRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
@@ -51,11 +53,14 @@ class RubySite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
+    def __init__(self, services: Services, repository: Repository, caches: IndexCaches, merged: MergedLists) -> None:
         self._services = services
         self._repository = repository
         self._caches = caches
+        self._merged = merged
         self._index = IndexRequests(services, repository, caches)
+        hosted = repository.type is RepositoryType.HOSTED
+        self._lists = self._index if hosted else ListRequests(services, repository, merged, caches)
         self._files = FileRequests(services, repository)
         self._pushes = PushRequests(services, repository)
         self._changes = ChangeRequests(services, repository)
@@ -99,7 +104,7 @@ class RubySite:
         if path.parts[:2] == ("v1", "api_key"):
             return await self._write(request, path)
         target = publish_target(self._services.registry, self._repository)
-        return await RubySite(self._services, target, self._caches)._write(request, path)  # noqa: SLF001 - of another instance
+        return await RubySite(self._services, target, self._caches, self._merged)._write(request, path)  # noqa: SLF001 - of another instance
 
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""
@@ -148,7 +153,7 @@ class RubySite:
 
     async def _compact(self, request: Request, path: CompactPath) -> Answer:
         await self._services.access.admit(request, Action.READ, self._repository)
-        return await (self._index.names if path.document == NAMES else self._index.versions)(request)
+        return await (self._lists.names if path.document == NAMES else self._lists.versions)(request)
 
     async def _info(self, request: Request, path: InfoPath) -> Answer:
         await self._services.access.admit(request, Action.READ, self._repository, path.name)
@@ -156,13 +161,13 @@ class RubySite:
 
     async def _specs(self, request: Request, path: SpecsPath) -> Answer:
         await self._services.access.admit(request, Action.READ, self._repository)
-        return await self._index.specs(request, path.document)
+        return await self._lists.specs(request, path.document)
 
     async def _gem(self, request: Request, path: GemPath) -> Answer:
-        return await self._files.file(request, gem_path(path.full_name))
+        return await self._files.file(request, gem_path(path.full_name), path.full_name)
 
     async def _quick(self, request: Request, path: QuickPath) -> Answer:
-        return await self._files.file(request, quick_path(path.full_name))
+        return await self._files.file(request, quick_path(path.full_name), path.full_name)
 
     async def _key(self, request: Request) -> Answer:
         return await self._keys.read(request, json=False)

@@ -14,7 +14,7 @@ from .versions_list import VersionsLists
 
 @frozen(eq=False)
 class IndexCaches:
-    """The documents of gems, the lists of all gems, and the lists of all changes."""
+    """The documents of gems, and of hosted repositories the lists of all gems and those of all changes."""
 
     info: SplicedDocuments = Factory(make_documents)
     lists: PackageLists[GemRows] = Factory(lambda: PackageLists(GEM_LISTS))

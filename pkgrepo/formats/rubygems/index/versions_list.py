@@ -2,25 +2,19 @@
 ``/versions`` of hosted repositories: a line for each change of a gem, appended to a file of this process.
 
 A change, of this process or another, appends one line in the catalog. The next read appends the lines that are new to
-the file, and their bytes to the running digests, so its cost does not depend on the length of the list. Bytes before
-the end never change while the list has the same epoch, so answers that are under way are not disturbed.
+the file, so that its cost does not depend on the length of the list.
 """
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import os
-import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import IO, Any, Final
+from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import StorageFull
-from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import appended_lists
@@ -29,6 +23,7 @@ from pkgrepo.storage.gil import GilReleaser
 
 from .indexing import began_ms
 from .info import render_time
+from .list_files import ListFile, ListWriter
 
 PAGE: Final = 2000  # lines read at a time
 MOST_FILES: Final = 64  # repositories whose lists are kept
@@ -36,25 +31,10 @@ MOST_FILES: Final = 64  # repositories whose lists are kept
 
 @frozen(eq=False)
 class VersionsList:
-    """
-    The list in one state: the first ``size`` bytes of a file.
-
-    ``md5`` and ``sha256`` are those of these bytes, as objects of ``hashlib`` that are only copied.
-    """
+    """The list in one state, None if it never had a line."""
 
     state: ListState | None
-    size: int
-    md5: Any
-    sha256: Any
-    file: IO[bytes]
-
-    def content(self) -> Content:
-        """The list as the body of an answer."""
-        return Content(self.size, open=lambda: os.dup(self.file.fileno()))
-
-    def read(self) -> bytes:
-        """The list in memory."""
-        return os.pread(self.file.fileno(), self.size, 0)
+    file: ListFile
 
 
 class VersionsLists:
@@ -78,12 +58,7 @@ class VersionsLists:
         return await self._flight.run((repository.id, state), lambda: self._update(catalog, repository))
 
     async def _update(self, catalog: ICatalog, repository: Repository) -> VersionsList:
-        try:
-            made = await catalog.scan(_extend, repository, self._kept.get(repository.id))
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise StorageFull("temporary files") from error
+        made = await catalog.scan(_extend, repository, self._kept.get(repository.id))
         self._kept[repository.id] = made
         self._kept.move_to_end(repository.id)
         if len(self._kept) > MOST_FILES:
@@ -91,38 +66,33 @@ class VersionsLists:
         return made
 
 
-def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -> VersionsList:
-    """
-    The list in the present state.
-
-    The file of ``kept`` is extended if it is a part of the list. Two threads may do that at a time: they write the same
-    bytes to the same place.
-    """
-    state = appended_lists.find_list(reader, repository.id)
-    if kept is None or not _continues(kept.state, state):
-        kept = _begin(repository, state)
-    md5, sha256, size = kept.md5.copy(), kept.sha256.copy(), kept.size
-    seq, end = _next_seq(kept.state), _next_seq(state)
+def read_lines(reader: Reader, repository: Repository, seq: int = 0) -> Iterator[bytes]:
+    """The lines of a repository's list from the number ``seq`` on, several at a time."""
     gil = GilReleaser()
-    while seq < end and (lines := appended_lists.lines_from(reader, repository.id, seq, PAGE)):
-        data = b"".join(line + b"\n" for _, line in lines)
-        _write(kept.file, data, size)
-        md5.update(data)
-        sha256.update(data)
-        size += len(data)
+    while lines := appended_lists.lines_from(reader, repository.id, seq, PAGE):
+        yield b"".join(line + b"\n" for _, line in lines)
         seq = lines[-1][0] + 1
         gil.release_if_due()
-    return evolve(kept, state=state, size=size, md5=md5, sha256=sha256)
 
 
-def _begin(repository: Repository, state: ListState | None) -> VersionsList:
+def list_head(repository: Repository, state: ListState | None) -> bytes:
+    """What stands before the lines of a repository's list in this state."""
     since_ms = began_ms(repository) if state is None else state.began_ms
     began = datetime.fromtimestamp(since_ms // 1000, tz=UTC)
-    head = f"created_at: {render_time(began)}\n---\n".encode()
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
-    _write(file, head, 0)
-    digests = hashlib.md5(head, usedforsecurity=False), hashlib.sha256(head)
-    return VersionsList(None if state is None else evolve(state, next_seq=0), len(head), *digests, file)
+    return f"created_at: {render_time(began)}\n---\n".encode()
+
+
+def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -> VersionsList:
+    """The list in the present state, in the file of ``kept`` if that is its beginning."""
+    state = appended_lists.find_list(reader, repository.id)
+    if kept is not None and _continues(kept.state, state):
+        writer, seq = ListWriter.continuing(kept.file), 0 if kept.state is None else kept.state.next_seq
+    else:
+        writer, seq = ListWriter.new(), 0
+        writer.add(list_head(repository, state))
+    for data in read_lines(reader, repository, seq):
+        writer.add(data)
+    return VersionsList(state, writer.end())
 
 
 def _continues(before: ListState | None, state: ListState | None) -> bool:
@@ -130,13 +100,3 @@ def _continues(before: ListState | None, state: ListState | None) -> bool:
     if before is None or state is None:
         return before is state
     return (before.epoch, before.began_ms) == (state.epoch, state.began_ms) and before.next_seq <= state.next_seq
-
-
-def _next_seq(state: ListState | None) -> int:
-    return 0 if state is None else state.next_seq
-
-
-def _write(file: IO[bytes], data: bytes, start: int) -> None:
-    while data:
-        written = os.pwrite(file.fileno(), data, start)
-        data, start = data[written:], start + written

@@ -1,0 +1,58 @@
+"""Answers reads of the lists of a proxy or virtual repository. Permissions are checked by the caller."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.rubygems.index.answers import list_answer, packed_answer
+from pkgrepo.formats.rubygems.index.caches import IndexCaches
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Repository, RepositoryType
+
+from .merged_lists import MergedLists
+
+
+class ListRequests:
+    """The lists of one repository that is not hosted."""
+
+    def __init__(self, services: Services, repository: Repository, lists: MergedLists, caches: IndexCaches) -> None:
+        self._services = services
+        self._repository = repository
+        self._lists = lists
+        self._caches = caches
+
+    async def versions(self, request: Request) -> Answer:
+        """The list of all changes. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
+        found = await self._lists.versions(self._services, self._repository, revalidate=request.revalidates)
+        return list_answer(self._repository, found)
+
+    async def names(self, request: Request) -> Answer:
+        """The names of all gems. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
+        found = await self._lists.names(self._services, self._repository, revalidate=request.revalidates)
+        return list_answer(self._repository, found)
+
+    async def specs(self, request: Request, file: str) -> Answer:
+        """
+        A list of the legacy index. That of a virtual repository is the list of its first member that has one.
+
+        :raises NotFound, UpstreamFailed: see L{MergedLists.specs}
+        """
+        for leaf in self._services.resolver.leaves(self._repository):
+            if not leaf.active:
+                continue
+            if leaf.type is RepositoryType.HOSTED:
+                form = file.removesuffix(".gz")
+                document = await self._caches.lists.get(self._services.catalog, self._services.pools, leaf, form)
+                return packed_answer(self._repository, document)
+            try:
+                found = await self._lists.specs(self._services, leaf, file, revalidate=request.revalidates)
+            except NotFound:
+                continue
+            headers = ((b"Cache-Control", document_cache_control(self._repository)),)
+            etag = b'"%s"' % found.sha256.hexdigest()[:32].encode()
+            return Answer(
+                body=found.content(), content_type=b"application/octet-stream", etag=etag, headers=headers, ranges=True
+            )
+        raise NotFound("file", file)
