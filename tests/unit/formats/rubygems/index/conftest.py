@@ -92,9 +92,9 @@ class Gems:
 
     async def versions(self) -> bytes:
         found = await self.caches.versions.get(self.catalog, self.repository)
-        body = found.read()
-        assert hashlib.md5(body).digest() == found.md5.digest()
-        assert hashlib.sha256(body).digest() == found.sha256.digest()
+        body = found.file.read()
+        assert hashlib.md5(body).digest() == found.file.md5.digest()
+        assert hashlib.sha256(body).digest() == found.file.sha256.digest()
         return body
 
     async def listed(self, form: str) -> bytes:

@@ -105,17 +105,17 @@ async def test_other_processes_append_the_same_bytes(gems: Gems, monkeypatch: py
         if n % 3 == 0:
             whole = await gems.versions()
             found = await other.get(gems.catalog, gems.repository)
-            assert found.read() == whole
+            assert found.file.read() == whole
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_answer_that_is_under_way_keeps_its_bytes(gems: Gems) -> None:
     gems.push(make_spec("a"))
     old = await gems.caches.versions.get(gems.catalog, gems.repository)
-    before = old.read()
+    before = old.file.read()
     gems.push(make_spec("b"))
     assert len(await gems.versions()) > len(before)
-    assert old.read() == before
+    assert old.file.read() == before
 
 
 @pytest_twisted.ensureDeferred

@@ -1,0 +1,176 @@
+"""Gems of upstreams: their index, byte for byte, and their files, fetched once, verified and kept."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from tests.support.gems import make_gem
+from tests.support.upstreams.faults import HTML, corrupted, failing
+
+pytestmark = pytest.mark.server
+
+REFUSED_STATUS = 405
+
+
+def check_digests(reply):
+    """Check the fields by which Bundler verifies what it has put together."""
+    assert reply.headers["etag"] == f'"{hashlib.md5(reply.body).hexdigest()}"'
+    assert reply.headers["repr-digest"] == f"sha-256=:{base64.b64encode(hashlib.sha256(reply.body).digest()).decode()}:"
+
+
+def test_index_is_that_of_the_upstream(mirror, upstream):
+    upstream.add("plain", dependencies={"other": [(">=", "1.0"), ("<", "3")]})
+    upstream.add("plain", "1.1.0", platform="java")
+    upstream.add("empty")
+    upstream.yank("empty", "1.0.0")
+    for path, body in (
+        ("/versions", upstream.versions),
+        ("/info/plain", upstream.info("plain")),
+        ("/info/empty", b"---\n"),
+    ):
+        reply = mirror.get(path)
+        assert (reply.status, reply.body) == (200, body)
+        check_digests(reply)
+        assert mirror.get(path, If_None_Match=reply.headers["etag"]).status == 304
+    names = mirror.get("/names").body.split()[1:]
+    assert b"plain" in names
+    assert b"empty" not in names
+    assert mirror.get("/info/absent").status == 404
+
+
+def test_new_versions_are_at_the_end_of_the_list(mirror, upstream):
+    upstream.add("early")
+    before = mirror.get("/versions").body
+    upstream.add("late")
+    reply = mirror.get("/versions", Range=f"bytes={len(before) - 1}-")
+    assert (reply.status, before[:-1] + reply.body) == (206, upstream.versions)
+
+
+@pytest.mark.parametrize(("repository", "pad"), [("small", 0), ("large", 2_000_000)])
+def test_gem_is_fetched_once_and_served_without_the_upstream(at, upstream, repository, pad):
+    mirror, name = at(repository), f"kept-{repository}"
+    data = upstream.add(name, pad=pad)
+    path = f"/gems/{name}-1.0.0.gem"
+    for _ in range(2):
+        reply = mirror.get(path)
+        assert (reply.status, reply.body) == (200, data)
+    assert upstream.count(path) == 1
+    listed, info = mirror.get("/versions").body, mirror.get(f"/info/{name}").body
+    for each in ("/versions", f"/info/{name}", path):
+        upstream.misbehave(each, failing(), repeat=True)
+    assert mirror.get(path).body == data
+    assert (mirror.get("/versions").body, mirror.get(f"/info/{name}").body) == (listed, info)
+
+
+def test_gem_with_another_checksum_is_refused_and_not_kept(mirror, upstream):
+    data = upstream.add("tampered")
+    path = "/gems/tampered-1.0.0.gem"
+    upstream.misbehave(path, corrupted, repeat=True)
+    reply = mirror.get(path)
+    assert reply.status == 502
+    upstream.behave()
+    assert mirror.get(path).body == data
+
+
+def test_names_of_files_are_not_split_at_a_dash(mirror, upstream):
+    wanted = upstream.add("two-2", "1.0.0", platform="x86_64-linux")
+    upstream.add("two", "1.0.0")
+    assert mirror.get("/gems/two-2-1.0.0-x86_64-linux.gem").body == wanted
+    assert mirror.get("/gems/two-2-9.9.9.gem").status == 404
+    spec = mirror.get("/quick/Marshal.4.8/two-2-1.0.0-x86_64-linux.gemspec.rz")
+    assert spec.body == b"specification of two-2 1.0.0-x86_64-linux"
+
+
+def test_lists_of_the_legacy_index_are_passed_on(mirror, upstream):
+    data = upstream.serve_specs("latest_specs.4.8.gz")
+    assert mirror.get("/latest_specs.4.8.gz").body == data
+    upstream.misbehave("/latest_specs.4.8.gz", failing(), repeat=True)
+    assert mirror.get("/latest_specs.4.8.gz").body == data
+    assert mirror.get("/prerelease_specs.4.8.gz").status == 404
+
+
+@pytest.mark.parametrize("fault", [HTML, failing(500)], ids=["page", "error"])
+def test_what_is_no_index_is_not_served(mirror, upstream, fault):
+    name = f"broken-{fault.status}"
+    upstream.add(name)
+    upstream.misbehave(f"/info/{name}", fault, repeat=True)
+    assert mirror.get(f"/info/{name}").status == 502
+    upstream.behave()
+    assert mirror.get(f"/info/{name}").status == 200
+
+
+def test_page_of_a_portal_does_not_replace_the_list(at, upstream):
+    upstream.add("listed-before")
+    before = at("aged").get("/versions").body
+    upstream.misbehave("/versions", HTML, repeat=True)
+    assert at("aged").get("/versions").body == before
+
+
+def test_nothing_is_pushed_to_a_proxy(mirror):
+    reply = mirror.post("/api/v1/gems", make_gem("pushed"), Content_Type="application/octet-stream")
+    assert reply.status == REFUSED_STATUS
+    assert b"main/mirror" in reply.body
+
+
+def test_young_versions_are_hidden_and_refused(at, upstream):
+    upstream.add("young", created="2999-01-01T00:00:00Z")
+    upstream.add("young", "0.9.0")
+    assert [line.split()[0] for line in at("aged").get("/info/young").body.splitlines()[1:]] == [b"0.9.0"]
+    reply = at("aged").get("/gems/young-1.0.0.gem")
+    assert reply.status == 403
+    assert at("aged").get("/gems/young-0.9.0.gem").status == 200
+
+
+def test_hosted_gems_hide_those_of_upstreams(at, upstream):
+    upstream.add("shared", "9.0.0")
+    upstream.add("public")
+    mine = make_gem("shared", "1.0.0")
+    assert at("all").post("/api/v1/gems", mine, Content_Type="application/octet-stream").status == 200
+    upstream.forget()
+    merged = at("all")
+    lines = merged.get("/versions").body.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(b"shared ")] == [b"1.0.0"]
+    assert any(line.startswith(b"public ") for line in lines)
+    info = merged.get("/info/shared")
+    assert f" {hashlib.md5(info.body).hexdigest()}".encode() in lines[-1]
+    assert merged.get("/gems/shared-1.0.0.gem").body == mine
+    assert merged.get("/gems/shared-9.0.0.gem").status == 404
+    assert upstream.count("/info/shared") == upstream.count("/gems/shared-9.0.0.gem") == 0
+    check_digests(merged.get("/versions"))
+    assert {b"shared", b"public"} <= set(merged.get("/names").body.split())
+
+
+def test_each_push_to_a_virtual_repository_appends_a_line(at, upstream):
+    upstream.add("base")
+    before = at("all").get("/versions").body
+    assert at("all").post("/api/v1/gems", make_gem("appended"), Content_Type="application/gem").status == 200
+    after = at("all").get("/versions")
+    assert after.body.startswith(before)
+    assert after.body[len(before) :].startswith(b"appended 1.0.0 ")
+
+
+def test_first_member_with_a_gem_serves_it(at, upstream, second):
+    upstream.add("twice", "1.0.0")
+    second.add("twice", "2.0.0")
+    second.add("only-second")
+    lines = at("both").get("/versions").body.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(b"twice ")] == [b"1.0.0"]
+    assert any(line.startswith(b"only-second ") for line in lines)
+    assert at("both").get("/info/twice").body == upstream.info("twice")
+
+
+def test_reserved_names_are_neither_listed_nor_asked(at, upstream):
+    upstream.add("acme-tool")
+    upstream.add("acme_free")
+    upstream.add("acme")
+    closed = at("closed")
+    names = {line.split()[0] for line in closed.get("/versions").body.splitlines()[2:]}
+    assert b"acme" in names
+    assert not names & {b"acme-tool", b"acme_free"}
+    upstream.forget()
+    assert closed.get("/info/acme-tool").status == 404
+    assert closed.get("/gems/acme-tool-1.0.0.gem").status == 404
+    assert upstream.count("/info/acme-tool") == 0
