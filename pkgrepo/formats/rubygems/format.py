@@ -20,8 +20,8 @@ from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedF
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
-from pkgrepo.proxy.resolving.package_files import RemoteFile
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.publisher import Release
