@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from tests.support.http_client import HttpClient
 
@@ -16,7 +16,7 @@ TIME = "20240102030405"
 
 def versions_in(metadata: bytes) -> list[str]:
     """The versions that metadata list, in their order."""
-    return [each.text or "" for each in ElementTree.fromstring(metadata).iterfind("versioning/versions/version")]
+    return [each.text or "" for each in ET.fromstring(metadata).iterfind("versioning/versions/version")]
 
 
 def artifact_metadata(artifact: str, versions: Sequence[str], group: str = "com.example") -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 from xml.etree.ElementTree import ParseError
 
@@ -14,6 +13,9 @@ from pkgrepo.errors import Invalid
 
 PIECE: Final = 64 * 1024  # bytes that are parsed at a time
 DEEPEST: Final = 500  # elements within each other
+LONGEST_PIECE: Final = (
+    128 * 1024
+)  # characters from one "<" to the next; a tag of 4 MiB keeps the interpreter for seconds
 
 # Encodings of several bytes for a character that the parser does not know, but Python does.
 _ENCODINGS: Final = frozenset(
@@ -33,8 +35,11 @@ def parse_xml(content: bytes, target: Any, what: str, pointer: str) -> str | Non
     """
     parser = DefusedXMLParser(target=target, forbid_dtd=True)
     try:
-        for piece in _pieces(content):
-            parser.feed(piece)
+        text = _decode(content)
+        if _has_long_piece(text):
+            return f"{what} has a tag or a text that is longer than {LONGEST_PIECE // 1024} KiB"
+        for start in range(0, len(text), PIECE):
+            parser.feed(text[start : start + PIECE])
         parser.close()
     except DTDForbidden:
         return f"{what} has a DOCTYPE, which is not allowed"
@@ -48,9 +53,27 @@ def parse_xml(content: bytes, target: Any, what: str, pointer: str) -> str | Non
     return None
 
 
-def _pieces(content: bytes) -> Iterator[bytes | str]:
+def _decode(content: bytes) -> bytes | str:
+    """
+    The document as the parser reads it and in which a "<" is always the same: the bytes, if it can.
+
+    :raises ValueError: they are not in the encoding that they say
+    """
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16")
+    if content[:2] in (b"<\x00", b"\x00<"):
+        return content.decode("utf-16-le" if content[1] == 0 else "utf-16-be")
     found = _DECLARATION.match(content[:200].removeprefix(b"\xef\xbb\xbf"))
     encoding = found[1].decode("ascii").lower() if found else ""
-    text = content.decode(encoding) if encoding in _ENCODINGS else content
-    for start in range(0, len(text), PIECE):
-        yield text[start : start + PIECE]
+    return content.decode(encoding) if encoding in _ENCODINGS else content
+
+
+def _has_long_piece(text: bytes | str) -> bool:
+    at = 0
+    while len(text) - at > LONGEST_PIECE:
+        end = at + LONGEST_PIECE
+        found = text.rfind("<", at, end) if isinstance(text, str) else text.rfind(b"<", at, end)
+        if found < 0:
+            return True
+        at = found + 1
+    return False

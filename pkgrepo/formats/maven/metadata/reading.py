@@ -22,6 +22,7 @@ from .values import Other, Plugin, ReadMetadata, SnapshotFile
 LARGEST: Final = 4 * 1024 * 1024  # bytes; 5,000 versions have 200 KiB
 TEXT_SIZE: Final = 1024  # characters of a name, version or time
 OTHERS_SIZE: Final = 256 * 1024  # characters of the elements that are kept as XML
+MOST_ELEMENTS: Final = 200_000  # a second of work
 MOST_ENTRIES: Final = 10_000  # plugins of a group, of which the largest public ones have 100; files of a snapshot
 
 _WHAT: Final = "the metadata"
@@ -101,6 +102,7 @@ class _Target:
     others: list[Other] = Factory(list)
     place: list[str] = Factory(list)
     opened: bool = False
+    count: int = 0
     unknown: int = 0
     spaces: list[str] = Factory(lambda: [""])
     xml: list[str] | None = None
@@ -111,6 +113,9 @@ class _Target:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         name = tag.rpartition("}")[2]
+        self.count += 1
+        if self.count > MOST_ELEMENTS:
+            raise Invalid(f"{_WHAT} have more than {MOST_ELEMENTS} elements", _POINTER)
         if not self.opened:
             if name != "metadata":
                 raise Invalid(f"the root element of metadata is metadata, and here it is {quoted(name)}", _POINTER)
@@ -127,22 +132,23 @@ class _Target:
         self.unknown += 1
         if self.unknown > DEEPEST:
             raise Invalid(f"{_WHAT} have more than {DEEPEST} elements within each other", _POINTER)
-        namespace = _namespace(tag)
-        self._write(
-            _opening(name, "" if namespace == self.spaces[-1] else f" xmlns={quoteattr(namespace)}", attributes)
-        )
-        self.spaces.append(namespace)
+        if self.xml is not None:
+            namespace = _namespace(tag)
+            declared = "" if namespace == self.spaces[-1] else f" xmlns={quoteattr(namespace)}"
+            self._write(self.xml, _opening(name, declared, attributes))
+            self.spaces.append(namespace)
 
     def end(self, tag: str) -> None:
         """An element ends."""
         name = tag.rpartition("}")[2]
         if self.unknown:
-            self._write(f"</{name}>")
-            self.spaces.pop()
             self.unknown -= 1
-            if not self.unknown and self.xml is not None:
-                self.others.append(Other("/".join(self.place), name, "".join(self.xml)))
-                self.xml = None
+            if self.xml is not None:
+                self._write(self.xml, f"</{name}>")
+                self.spaces.pop()
+                if not self.unknown:
+                    self.others.append(Other("/".join(self.place), name, "".join(self.xml)))
+                    self.xml = None
         elif self.place:
             if self.parts is not None:
                 self._keep("/".join(self.place), "".join(self.parts).strip())
@@ -151,8 +157,10 @@ class _Target:
 
     def data(self, text: str) -> None:
         """A part of the text of the current element."""
-        if self.unknown:
-            self._write(escape(text, {"\r": "&#13;"}))
+        if self.xml is not None:
+            self._write(self.xml, escape(text, {"\r": "&#13;"}))
+        elif self.unknown:
+            return
         elif self.parts is not None:
             self.length += len(text)
             if self.length > TEXT_SIZE:
@@ -171,13 +179,11 @@ class _Target:
         elif path not in _PARENTS:
             self.parts, self.length = [], 0
 
-    def _write(self, xml: str) -> None:
-        if self.xml is None:
-            return
+    def _write(self, written: list[str], xml: str) -> None:
         self.others_size += len(xml)
         if self.others_size > OTHERS_SIZE:
             raise TooLarge(OTHERS_SIZE, "the part of the metadata that the model does not have")
-        self.xml.append(xml)
+        written.append(xml)
 
     def _keep(self, path: str, text: str) -> None:
         if path == _VERSION:
