@@ -44,7 +44,7 @@ FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
 
 
 @frozen
-class _Upload:
+class Upload:
     """Uploaded bytes, and what they say; ``meaning`` is None if they are not what would be generated."""
 
     content: bytes
@@ -68,7 +68,7 @@ class MetadataUploads:
         :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
         :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
         """
-        upload = await staged.inspect(self._services.pools.cpu, blob, partial(_look, target), commit=False)
+        upload = await staged.inspect(self._services.pools.cpu, blob, partial(read_upload, target), commit=False)
         actor = actor_of(request, identity)
         for attempt in range(ATTEMPTS):
             package = await self._services.catalog.look(find_package, self._repository.id, target)
@@ -79,12 +79,12 @@ class MetadataUploads:
                 return Answer(200 if replaced else 201)
         raise Conflict("other clients replace these metadata at the same time")
 
-    async def _put_beside_files(self, target: Metadata, upload: _Upload, actor: Actor) -> Stored:
-        said = await self._services.catalog.scan(_said_beside_files, self._repository.id, target, upload)
+    async def _put_beside_files(self, target: Metadata, upload: Upload, actor: Actor) -> Stored:
+        said = await self._services.catalog.scan(find_said, self._repository.id, target, upload)
         return await self._services.publisher.change(put_uploaded, self._repository, target, said, actor)
 
     async def _put_plain(
-        self, target: Metadata, upload: _Upload, actor: Actor, staged: Staged, blob: BlobInfo | None
+        self, target: Metadata, upload: Upload, actor: Actor, staged: Staged, blob: BlobInfo | None
     ) -> bool | None:
         """Whether a file was replaced; None if something else was stored meanwhile."""
         before: File | None = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
@@ -115,17 +115,22 @@ class _Outdated(Conflict):
     """Something else was stored since this was read."""
 
 
-def _look(target: Metadata, source: int | bytes) -> _Upload:
+def read_upload(target: Metadata, source: int | bytes) -> Upload:
+    """
+    The bytes, or what a descriptor has, as an upload for a path.
+
+    :raises Invalid, TooLarge: see L{read_metadata}
+    """
     if isinstance(source, bytes):
         content = source
     else:
         with open(source, "rb", closefd=False) as file:
             content = file.read(LARGEST + 1)
     read = read_metadata(content)
-    return _Upload(content, read, meaning_of_artifact(read) if target.version is None else meaning_of_snapshot(read))
+    return Upload(content, read, meaning_of_artifact(read) if target.version is None else meaning_of_snapshot(read))
 
 
-def _said_beside_files(reader: Reader, repository_id: int, target: Metadata, upload: _Upload) -> Uploaded:
+def find_said(reader: Reader, repository_id: int, target: Metadata, upload: Upload) -> Uploaded:
     """
     What an upload says beside the files that are stored in the directory.
 
