@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.client_programs import program
 from tests.support.configurations import MOVING, PRIVATE, config, hosted, trusting
-from tests.support.container_clients import ADMIN, BOB, ContainerClients, add_bob, host_of, ok, push_image
-from tests.support.container_daemons import dockerd
+from tests.support.container_clients import ADMIN, BOB, add_bob, host_of, ok, push_image
+from tests.support.docker_client import Docker
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image
 from tests.support.server_process import ServerProcess
@@ -32,44 +28,10 @@ CONFIG = '[container]\ndefault_repository = "main/moving"\n' + hosted(
 
 
 @pytest.fixture(scope="module")
-def daemon() -> Iterator[str]:
-    with dockerd() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
     """A server with a repository for each rule, and the user bob, who may write to them."""
     add_bob(HttpClient(server.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
     return server
-
-
-class Docker(ContainerClients):
-    """Runs docker with one daemon and its own configuration."""
-
-    def __init__(self, folder: Path, host: str, daemon: str) -> None:
-        super().__init__(folder, host)
-        self.environ["DOCKER_HOST"] = daemon
-
-    def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
-        return self.call(program("docker"), *arguments, status=status)
-
-    def make(self, image: str, content: str) -> str:
-        """Make an image with one file in the daemon. Returns its full name."""
-        archive = self.folder / f"{content}.tar"
-        with tarfile.open(archive, "w") as tar:
-            member = tarfile.TarInfo("content")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content.encode()))
-        self("import", archive, f"{self.host}/{image}")
-        return f"{self.host}/{image}"
-
-    def digest(self, image: str) -> str:
-        """Return the digest that the daemon has recorded for an image of the server."""
-        return self("image", "inspect", "--format", "{{index .RepoDigests 0}}", image).strip().partition("@")[2]
-
-    def identity(self, image: str) -> str:
-        return self("image", "inspect", "--format", "{{.Id}}", image).strip()
 
 
 @pytest.fixture

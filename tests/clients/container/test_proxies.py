@@ -3,69 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
-from attrs import frozen
-
-from tests.support.configurations import PRIVATE as HIDDEN
-from tests.support.configurations import hosted, proxy, virtual
-from tests.support.container_clients import ADMIN, ContainerClients, host_of, push_image
-from tests.support.container_tools import CREDS, PASSWORD, USER, Tools
-from tests.support.distribution import distribution
+from tests.support.configurations import hosted, virtual
+from tests.support.container_clients import ADMIN, ContainerClients, host_of
+from tests.support.container_tools import CREDS, Tools
 from tests.support.http_client import HttpClient
-from tests.support.images import make_artifact, make_image, make_index
-from tests.support.proxied import PRIVATE
+from tests.support.images import make_image
+from tests.support.proxied_images import INDEX, REPORT, Scene
 from tests.support.server_process import running
-
-IMAGES = {each: make_image(f"proxied {each}", architecture=each) for each in ("amd64", "arm64")}
-INDEX = make_index([*IMAGES.values()])
-REPORT = make_artifact(INDEX, "application/vnd.example.report.v1")
-
-
-@frozen
-class Scene:
-    """The host of a server with the proxy ``main/images``, and what stops its upstream."""
-
-    host: str
-    upstream: ExitStack
-
-    @property
-    def image(self) -> str:
-        return f"{self.host}/main/images/team/app"
-
-
-def fill(url: str, prefix: str) -> None:
-    """Push an index of two platforms, and a report about it, to an upstream."""
-    wire = HttpClient(url, ADMIN)
-    for image in IMAGES.values():
-        push_image(wire, f"{prefix}team/app", image)
-    push_image(wire, f"{prefix}team/app", INDEX, "v1")
-    push_image(wire, f"{prefix}team/app", REPORT)
-    if not prefix:  # this registry has no referrers API, so that clients keep a list under a tag
-        push_image(wire, f"{prefix}team/app", make_index([REPORT]), INDEX.digest.replace(":", "-"))
-
-
-@pytest.fixture(params=["pkgrepo", "distribution"])
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    """A proxy of a second server of ours, whose images are private, or of another registry without credentials."""
-    with ExitStack() as upstream, ExitStack() as stack:
-        folder = tmp_path / "upstream"
-        folder.mkdir()
-        if request.param == "pkgrepo":
-            url = upstream.enter_context(running(folder, hosted("docker", images=HIDDEN))).url
-            fill(url, "main/images/")
-            auth = f'auth = {{ username = "{USER}", password = "{PASSWORD}" }}'
-            route = f'{{ url = "{url}/v2/main/images", {auth} }}'
-            text = hosted("docker", images=f'config = {{ type = "Proxy", proxy = {{ routes = [{route}] }} }}')
-        else:
-            url = upstream.enter_context(distribution(folder))
-            fill(url, "")
-            text = proxy("docker", "images", url)
-        server = stack.enter_context(running(tmp_path, PRIVATE + text))
-        yield Scene(host_of(server), upstream)
 
 
 def test_skopeo_copies_all_platforms(scene: Scene, tools: Tools) -> None:

@@ -1,0 +1,52 @@
+"""docker with its own daemon pulls through a proxy: cold, warm, and when the upstream is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.container_clients import ADMIN
+from tests.support.docker_client import Docker
+from tests.support.proxied_images import IMAGES, INDEX, Scene
+
+
+@pytest.fixture
+def docker(tmp_path: Path, scene: Scene, daemon: str) -> Docker:
+    """docker, not logged in: the proxied images are public."""
+    return Docker(tmp_path, scene.host, daemon)
+
+
+def pull(docker: Docker, image: str, platform: str) -> None:
+    """Pull an image into a daemon that has none of its layers, check it, and remove it."""
+    assert "Downloaded newer image" in docker("pull", "--platform", f"linux/{platform}", image)
+    assert docker("image", "inspect", "--format", "{{.Architecture}}", image).strip() == platform
+    assert docker.digest(image) == INDEX.digest
+    docker("rmi", image)
+
+
+def test_docker_pulls_a_platform_cold_warm_and_alone(docker: Docker, scene: Scene) -> None:
+    image = f"{scene.image}:v1"
+    pull(docker, image, "arm64")
+    pull(docker, image, "arm64")
+    scene.upstream.close()
+    pull(docker, image, "arm64")
+    # Of a status 5xx docker shows no text.
+    assert "503 Service Unavailable" in docker("pull", "--platform", "linux/amd64", image, status=1)
+
+
+def test_docker_pulls_by_digest_when_the_upstream_is_stopped(docker: Docker, scene: Scene) -> None:
+    image = f"{scene.image}@{IMAGES['amd64'].digest}"
+    docker("pull", image)
+    docker("rmi", image)
+    scene.upstream.close()
+    docker("pull", image)
+    docker("rmi", image)
+
+
+def test_docker_is_told_that_nothing_can_be_pushed_and_what_is_missing(docker: Docker, scene: Scene) -> None:
+    docker.log_in(*ADMIN)
+    shown = docker("push", docker.make("main/images/team/mine:1", "refused"), status=1)
+    assert "repository main/images is a proxy" in shown
+    shown = docker("pull", f"{scene.host}/main/images/team/none:v1", status=1)
+    assert "manifest unknown" in shown or "not found" in shown
