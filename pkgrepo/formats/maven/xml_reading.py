@@ -10,8 +10,9 @@ from defusedxml.common import DefusedXmlException, DTDForbidden
 from defusedxml.ElementTree import DefusedXMLParser
 
 from pkgrepo.errors import Invalid
+from pkgrepo.storage.gil import GilReleaser
 
-PIECE: Final = 64 * 1024  # bytes that are parsed at a time
+PIECE: Final = 16 * 1024  # bytes that are parsed at a time; between them other threads run
 DEEPEST: Final = 500  # elements within each other
 LONGEST_PIECE: Final = (
     128 * 1024
@@ -38,8 +39,10 @@ def parse_xml(content: bytes, target: Any, what: str, pointer: str) -> str | Non
         text = _decode(content)
         if _has_long_piece(text):
             return f"{what} has a tag or a text that is longer than {LONGEST_PIECE // 1024} KiB"
+        gil = GilReleaser()
         for start in range(0, len(text), PIECE):
             parser.feed(text[start : start + PIECE])
+            gil.release_if_due()
         parser.close()
     except DTDForbidden:
         return f"{what} has a DOCTYPE, which is not allowed"

@@ -54,6 +54,7 @@ _PARENTS: Final = frozenset(
         *_ENTRIES,
     }
 )
+_LEAVES: Final = _TEXTS | {_VERSION} | {f"{place}/{name}" for place, names in _ENTRIES.items() for name in names}
 _KEEPING: Final = frozenset({"", "versioning"})  # elements whose unknown children are kept
 
 
@@ -91,7 +92,7 @@ class _Target:
     """
     Receives the elements as they are parsed.
 
-    ``place`` are the names of the open elements below the root, as far as the model has them. Of others only the number
+    ``place`` is the path of the current element below the root, as far as the model has it. Of others only the number
     (``unknown``) and the namespaces (``spaces``) are known; their XML is written to ``xml`` if it is kept. ``parts`` is
     the text of the element that is being read, None outside of those that have one.
     """
@@ -100,7 +101,7 @@ class _Target:
     versions: list[str] = Factory(list)
     entries: dict[str, list[dict[str, str]]] = Factory(lambda: {place: [] for place in _ENTRIES})
     others: list[Other] = Factory(list)
-    place: list[str] = Factory(list)
+    place: str = ""
     opened: bool = False
     count: int = 0
     unknown: int = 0
@@ -122,12 +123,14 @@ class _Target:
             self.opened = True
             return
         if not self.unknown and self.parts is None:
-            parent = "/".join(self.place)
-            path = f"{parent}/{name}" if parent else name
-            if path in _PARENTS or _has_text(path):
-                self._enter(path, name)
+            path = f"{self.place}/{name}" if self.place else name
+            if path in _LEAVES:
+                self.place, self.parts, self.length = path, [], 0
                 return
-            if parent in _KEEPING:
+            if path in _PARENTS:
+                self._enter(path)
+                return
+            if self.place in _KEEPING:
                 self.xml = []
         self.unknown += 1
         if self.unknown > DEEPEST:
@@ -147,13 +150,13 @@ class _Target:
                 self._write(self.xml, f"</{name}>")
                 self.spaces.pop()
                 if not self.unknown:
-                    self.others.append(Other("/".join(self.place), name, "".join(self.xml)))
+                    self.others.append(Other(self.place, name, "".join(self.xml)))
                     self.xml = None
         elif self.place:
             if self.parts is not None:
-                self._keep("/".join(self.place), "".join(self.parts).strip())
+                self._keep(self.place, "".join(self.parts).strip())
                 self.parts = None
-            self.place.pop()
+            self.place = self.place.rpartition("/")[0]
 
     def data(self, text: str) -> None:
         """A part of the text of the current element."""
@@ -164,20 +167,20 @@ class _Target:
         elif self.parts is not None:
             self.length += len(text)
             if self.length > TEXT_SIZE:
-                raise Invalid(f"the {self.place[-1]} of {_WHAT} is longer than {TEXT_SIZE} characters", _POINTER)
+                raise Invalid(
+                    f"the {self.place.rpartition('/')[2]} of {_WHAT} is longer than {TEXT_SIZE} characters", _POINTER
+                )
             self.parts.append(text)
 
     def close(self) -> None:
         """The document ends."""
 
-    def _enter(self, path: str, name: str) -> None:
-        self.place.append(name)
+    def _enter(self, path: str) -> None:
+        self.place = path
         if path in _ENTRIES:
             if len(self.entries[path]) >= MOST_ENTRIES:
-                raise Invalid(f"{_WHAT} have more than {MOST_ENTRIES} elements {name}", _POINTER)
+                raise Invalid(f"{_WHAT} have more than {MOST_ENTRIES} elements {path.rpartition('/')[2]}", _POINTER)
             self.entries[path].append({})
-        elif path not in _PARENTS:
-            self.parts, self.length = [], 0
 
     def _write(self, written: list[str], xml: str) -> None:
         self.others_size += len(xml)
@@ -193,11 +196,6 @@ class _Target:
         else:
             place, _, name = path.rpartition("/")
             self.entries[place][-1].setdefault(name, text)
-
-
-def _has_text(path: str) -> bool:
-    place, _, name = path.rpartition("/")
-    return path == _VERSION or path in _TEXTS or name in _ENTRIES.get(place, ())
 
 
 def _namespace(tag: str) -> str:
