@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": ("maintenance", "verify"),
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),
+    "import": ("imports", "import_group"),
     "admin": ("administrators", "admin"),
     "storage": ("storages", "storage"),
     "deploy": ("deploy.command", "deploy"),

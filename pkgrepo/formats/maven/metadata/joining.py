@@ -20,9 +20,9 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments, packages
+from pkgrepo.storage.catalog.packages import fragments, packages, versions
 
-from .document import POM, Build, artifact_document, newest_of, snapshot_document, verbatim, version_fragment
+from .document import POM, Build, artifact_document, newest_of, snapshot_document, verbatim, version_document, version_fragment
 from .uploaded import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
 from .values import BUILD, VERSION, Other, Plugin, SnapshotFile, build_kind, merge_others, merge_plugins, time_of_ms
 
@@ -93,14 +93,26 @@ def latest(_key: str, members: Sequence[MemberParts]) -> Latest | None:
 def render_directory(reader: Reader, repository_id: int, directory: str) -> bytes | None:
     """The metadata of a directory whose files are stored; None if it has none, or they are a plain file."""
     target = parse_text(f"{directory}/{METADATA_NAME}")
-    if not isinstance(target, Metadata) or target.package_key is None:
+    assert isinstance(target, Metadata)
+    if target.package_key is not None:
+        key, form = document_key(target, target.package_key)
+        try:
+            parts, _ = read_parts(reader, repository_id, key, form)
+        except NotFound:
+            pass
+        else:
+            return splice(key, form, 0, [parts]).joined()
+    made = of_version(reader, repository_id, target)
+    return None if made is None else made.joined()
+
+
+def of_version(reader: Reader, repository_id: int, target: Metadata) -> Spliced | None:
+    """The metadata of a version that has no document of its own, as a release; None if there is no such version."""
+    at = target.coordinates
+    package = None if at is None else packages.find_package(reader, repository_id, at.package_key)
+    if at is None or package is None or versions.find_version(reader, package.id, at.version) is None:
         return None
-    key, form = document_key(target, target.package_key)
-    try:
-        parts, _ = read_parts(reader, repository_id, key, form)
-    except NotFound:
-        return None
-    return splice(key, form, 0, [parts]).joined()
+    return version_document(group=at.group, artifact=at.artifact, version=at.version)
 
 
 def document_key(target: Metadata, package_key: str) -> tuple[str, str]:

@@ -29,10 +29,10 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Identity, Repository, RepositoryType
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
-from pkgrepo.storage.catalog.packages import files, packages, tree, versions
+from pkgrepo.storage.catalog.packages import files, tree
 
-from .document import empty_document, version_document
-from .joining import CONTENT_TYPE, document_key
+from .document import empty_document
+from .joining import CONTENT_TYPE, document_key, of_version
 
 
 class MetadataRequests:
@@ -110,13 +110,7 @@ def _made(reader: Reader, repository_id: int, target: Metadata) -> Spliced | Non
     if not target.directory:
         level = tree.list_tree(reader, repository_id, "", limit=1)
         return empty_document() if level.folders or level.files else None
-    coordinates = target.coordinates
-    if coordinates is None:
-        return None
-    package = packages.find_package(reader, repository_id, coordinates.package_key)
-    if package is None or versions.find_version(reader, package.id, coordinates.version) is None:
-        return None
-    return version_document(group=coordinates.group, artifact=coordinates.artifact, version=coordinates.version)
+    return of_version(reader, repository_id, target)
 
 
 def _render(spliced: Spliced) -> Document:

@@ -114,6 +114,14 @@ def read_pom(content: bytes) -> Pom | None:
     return _to_pom(target)
 
 
+def read_pom_file(source: int | bytes) -> Pom | None:
+    """The same of a file's descriptor, or of its bytes."""
+    if isinstance(source, bytes):
+        return read_pom(source)
+    with open(source, "rb", closefd=False) as file:
+        return read_pom(file.read(POM_SIZE + 1))
+
+
 @define(slots=False)
 class _Target:
     """

@@ -42,7 +42,7 @@ from pkgrepo.storage.catalog.packages.tree import check_place
 
 from .checksums import note_mismatch, put_claim
 from .digest_fields import parse_checksum, read_digests
-from .pom import POM_SIZE, Pom, read_pom
+from .pom import POM_SIZE, Pom, read_pom_file
 from .release import make_release, new_file
 
 
@@ -173,7 +173,7 @@ class UploadRequests:
         """What the uploaded file says of its version, if it is a POM. :raises Invalid: it is malformed"""
         if target.extension != "pom" or target.classifier or blob.size > POM_SIZE:
             return None
-        return await staged.inspect(self._services.pools.cpu, blob, _look)
+        return await staged.inspect(self._services.pools.cpu, blob, read_pom_file)
 
     async def _checksum(self, request: Request, identity: Identity, target: Checksum) -> Answer:
         """Compare a checksum with what is stored; if that has not arrived yet, keep the checksum until then."""
@@ -205,10 +205,3 @@ def _check_whole(request: Request) -> None:
     coding = (request.header(b"content-encoding") or b"identity").strip().lower()
     if coding not in (b"", b"identity"):
         raise Refusal(415, "files are uploaded as they are, without Content-Encoding", "content_coding")
-
-
-def _look(source: int | bytes) -> Pom | None:
-    if isinstance(source, bytes):
-        return read_pom(source)
-    with open(source, "rb", closefd=False) as file:
-        return read_pom(file.read(POM_SIZE))
