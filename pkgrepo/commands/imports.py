@@ -55,8 +55,8 @@ def import_maven(sources: Sources, folder: Path, into: str, *, follow_links: boo
         await core.follower.catch_up()
         click.echo(
             f"took in {report.files} files of {report.size} bytes: {report.versions} versions, "
-            f"{report.plain_files} other files; {report.present} files were there already, "
-            f"{report.skipped} are left out, {report.problems} have problems"
+            f"{report.plain_files} other files, metadata of {report.metadata} directories; {report.present} files were "
+            f"there already, {report.skipped} are left out, {report.problems} have problems"
         )
         if report.problems:
             raise Unsound(report.problems)

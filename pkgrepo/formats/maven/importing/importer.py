@@ -14,15 +14,18 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import cast
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, PkgrepoError, StorageFailed, StorageFull, TooLarge
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
-from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, FilePath, PlainFile
+from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
+from pkgrepo.formats.maven.metadata.reading import read_metadata
+from pkgrepo.formats.maven.metadata.uploads import MetadataUploads, render_upload
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, FilePath, Metadata
 from pkgrepo.formats.maven.push_rules import check_push_policy
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
 from pkgrepo.formats.maven.upload.pom import Pom, read_pom_file
@@ -93,6 +96,7 @@ class Importer:
     ) -> None:
         self._target = target
         self._rules = PushRules.of(target.repository)
+        self._metadata = MetadataUploads(target, target.repository)
         self._root = root
         self._follow_links = follow_links
         self._progress = progress
@@ -181,9 +185,8 @@ class Importer:
         return published.changed
 
     async def _take_other(self, directory: SourceDirectory, target: FilePath, place: str) -> None:
-        if not isinstance(target, PlainFile):
-            self._report.skipped += 1  # metadata are made of the files
-            self._progress.step()
+        if isinstance(target, Metadata):
+            await self._take_metadata(target, place)
             return
         async with self._target.publisher.stage(self._target.repository) as staged:
             blob = await self._receive(directory, target, place, staged)
@@ -200,6 +203,31 @@ class Importer:
                 return
             self._report.plain_files += 1
             self._count([new])
+
+    async def _take_metadata(self, target: Metadata, place: str) -> None:
+        """
+        Take in what metadata say beside versions, which follow from the files: plugins, and elements of extensions.
+
+        Their versions are not claimed: of those that are no more in the folder, clients would find nothing.
+        """
+        try:
+            content = await self._target.pools.disk(self._read, place, METADATA_SIZE + 1)
+            read = await self._target.pools.cpu(read_metadata, content)
+            if not read.plugins and not read.others:
+                self._report.skipped += 1
+                self._progress.step()
+                return
+            said = render_upload(evolve(read, versions=(), latest="", release=""), read.plugins)
+            async with self._target.publisher.stage(self._target.repository) as staged:
+                blob = await staged.store(said, ALGORITHMS)
+                await self._metadata.store(target, staged, blob, SYSTEM)
+        except (Invalid, TooLarge, Conflict) as error:
+            self._refuse(f"{target.path}: {error}")
+        except OSError as error:
+            self._refuse(f"{target.path}: {error.strerror}")
+        else:
+            self._report.metadata += 1
+            self._progress.step()
 
     async def _receive(
         self, directory: SourceDirectory, target: FilePath, place: str, staged: Staged
@@ -246,6 +274,10 @@ class Importer:
             at += len(piece)
             yield piece
 
+    def _read(self, place: str, limit: int) -> bytes:
+        with os.fdopen(open_source(place, follow_links=self._follow_links), "rb") as file:
+            return file.read(limit)
+
     def _read_sums(self, directory: SourceDirectory, path: str) -> dict[str, str]:
         """The digests that lie beside a file. :raises Invalid: one is malformed"""
         found = {}
@@ -253,8 +285,7 @@ class Importer:
             place = directory.sums.get((path, algorithm))
             if place is None:
                 continue
-            with os.fdopen(open_source(place, follow_links=self._follow_links), "rb") as file:
-                found[algorithm] = parse_checksum(file.read(CHECKSUM_SIZE), algorithm)
+            found[algorithm] = parse_checksum(self._read(place, CHECKSUM_SIZE), algorithm)
         return found
 
     async def _read_pom(self, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import NotFound, existing
+from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
@@ -22,7 +22,16 @@ from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import fragments, packages, versions
 
-from .document import POM, Build, artifact_document, newest_of, snapshot_document, verbatim, version_document, version_fragment
+from .document import (
+    POM,
+    Build,
+    artifact_document,
+    newest_of,
+    snapshot_document,
+    verbatim,
+    version_document,
+    version_fragment,
+)
 from .uploaded import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
 from .values import BUILD, VERSION, Other, Plugin, SnapshotFile, build_kind, merge_others, merge_plugins, time_of_ms
 
@@ -92,7 +101,10 @@ def latest(_key: str, members: Sequence[MemberParts]) -> Latest | None:
 
 def render_directory(reader: Reader, repository_id: int, directory: str) -> bytes | None:
     """The metadata of a directory whose files are stored; None if it has none, or they are a plain file."""
-    target = parse_text(f"{directory}/{METADATA_NAME}")
+    try:
+        target = parse_text(f"{directory}/{METADATA_NAME}")
+    except Invalid:  # too long for having metadata
+        return None
     assert isinstance(target, Metadata)
     if target.package_key is not None:
         key, form = document_key(target, target.package_key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from attrs import frozen
@@ -21,14 +21,15 @@ from pkgrepo.formats.maven.names import is_part
 from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
 from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.pools import Pools
 
 from .commands import Stored, find_package, put_uploaded
 from .document import artifact_document, version_fragment
@@ -52,10 +53,26 @@ class Upload:
     meaning: bytes | None
 
 
+class UploadServices(Protocol):
+    """What storing metadata needs of the services."""
+
+    @property
+    def catalog(self) -> ICatalog:
+        """The catalog."""
+
+    @property
+    def publisher(self) -> Publisher:
+        """What runs the write commands."""
+
+    @property
+    def pools(self) -> Pools:
+        """Threads for reading what was uploaded."""
+
+
 class MetadataUploads:
     """Uploads of metadata to one hosted repository."""
 
-    def __init__(self, services: Services, repository: Repository) -> None:
+    def __init__(self, services: UploadServices, repository: Repository) -> None:
         self._services = services
         self._repository = repository
 
@@ -63,20 +80,27 @@ class MetadataUploads:
         self, request: Request, identity: Identity, target: Metadata, staged: Staged, blob: BlobInfo
     ) -> Answer:
         """
-        Store metadata, whose bytes are ``blob``.
+        Store metadata, whose bytes are ``blob``; see ``store``.
 
         :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
         :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
         """
+        return Answer(201 if await self.store(target, staged, blob, actor_of(request, identity)) else 200)
+
+    async def store(self, target: Metadata, staged: Staged, blob: BlobInfo, actor: Actor) -> bool:
+        """
+        Store metadata, whose bytes are ``blob``. Returns whether nothing was stored in their place before.
+
+        :raises Invalid, TooLarge, Conflict: see ``put``
+        """
         upload = await staged.inspect(self._services.pools.cpu, blob, partial(read_upload, target), commit=False)
-        actor = actor_of(request, identity)
         for attempt in range(ATTEMPTS):
             package = await self._services.catalog.look(find_package, self._repository.id, target)
             if package is not None and await self._put_beside_files(target, upload, actor) is not Stored.NO_FILES:
-                return Answer(200)
+                return False
             replaced = await self._put_plain(target, upload, actor, staged, blob if attempt == 0 else None)
             if replaced is not None:
-                return Answer(200 if replaced else 201)
+                return not replaced
         raise Conflict("other clients replace these metadata at the same time")
 
     async def _put_beside_files(self, target: Metadata, upload: Upload, actor: Actor) -> Stored:
@@ -91,7 +115,7 @@ class MetadataUploads:
         read = upload.read
         plugins = merge_plugins((read.plugins, _plugins_of(before)))
         if plugins != merge_plugins((read.plugins,)):
-            blob = await staged.store(_render(read, plugins), ALGORITHMS)
+            blob = await staged.store(render_upload(read, plugins), ALGORITHMS)
         elif blob is None:
             blob = await staged.store(upload.content, ALGORITHMS)
 
@@ -163,7 +187,8 @@ def _folded(said: Uploaded) -> dict[str, object]:
     return {FOLDED: value} if len(msgspec.json.encode(value)) <= FOLDED_SIZE else {}
 
 
-def _render(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
+def render_upload(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
+    """Metadata that say the same as uploaded ones, with these plugins."""
     versions = sorted(read.versions, key=lambda version: (sort_key(version), version))
     return artifact_document(
         group=read.group,
