@@ -107,13 +107,17 @@ class MavenBench:
     """
     A folder with an empty local repository, and settings with the server ``lab``: the repository at ``url``.
 
-    Without ``auth`` requests are anonymous. Plugins come from files, so that clients talk to ``url`` only.
+    Without ``auth`` requests are anonymous. Plugins come from files, so that clients talk to ``url`` only, or with
+    ``plugins`` from the repository at that URL.
     """
 
-    def __init__(self, folder: Path, url: str, auth: tuple[str, str] | None = ADMIN) -> None:
+    def __init__(
+        self, folder: Path, url: str, auth: tuple[str, str] | None = ADMIN, plugins: str | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.url = url
+        self.plugins = plugins or (JAVA / "plugins").as_uri()
         self.home = folder / "home"
         self.local = folder / "local"
         self.settings = folder / "settings.xml"
@@ -128,7 +132,7 @@ class MavenBench:
         self.settings.write_text(
             SETTINGS.format(
                 local=self.local,
-                plugins=(JAVA / "plugins").as_uri(),
+                plugins=self.plugins,
                 servers="" if auth is None else SERVER.format(*auth),
                 repository=f"<id>lab</id><url>{self.url}</url>{policies}",
             )
