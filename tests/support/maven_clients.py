@@ -121,9 +121,8 @@ class MavenBench:
         self.home = folder / "home"
         self.local = folder / "local"
         self.settings = folder / "settings.xml"
-        self.environ = client_environment(
-            self.home, JAVA_TOOL_OPTIONS=f"-Duser.home={self.home} -XX:TieredStopAtLevel=1"
-        )
+        self.jvm = (f"-Duser.home={self.home}", "-XX:TieredStopAtLevel=1")  # C1 only: these programs run for seconds
+        self.environ = client_environment(self.home, MAVEN_OPTS=" ".join(self.jvm))
         self.log_in(auth)
 
     def log_in(self, auth: tuple[str, str] | None) -> None:
@@ -208,7 +207,7 @@ class MavenBench:
 
     def java(self, classes: Sequence[Path], *arguments: str | Path, status: int | None = 0) -> str:
         """Run Java with these archives as class path, and return the output."""
-        command = [program("java"), "-cp", os.pathsep.join(map(str, classes)), *arguments]
+        command = [program("java"), *self.jvm, "-cp", os.pathsep.join(map(str, classes)), *arguments]
         return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
 
 

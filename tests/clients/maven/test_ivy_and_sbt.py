@@ -184,7 +184,7 @@ class Sbt:
             "-Dsbt.color=false",
             "-Dsbt.supershell=false",
         )
-        command = [program("java"), *options, "-jar", self._launcher, *commands]
+        command = [program("java"), *self._bench.jvm, *options, "-jar", self._launcher, *commands]
         return run_client(command, environ=environ, folder=self._project, status=status).stdout
 
 
