@@ -48,6 +48,15 @@ SETTINGS = """<settings>
 </settings>
 """
 SERVER = "<servers><server><id>lab</id><username>{}</username><password>{}</password></server></servers>"
+CONSUMER = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>com.example</groupId>
+  <artifactId>consumer</artifactId>
+  <version>1</version>
+  <dependencies>{}</dependencies>
+</project>
+"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 ALWAYS = "<enabled>true</enabled><updatePolicy>always</updatePolicy>"
 
 
@@ -150,7 +159,7 @@ class MavenBench:
         """Make a jar whose only entry has this text."""
         path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jar"
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("text", text)
+            archive.writestr(zipfile.ZipInfo("text"), text)  # with a fixed time: the same text makes the same bytes
         return path
 
     def deploy_command(self, maven: str, coordinates: str, jar: Path, *options: str | Path) -> list[str | Path]:
@@ -187,6 +196,16 @@ class MavenBench:
         """Fetch ``group:artifact:version[:packaging[:classifier]]`` into the local repository."""
         where = f"-DremoteRepositories=lab::::{self.url}"
         return self.run(maven, GET, f"-Dartifact={coordinates}", where, "-Dtransitive=false", *options, status=status)
+
+    def dependencies(self, maven: str, *coordinates: str) -> dict[str, bytes]:
+        """Resolve a project with these dependencies (``group:artifact:version``); the jars by name."""
+        folder = self.folder / "consumer"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        wanted = "".join(DEPENDENCY.format(*each.split(":")) for each in coordinates)
+        (folder / "pom.xml").write_text(CONSUMER.format(wanted))
+        self.run(maven, COPY, f"-DoutputDirectory={folder / 'jars'}", cwd=folder)
+        return {path.name: path.read_bytes() for path in (folder / "jars").iterdir()}
 
     def fetched(self, group: str, artifact: str, version: str, filename: str) -> bytes:
         """Return the bytes of a file in the local repository."""

@@ -121,7 +121,7 @@ def test_deleting_changes_the_metadata(curl: Curl, repository: MavenRepository) 
 
 def test_listing_leads_to_each_file(curl: Curl) -> None:
     assert curl.status("com/example/curl/listed/1+b/listed-1+b.jar", "-T", "data") == 201
-    assert curl.status("com/example/curl/listed", "--location", login=False) == 200
+    assert curl.status("com/example/curl/listed", "-L", "-H", "Accept: text/html", login=False) == 200
     shown = curl("com/example/curl/listed/")
     assert 'href="maven-metadata.xml"' in shown
     assert ">1+b/</a>" in shown

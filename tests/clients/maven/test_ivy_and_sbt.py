@@ -175,7 +175,7 @@ class Sbt:
         folder = self._bench.folder
         environ = {**self._bench.environ, "LAB_URL": self._bench.url, "LAB_VERSION": version, "LAB_PASSWORD": PASSWORD}
         if dependency:
-            environ["LAB_DEPENDENCY"] = dependency
+            environ |= {"LAB_DEPENDENCY": dependency, "LAB_NAME": "consumer"}
         options = (
             f"-Dsbt.boot.directory={self._launcher.parent / 'boot'}",
             f"-Dsbt.coursier.home={folder / 'coursier'}",

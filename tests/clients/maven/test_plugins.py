@@ -9,8 +9,9 @@ from tests.support.maven_clients import MAVENS, MavenRepository
 
 
 def test_plugin_runs_by_its_prefix_in_its_newest_version(repository: MavenRepository, make_bench: MakeBench) -> None:
+    """Maven 3.8 with a current deploy plugin writes no metadata of the group, so the others deploy."""
     bench = make_bench()
-    for maven, version in zip(MAVENS, ("1.0", "1.1", "1.2"), strict=True):
+    for maven, version in (("maven-3.9", "1.0"), ("maven-4", "1.1")):
         bench.deploy(maven, bench.project(version), "-pl", "tool", "--also-make")
         plugins = [
             [plugin.findtext(name) for name in ("prefix", "artifactId", "name")]

@@ -10,27 +10,14 @@ import pytest
 
 from tests.support.client_programs import program
 from tests.support.configurations import proxy
-from tests.support.maven_clients import COPY, MavenBench, MavenRepository
+from tests.support.maven_clients import MavenBench, MavenRepository
 from tests.support.server_process import ServerProcess, running
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.tunnels import Tunnels, require_registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.internet, pytest.mark.timeout(900)]
 
-POM = """<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>com.example</groupId>
-  <artifactId>web</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.springframework.boot</groupId>
-      <artifactId>spring-boot-starter-web</artifactId>
-      <version>3.3.5</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+WANTED = "org.springframework.boot:spring-boot-starter-web:3.3.5"
 
 
 def configured_repository(folder: Path) -> str:
@@ -45,12 +32,10 @@ def configured_repository(folder: Path) -> str:
 
 
 def build(server: ServerProcess, folder: Path) -> list[str]:
-    """Copy the dependencies of a project with an empty local repository, and return the names of the files."""
+    """Resolve the dependencies of a project with an empty local repository, and return the names of the jars."""
     mirror = MavenRepository(server.url, "main/mirror").url
     bench = MavenBench(folder, mirror, auth=None, plugins=mirror)
-    (folder / "pom.xml").write_text(POM)
-    bench.run("maven-3.9", COPY, f"-DoutputDirectory={folder / 'jars'}")
-    return sorted(path.name for path in (folder / "jars").iterdir())
+    return sorted(bench.dependencies("maven-3.9", WANTED))
 
 
 def test_build_is_repeated_while_the_repository_is_out_of_reach(tmp_path_factory, monkeypatch):

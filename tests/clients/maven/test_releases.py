@@ -61,10 +61,12 @@ def test_newest_release_is_found_by_range_and_by_word(make_bench: MakeBench) -> 
     for version in ("1.9", "1.10", "1.9.5"):
         bench.deploy_file("maven-3.9", f"com.example.ranges:app:{version}", bench.jar(version))
     for maven in MAVENS:
-        for wanted in ("[1.0,2.0)", "RELEASE", "LATEST"):
+        for wanted in ("RELEASE", "LATEST"):
             user = make_bench()
             user.fetch(maven, f"com.example.ranges:app:{wanted}")
             assert user.fetched("com.example.ranges", "app", "1.10", "app-1.10.jar") == bench.jar("1.10").read_bytes()
+        jars = make_bench().dependencies(maven, "com.example.ranges:app:[1.0,1.10)")
+        assert jars == {"app-1.9.5.jar": bench.jar("1.9.5").read_bytes()}
 
 
 @pytest.mark.parametrize("maven", MAVENS)
@@ -80,13 +82,6 @@ def test_private_repository_is_used_with_credentials_only(
     shown = make_bench(repository.url, auth=None).fetch(maven, f"{group}:app:1", status=1)
     assert "401" in shown
     assert "deny" not in shown.lower()
-
-
-@pytest.mark.parametrize("maven", MAVENS)
-def test_wrong_password_is_told(make_bench: MakeBench, maven: str) -> None:
-    bench = make_bench(auth=("admin", "wrong"))
-    shown = bench.deploy_file(maven, "com.example.wrong:app:1", bench.jar("x"), status=1)
-    assert "401" in shown
 
 
 @pytest.mark.parametrize("maven", ["maven-3.9", "maven-4"])

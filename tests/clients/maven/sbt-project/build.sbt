@@ -3,7 +3,7 @@ val address = sys.env("LAB_URL")
 val lab = ("lab" at address).withAllowInsecureProtocol(true)
 
 organization := "com.example.sbt"
-name := "app"
+name := sys.env.getOrElse("LAB_NAME", "app")
 version := sys.env("LAB_VERSION")
 crossPaths := false
 autoScalaLibrary := false

@@ -12,12 +12,12 @@ from pkgrepo.http.answers import Refusal
 class FakeRequest:
     """What rendering reads of a request."""
 
-    def __init__(self, method: bytes, accept: bytes | None = None) -> None:
+    def __init__(self, method: bytes, accept: bytes | None = None, agent: bytes | None = None) -> None:
         self.method = method
-        self._accept = accept
+        self._fields = {b"accept": accept, b"user-agent": agent}
 
     def header(self, name: bytes) -> bytes | None:
-        return self._accept if name == b"accept" else None
+        return self._fields.get(name)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,19 @@ def test_the_body_is_what_the_client_accepts(accept: bytes | None, problem: bool
     assert (answer.content_type == b"application/problem+json") is problem
     assert b"why" in answer.body  # type: ignore[operator]
     assert answer.reason == "why"
+
+
+@pytest.mark.parametrize(
+    ("agent", "problem"), [(b"Apache-Maven/4.0.0-rc-4 (Java 17)", True), (b"Apache-Maven/3.9.16", False)]
+)
+def test_maven_4_reads_no_reason_phrase_and_sends_no_accept(agent: bytes, problem: bool) -> None:
+    answer = ERRORS.answer(FakeRequest(b"PUT", None, agent), Refusal(409, "why"))  # type: ignore[arg-type]
+    assert (answer.content_type == b"application/problem+json") is problem
+
+
+@pytest.mark.parametrize(
+    ("accept", "problem"), [(b"application/problem+json, */*", False), (b"application/json", True)]
+)
+def test_a_missing_file_is_no_problem_document_for_maven_4(accept: bytes, problem: bool) -> None:
+    answer = ERRORS.answer(FakeRequest(b"GET", accept), Refusal(404, "why"))  # type: ignore[arg-type]
+    assert (answer.content_type == b"application/problem+json") is problem
