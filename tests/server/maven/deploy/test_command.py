@@ -135,9 +135,9 @@ def test_a_held_deployment_is_published_by_a_second_request(mvn, folder):
     [
         ({}, 2),
         ({"PKGREPO_DEPLOY_USER": "admin"}, 2),
-        ({"PKGREPO_DEPLOY_TOKEN": "confi dential"}, 2),
-        ({"PKGREPO_DEPLOY_TOKEN": "confidential"}, 4),
-        ({"PKGREPO_DEPLOY_USER": "admin", "PKGREPO_DEPLOY_PASSWORD": "confidential"}, 4),
+        ({"PKGREPO_DEPLOY_TOKEN": "hunter 22"}, 2),
+        ({"PKGREPO_DEPLOY_TOKEN": "hunter22"}, 4),
+        ({"PKGREPO_DEPLOY_USER": "admin", "PKGREPO_DEPLOY_PASSWORD": "hunter22"}, 4),
     ],
 )
 def test_missing_or_wrong_credentials_have_exit_codes_and_are_not_printed(mvn, folder, variables, code):
@@ -145,7 +145,7 @@ def test_missing_or_wrong_credentials_have_exit_codes_and_are_not_printed(mvn, f
     result = run(folder, mvn.url, **variables)
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
-    assert "dential" not in result.stderr
+    assert "hunter" not in result.stderr
 
 
 def test_a_large_folder_with_wrong_credentials_is_refused_not_broken(mvn, folder):
