@@ -57,6 +57,8 @@ class Housekeeping(PeriodicTask):
         """Do the work once; it may be cancelled at any await."""
         await self._registry.refresh()
         for storage in self._registry.storages():
+            alone_ms = int(self._exclusive_since.get(storage.id, from_ms(0)).timestamp() * 1000)
+            await self._catalog.write(end_interrupted, storage.id, self._clock.now_ms(), alone_ms)
             try:
                 store = await self._stores.of(storage)
                 now, exclusive_since = from_ms(self._clock.now_ms()), self._exclusive_since.get(storage.id)
@@ -80,7 +82,6 @@ class Housekeeping(PeriodicTask):
             pass
         while await self._catalog.write(remove_expired_promises, self._clock.now_ms(), BATCH):
             pass
-        await self._catalog.write(end_interrupted, self._clock.now_ms())
         while await self._catalog.write(expire_deployments, self._clock.now_ms(), BATCH):
             pass
         while await self._catalog.write(remove_expired_claims, self._clock.now_ms(), BATCH):

@@ -45,7 +45,7 @@ class DeployAccess:
         now_ms = self._services.clock.now_ms()
         if found is None or found.lease_ms is None or found.lease_ms >= now_ms:
             return found
-        await catalog.write(deployments.end_interrupted, now_ms)
+        await catalog.write(deployments.end_interrupted, self._repository.storage_id, now_ms)
         return await catalog.look(deployments.find_deployment, self._repository.id, uid)
 
     async def open(self, request: Request, uid: str) -> tuple[Pusher, Deployment]:

@@ -229,13 +229,20 @@ def find_staged_file(r: Reader, deployment_id: int, path: str) -> StagedFile | N
     return find(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? AND f.path = ?", (deployment_id, path))
 
 
-def end_interrupted(tx: Transaction, now_ms: int) -> int:
+def end_interrupted(tx: Transaction, storage_id: int, now_ms: int, alone_since_ms: int = 0) -> int:
     """
-    End or release the deployments whose process was killed: their leases have expired. Returns how many.
+    End or release the deployments of a storage whose process was killed: their leases have expired. Returns how many.
 
-    Those that wait for the decision to publish them are whole, and stay; so do sessions.
+    Leases that were last renewed before ``alone_since_ms``, when no other process used the storage, have expired too.
+    Deployments that wait for the decision to publish them are whole, and stay; so do sessions.
     """
-    rows = tx.all("SELECT id FROM deployment WHERE lease_until < ?", (now_ms,))
+    rows = tx.all(
+        """
+        SELECT id FROM deployment WHERE lease_until < ?
+            AND repository_id IN (SELECT id FROM repository WHERE storage_id = ?)
+        """,
+        (max(now_ms, alone_since_ms + LEASE_MS), storage_id),
+    )
     for (deployment_id,) in rows:
         kept = tx.execute(
             """

@@ -54,6 +54,9 @@ class Scene:
         staged = StagedFile(path, blob, {"k": "v"})
         return self.catalog.do(deployments.add_staged_file, deployment.id, self.repository.storage_id, staged)
 
+    def end_interrupted(self, now_ms, alone_since_ms=0):
+        return self.catalog.do(deployments.end_interrupted, self.repository.storage_id, now_ms, alone_since_ms)
+
     def files(self, deployment):
         return self.catalog.peek(deployments.staged_files, deployment.id)
 
@@ -206,22 +209,31 @@ def test_a_deployment_whose_process_was_killed_is_ended_or_waits_again(state, au
     scene.stage(made)
     if state is not PENDING:
         scene.move(made, PENDING, state, leased=True)
-    assert scene.catalog.do(deployments.end_interrupted, NOW + LEASE_MS) == 0
+    assert scene.end_interrupted(NOW + LEASE_MS) == 0
     assert scene.find().state is state
-    assert scene.catalog.do(deployments.end_interrupted, LATER) == 1
+    assert scene.end_interrupted(LATER) == 1
     found = scene.find()
     assert (found.state, found.lease_ms) == (expected, None)
     assert found.errors == ({"": [INTERRUPTED]} if expected is FAILED else {})
     assert len(scene.files(made)) == (0 if expected is FAILED else 1)
-    assert scene.catalog.do(deployments.end_interrupted, LATER) == 0
+    assert scene.end_interrupted(LATER) == 0
 
 
 def test_a_renewed_lease_keeps_a_deployment_from_being_ended():
     scene = Scene()
     made = scene.add()
     scene.catalog.do(deployments.renew_leases, [made.id], NOW + 20_000)
-    assert scene.catalog.do(deployments.end_interrupted, LATER) == 0
+    assert scene.end_interrupted(LATER) == 0
     assert scene.find().state is PENDING
+
+
+def test_leases_from_before_a_process_was_alone_have_expired_at_once_in_its_storage():
+    scene = Scene()
+    scene.add()
+    assert scene.end_interrupted(NOW + 1, NOW) == 0
+    assert scene.catalog.do(deployments.end_interrupted, scene.repository.storage_id + 1, LATER, LATER) == 0
+    assert scene.end_interrupted(NOW + 1, NOW + 1) == 1
+    assert scene.find().state is FAILED
 
 
 def test_renewing_gives_no_lease_to_what_has_none():
