@@ -29,6 +29,7 @@ IMAGE = make_image("ours")
 def server(tmp_path_factory):
     """One server, with a hosted repository of each format called ``own-<kind>``."""
     own = hosted("npm", "own-npm") + hosted("python", "own-python") + hosted("docker", "own-container")
+    own += hosted("maven", "own-maven")
     with running(tmp_path_factory.mktemp("proxies"), PRIVATE + own) as process:
         add_bob(HttpClient(process.url, ADMIN))
         yield process
@@ -83,6 +84,12 @@ def publish_ours(client, kind):
         filename, data = make_wheel("demo", "1.0", pad=10)
         assert client.put(f"/repositories/main/own-python/packages/demo/1.0/{filename}", data).status == 201
         return hashlib.sha256(data).hexdigest().encode(), data
+    if kind == "maven":
+        data = b"our jar"
+        for version in ("1.0", "1.0-ours"):
+            path = f"/repositories/main/own-maven/com/example/demo/{version}/demo-{version}.jar"
+            assert client.put(path, data).status == 201
+        return b"1.0-ours", data
     push_image(client, "main/own-container/team/demo", IMAGE, "v1")
     return IMAGE.manifest, None
 

@@ -15,6 +15,7 @@ from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, descri
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.upstreams.container import ContainerUpstream
+from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.server import ScriptedUpstream
@@ -167,8 +168,24 @@ class ProxiedImages(Proxied[ContainerUpstream]):
         return (reply.status, reply.body) == (200, self.image.manifest)
 
 
+class ProxiedMaven(Proxied[MavenUpstream]):
+    """A jar and the metadata of its artifact."""
+
+    format = "maven"
+
+    def fill(self, size: int) -> None:
+        _, self.data = make_wheel("demo", "1.0", summary=self.name, pad=size)  # a zip like any jar
+        self.upstream_file = self.upstream.deploy("com.example", "demo", "1.0", self.data)
+        self.upstream_document = self.upstream.metadata_path("com/example/demo")
+        self.document, self.file = f"{self.path}{self.upstream_document}", f"{self.path}{self.upstream_file}"
+
+    def is_document(self, reply: Reply) -> bool:
+        return reply.status == 200 and b"<release>1.0</release>" in reply.body
+
+
 KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "npm": (NpmUpstream, ProxiedNpm),
     "python": (PythonUpstream, ProxiedPython),
     "container": (ContainerUpstream, ProxiedImages),
+    "maven": (MavenUpstream, ProxiedMaven),
 }

@@ -6,7 +6,9 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy import schema
+from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
 
 PushPolicy = Literal["RELEASES", "SNAPSHOTS", "STAGES"]  # the last one means both
@@ -63,4 +65,15 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     deploy: DeployRequirements | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig)
+class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+    """
+    The configuration of a virtual repository, see L{schema.VirtualConfig}.
+
+    The metadata of an artifact are joined from all members that are not hosted, unless ``resolution`` is first. A file
+    is always that of the first member that has it.
+    """
+
+    resolution: Literal["first", "merge"] = "merge"
+
+
+CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig | ProxyConfig | VirtualConfig)

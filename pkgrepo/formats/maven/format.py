@@ -22,16 +22,32 @@ from pkgrepo.formats.maven.metadata.joining import (
     split_key,
 )
 from pkgrepo.formats.maven.metadata.uploaded import UPLOADED
+from pkgrepo.formats.maven.proxied.questions import file_question, metadata_question, probes
+from pkgrepo.formats.maven.proxied.releases import release_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import IBackgroundFormat, ICachingFormat, IFormat, IIndexedFormat, IPathFormat, Reader
-from pkgrepo.model import Package, Repository
+from pkgrepo.interfaces import (
+    IAddressedFormat,
+    IBackgroundFormat,
+    ICachingFormat,
+    IFormat,
+    IPathFormat,
+    IProbedFormat,
+    Reader,
+)
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.proxy.addressed.request import FileRequest
+from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
 
 from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
@@ -40,7 +56,7 @@ from .routes import MavenSite
 from .setup import snippets
 
 
-@implementer(IFormat, IBackgroundFormat, ICachingFormat, IIndexedFormat, IPathFormat)
+@implementer(IFormat, IAddressedFormat, IBackgroundFormat, ICachingFormat, IPathFormat, IProbedFormat)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
@@ -91,6 +107,24 @@ class MavenFormat(FormatBase):
     def latest(self, key: str, members: Sequence[MemberParts]) -> Latest | None:
         """See L{IIndexedFormat.latest}."""
         return latest(key, members)
+
+    def document_request(self, key: str) -> DocumentRequest:
+        """See L{IProxiedFormat.document_request}."""
+        return metadata_question(key)
+
+    def file_request(self, key: str, path: str) -> FileRequest:
+        """See L{IAddressedFormat.file_request}."""
+        return file_question(key, path)
+
+    async def make_release(
+        self, file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools
+    ) -> tuple[Release, Indexer]:
+        """See L{IProxiedFormat.make_release}."""
+        return await release_of(file, staged, blob, pools), self.index
+
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """See L{IProbedFormat.probes}."""
+        return probes(url)
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""

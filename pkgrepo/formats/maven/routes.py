@@ -11,7 +11,7 @@ GET, HEAD      file, checksum of a file               ``file_requests``
 GET, HEAD      directory                              ``listing``
 GET, HEAD      metadata, checksum of metadata         ``metadata``
 PUT            file, checksum, plain file, metadata   ``upload``
-DELETE         file, version, artifact, build         ``removal_requests``
+DELETE         file, version, artifact, build         ``removal_requests``; in a proxy ``eviction_requests``
 any            ``deploy`` and what is below it        ``deploy``, if it is the address of a deployment
 =============  =====================================  =================================================================
 """
@@ -40,6 +40,7 @@ from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 from pkgrepo.repositories.publish.index import Indexer
 
+from .eviction_requests import EvictionRequests
 from .file_requests import FileRequests
 from .paths import Checksum, Directory, Metadata, Path, parse_path
 from .refusals import ERRORS
@@ -77,6 +78,7 @@ class MavenSite:
         self._listings = ListingRequests(services, repository)
         self._metadata = MetadataRequests(services, repository, documents)
         self._uploads = UploadRequests(services, repository, indexer)
+        self._evictions = EvictionRequests(services, repository, indexer)
         self._removals = RemovalRequests(services, repository, indexer)
         self._deploys = DeployRequests(services, repository, indexer, running)
 
@@ -100,6 +102,8 @@ class MavenSite:
             return await self._get(request, target)
         if method == b"POST":
             raise Refusal(405, "files are uploaded by PUT", "method_not_allowed", headers=ALLOW)
+        if method == b"DELETE" and self._repository.type is RepositoryType.PROXY:
+            return await self._evictions.delete(request, target)
         site = await self._target(request)
         return await (site._put if method == b"PUT" else site._delete)(request, target)  # noqa: SLF001 - its own class
 

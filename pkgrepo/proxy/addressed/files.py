@@ -40,7 +40,7 @@ from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
 from .request import FileRequest
-from .walk import Walk
+from .walk import Walk, with_digests
 from .winners import Winners
 
 MOST_MISTRUSTED: Final = 1000  # files of which a wrong one was sent, in memory
@@ -129,7 +129,7 @@ class AddressedFiles:
         except NotFound:
             self._absences.note(proxy, request.key)
             raise
-        return walk.remote, content
+        return with_digests(walk.remote, transfer.digests), content
 
     def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:

@@ -47,7 +47,7 @@ from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 from .request import FileRequest
-from .walk import Unchanged, Walk
+from .walk import Unchanged, Walk, with_digests
 from .winners import Winners
 
 FAILURES: Final = (UpstreamFailed, StorageFull, StorageFailed)
@@ -158,7 +158,7 @@ class MutableFiles:
         self._counters.add(proxy.id, CacheCounts(misses=1))
         if isinstance(content, UpstreamDocument):
             return MutableFile(content, _to_file(proxy, request, content), content.fresh_until_ms)
-        return walk.remote, content
+        return with_digests(walk.remote, transfer.digests), content
 
     def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
         place, until_ms = (proxy.id, request.key), self._clock.now_ms() + STALE_RETRY_MS

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
+import msgspec
 from attrs import define
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
@@ -199,6 +200,12 @@ class Walk:
         url = _url(route, self._request)
         async with upstream.open(method, url, headers or {}, limits=self._limits) as response:
             yield response
+
+
+def with_digests(remote: RemoteFile, digests: Mapping[str, str]) -> RemoteFile:
+    """The file with the digests that it is known to have, beside those that were announced."""
+    source = msgspec.structs.replace(remote.source, digests={**remote.source.digests, **digests})
+    return RemoteFile(remote.repository, remote.key, remote.route, source, remote.entry)
 
 
 def _url(route: Route, request: FileRequest) -> str:

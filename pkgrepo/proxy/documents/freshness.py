@@ -151,6 +151,10 @@ class Documents:
             raise outcome.missing(request.name)
         return await self._kept.read(repository, outcome, work)
 
+    async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
+        """Forget answers: the next client makes upstreams be asked."""
+        await self._kept.forget(repository, keys)
+
     async def find(self, repository: Repository, key: str) -> Held | None:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
         return await self._kept.find(repository, key)

@@ -66,6 +66,7 @@ class Receiver:
         self._upload: IBlobUpload | None = None
         self._announced: Deferred[Mapping[str, str]] | None = None
         self._sealing = False
+        self._framed = True
 
     @property
     def size(self) -> int | None:
@@ -181,9 +182,10 @@ class Receiver:
                 raise UpstreamMismatch(route, f"its file has more bytes than the {size} that were announced")
             upload.write(new)
             await upload.drained()
+        self._framed = response.framed
         # Without any length, the end of the connection is the end of the file only if a digest confirms it.
-        complete = response.framed or bool(self._download.expected) if size is None else upload.offset == size
-        if not complete:
+        confirmed = response.framed or bool(self._download.expected) or self._announced is not None
+        if not (confirmed if size is None else upload.offset == size):
             raise UpstreamTruncated(route, "its file ended too early")
 
     async def _seal(self, staged: Staged) -> tuple[IBlobUpload, BlobInfo]:
@@ -191,9 +193,12 @@ class Receiver:
         assert upload is not None
         announced: Mapping[str, str] = {} if self._announced is None else await self._announced
         self._announced = None
+        expected = {**self._download.expected, **announced}
+        if self.size is None and not self._framed and not expected:
+            raise UpstreamTruncated(self._download.upstream, "its file ended too early")
         self._sealing = True
         try:
-            info: BlobInfo = await upload.seal({**self._download.expected, **announced})
+            info: BlobInfo = await upload.seal(expected)
         except DigestMismatch as error:
             reason = f"its file has the {error.algorithm} digest {error.actual} where {error.expected} was announced"
             raise UpstreamMismatch(self._download.upstream, reason) from None

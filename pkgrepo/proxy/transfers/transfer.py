@@ -24,7 +24,7 @@ upstream down.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Generic, TypeVar
 
@@ -111,6 +111,11 @@ class Transfer(Generic[T]):
                     self._failure.raiseException()
                 await self.wait()
             return self._file
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """The digests of the file, as far as it is verified."""
+        return {} if self._verified is None else self._verified.digests
 
     @property
     def available(self) -> int:

@@ -21,10 +21,10 @@ from functools import partial
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.file_heads import checksum_answer, present_file
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
-from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.package_files import STALE, answer_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Identity, Repository, RepositoryType
@@ -70,15 +70,17 @@ class MetadataRequests:
     async def _joined(self, request: Request, target: Metadata, package_key: str, algorithm: str | None) -> Answer:
         generation = self._services.catalog.generation()
         key, form = document_key(target, package_key)
-        state = await self._services.resolver.state(self._repository, key, revalidate=request.revalidates)
+        # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
+        state = await self._services.resolver.state(self._repository, key)
         rendered = await self._documents.get(self._services.pools, state, form, "")
+        warned = (STALE,) if state.stale else ()
 
         def negotiate(_: Request) -> Answer | None:
             ready = self._documents.ready(rendered.state, form, "")
-            return None if ready is None else self._answer(ready, target, algorithm)
+            return None if ready is None else self._answer(ready, target, algorithm, warned)
 
         self._services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-        return self._answer(rendered.document, target, algorithm)
+        return self._answer(rendered.document, target, algorithm, warned)
 
     async def _plain(
         self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
@@ -91,7 +93,7 @@ class MetadataRequests:
         present = partial(present_file, self._repository, target)
         return await answer_file(self._services, request, identity, self._repository, key, target.path, present=present)
 
-    def _answer(self, document: Document, target: Metadata, algorithm: str | None) -> Answer:
+    def _answer(self, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()) -> Answer:
         if algorithm is not None:
             return checksum_answer(self._repository, target, algorithm, document.digests, document.modified_s)
         head = present_file(self._repository, target, document.digests)
@@ -100,7 +102,7 @@ class MetadataRequests:
             content_type=CONTENT_TYPE.encode("ascii"),
             etag=head.etag,
             last_modified=document.modified_s,
-            headers=head.headers,
+            headers=(*head.headers, *more),
             ranges=True,
         )
 

@@ -1,0 +1,214 @@
+"""Files of upstreams: found by their paths, verified, kept, and refused."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+from collections.abc import Callable
+
+import pytest
+
+from tests.server.maven.proxied.conftest import Fragile
+from tests.support.http_client import HttpClient, Reply
+from tests.support.upstreams import faults
+from tests.support.upstreams.maven import MavenUpstream
+from tests.support.upstreams.messages import Answer, Fault
+
+pytestmark = pytest.mark.server
+
+At = Callable[[str], HttpClient]
+LARGE = bytes(range(256)) * 1000  # more than what is verified before it is sent
+
+
+def sums(data: bytes) -> dict[str, str]:
+    return {each: hashlib.new(each, data).hexdigest() for each in ("md5", "sha1", "sha256", "sha512")}
+
+
+def test_a_file_comes_once_and_is_served_with_our_checksums(both: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "once", "1.0", LARGE)
+    assert both.get(jar).body == LARGE
+    assert both.get(f"{jar}.sha1").status == 200  # it is recorded now
+    kept = both.get(jar)
+    for algorithm, digest in sums(LARGE).items():
+        assert kept.headers[f"x-checksum-{algorithm}"] == digest
+        assert both.get(f"{jar}.{algorithm}").text == digest
+    assert both.get(jar, Range="bytes=5-9").body == LARGE[5:10]
+    assert (first.count(jar), first.count(f"{jar}.sha1"), first.count(f"{jar}.sha512")) == (1, 1, 0)
+
+
+def test_a_digest_in_the_header_spares_the_request_for_the_checksum(at: At, second: MavenUpstream) -> None:
+    jar = second.deploy("com.example", "announced", "1.0")
+    cold = at("other").get(jar)
+    assert cold.headers["x-checksum-sha1"] == hashlib.sha1(cold.body).hexdigest()
+    assert second.count() == 1
+
+
+def test_checksum_before_its_file_fetches_the_file(both: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "early", "1.0", LARGE)
+    assert both.get(f"{jar}.sha256").text == sums(LARGE)["sha256"]
+    assert both.get(jar).body == LARGE
+    assert first.count(jar) == 1
+
+
+def test_head_asks_by_head_until_the_file_is_kept(both: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "head", "1.0", LARGE)
+    cold = both.head(jar)
+    assert (cold.status, cold.headers["content-length"]) == (200, str(len(LARGE)))
+    assert [each.method for each in first.requests(jar)] == ["HEAD"]
+    both.get(f"{jar}.sha1")
+    first.forget()
+    warm = both.head(jar)
+    assert (warm.status, warm.headers["x-checksum-sha1"], first.count()) == (200, sums(LARGE)["sha1"], 0)
+
+
+def test_without_checksums_a_file_is_served_and_flagged(at: At, first: MavenUpstream, api: HttpClient) -> None:
+    path = "com/example/plain/1.0/plain-1.0.jar"
+    first.serve(f"/{path}", b"no checksum")
+    first.misbehave(f"/{path}.sha1", Answer(404))
+    first.misbehave(f"/{path}.md5", Answer(404))
+    assert at("mirror").get(f"/{path}").body == b"no checksum"
+    assert at("mirror").get(f"/{path}.md5").text == hashlib.md5(b"no checksum").hexdigest()
+
+
+def test_lenient_forms_of_checksums_and_md5_alone_verify(both: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "lenient", "1.0")
+    digest = hashlib.md5(b"lenient 1.0").hexdigest().upper()
+    first.misbehave(f"{jar}.sha1", Answer(404))
+    first.misbehave(f"{jar}.md5", Answer(body=f"{digest}  lenient-1.0.jar\n".encode()))
+    assert both.get(jar).status == 200
+    pom = jar.replace(".jar", ".pom")
+    first.misbehave(f"{pom}.sha1", Answer(body=b"SHA1(lenient)= " + b"0" * 40), repeat=True)
+    assert both.get(pom).status == 502
+
+
+def test_what_no_route_has_is_not_asked_for_again_until_a_purge(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream, purge: Callable[[str], Reply]
+) -> None:
+    path = "/com/example/absent/1.0/absent-1.0.jar"
+    assert [both.get(path).status for _ in range(3)] == [404] * 3
+    assert both.head(path).status == 404
+    assert both.get(f"{path}.sha1").status == 404
+    assert (first.count(path), second.count(path)) == (1, 1)
+    first.deploy("com.example", "absent", "1.0")
+    assert both.get(path).status == 404
+    assert purge("both").status == 200
+    assert both.get(path).status == 200
+
+
+@pytest.mark.parametrize("fault", [faults.failing(500), faults.failing(401), faults.failing(403), faults.NO_ANSWER])
+def test_failure_of_one_route_is_no_404_and_is_not_remembered(
+    fragile: Callable[..., Fragile], fault: Answer | Fault
+) -> None:
+    proxied = fragile()
+    path = "/com/example/fails/1.0/fails-1.0.jar"
+    proxied.first.misbehave(path, fault, repeat=True)
+    assert proxied.client.get(path).status in (502, 503)
+    assert proxied.second.count(path) == 1
+    proxied.first.behave()
+    proxied.first.deploy("com.example", "fails", "1.0")
+    assert proxied.client.get(path).status == 200
+
+
+def test_failure_of_one_route_at_a_head_is_no_404(fragile: Callable[..., Fragile]) -> None:
+    proxied = fragile()
+    path = "/com/example/fails/1.0/fails-1.0.jar"
+    proxied.first.misbehave(path, faults.failing(403), repeat=True)
+    assert proxied.client.head(path).status == 502
+    assert [each.method for each in proxied.second.requests(path)] == ["HEAD"]
+
+
+def test_a_later_route_serves_what_the_first_does_not_have(both: HttpClient, second: MavenUpstream) -> None:
+    jar = second.deploy("com.example", "later", "1.0")
+    assert both.get(jar).body == b"later 1.0"
+
+
+def test_all_files_of_a_version_come_from_one_route(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    path = first.deploy("com.example", "split", "1.0", b"of the first")
+    second.deploy("com.example", "split", "1.0", b"of the second")
+    sources = path.replace(".jar", "-sources.jar")
+    second.add(sources[1:], b"sources of the second")
+    assert both.get(path.replace(".jar", ".pom")).status == 200
+    assert both.get(path).body == b"of the first"
+    assert both.get(sources).status == 404
+    assert second.count() == 0
+    other = second.deploy("com.example", "split", "2.0", b"only there")
+    assert both.get(other).body == b"only there"
+
+
+def test_wrong_file_is_fetched_again_and_then_from_the_next_route(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    jar = first.deploy("com.example", "mended", "1.0")
+    first.misbehave(jar, faults.corrupted)
+    assert both.get(jar).body == b"mended 1.0"
+    assert first.count(jar) == 2
+    jar = first.deploy("com.example", "wrong", "1.0")
+    second.deploy("com.example", "wrong", "1.0")
+    first.misbehave(jar, faults.corrupted, repeat=True)
+    assert both.get(jar).body == b"wrong 1.0"
+    assert (first.count(jar), second.count(jar)) == (2, 1)
+
+
+def test_wrong_file_that_was_sent_already_is_cut_off_and_mended_the_next_time(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    jar = first.deploy("com.example", "cut", "1.0", LARGE)
+    second.deploy("com.example", "cut", "1.0", LARGE)
+    first.misbehave(jar, lambda answer: Answer(200, bytes(len(LARGE)), fault=Fault(rate=4_000_000)), repeat=True)
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        both.get(jar)
+    assert both.get(jar).body == LARGE
+    assert second.count(jar) == 1
+
+
+@pytest.mark.parametrize("name", ["page-1.0.jar", "page-1.0.pom"])
+def test_web_page_is_no_file(both: HttpClient, first: MavenUpstream, name: str) -> None:
+    path = f"/com/example/page/1.0/{name}"
+    first.misbehave(path, faults.HTML)
+    assert both.get(path).status == 502
+    first.deploy("com.example", "page", "1.0")
+    assert both.get(path).status == 200
+
+
+def test_routes_are_asked_only_for_their_packages(at: At, first: MavenUpstream, second: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "limited", "1.0")
+    assert at("limited").get(jar).status == 404
+    assert at("limited").get("/com/example/limited/maven-metadata.xml").status == 404
+    assert first.count() == 0
+    assert at("limited").get(first.deploy("com.only", "limited", "1.0")).status == 200
+
+
+def test_poms_describe_their_versions(both: HttpClient, first: MavenUpstream, api: HttpClient) -> None:
+    jar = first.deploy("com.example", "told", "1.0", name="What it is")
+    both.get(jar)
+    both.get(jar.replace(".jar", ".pom"))
+    assert both.get(f"{jar.replace('.jar', '.pom')}.sha1").status == 200
+    found = api.get("/package/main%2Fboth/com.example:told/versions/1.0")
+    assert (found.status, "What it is" in found.text) == (200, True), found
+
+
+def test_malformed_pom_is_served_as_it_is(both: HttpClient, first: MavenUpstream) -> None:
+    path = first.add("com/example/broken/1.0/broken-1.0.pom", b"<project><name>&nbsp;</project>")
+    assert both.get(path).body == b"<project><name>&nbsp;</project>"
+
+
+def test_plain_files_are_not_asked_for(both: HttpClient, first: MavenUpstream, second: MavenUpstream) -> None:
+    for path in ("/favicon.ico", "/com/acme/secret/1.0/notes.txt", "/com/acme/x/1.0/other-1.0.jar"):
+        assert both.get(path).status == 404
+    assert (first.count(), second.count()) == (0, 0)
+
+
+def test_changes_are_refused_and_eviction_is_for_administrators(both: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "fixed", "1.0")
+    refused = both.put(jar, b"mine")
+    assert (refused.status, "is a proxy" in refused.reason) == (405, True)
+    assert both.get(f"{jar}.sha1").status == 200
+    assert both.ask("DELETE", jar, headers={"Authorization": ""}).status in (401, 405)
+    assert both.delete(jar).status == 204
+    assert both.get(jar).body == b"fixed 1.0"
+    assert both.get(f"{jar}.sha1").status == 200
+    assert first.count(jar) == 2
+    assert both.delete(jar.rpartition("/")[0] + "/").status == 204
+    assert both.delete(jar).status == 404

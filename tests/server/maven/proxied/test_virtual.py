@@ -1,0 +1,97 @@
+"""Virtual repositories, rules about names and ages, and explanations of what is served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from email.utils import formatdate
+
+import pytest
+
+from tests.support.http_client import HttpClient
+from tests.support.upstreams.maven import MavenUpstream
+
+pytestmark = pytest.mark.server
+
+At = Callable[[str], HttpClient]
+
+
+def versions(text: str) -> list[str]:
+    return re.findall(r"<version>([^<]*)</version>", text.partition("<versions>")[2])
+
+
+def test_members_are_joined_and_files_are_those_of_the_first(
+    at: At, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    one = first.deploy("com.example", "union", "1.0")
+    two = second.deploy("com.example", "union", "2.0")
+    every = at("all")
+    assert versions(every.get("/com/example/union/maven-metadata.xml").text) == ["1.0", "2.0"]
+    assert (every.get(one).body, every.get(two).body) == (b"union 1.0", b"union 2.0")
+    assert every.get("/com/example/union/3.0/union-3.0.jar").status == 404
+
+
+def test_what_is_hosted_is_never_asked_of_an_upstream(
+    at: At, first: MavenUpstream, second: MavenUpstream, api: HttpClient
+) -> None:
+    name = "/com/example/owned/1.0/owned-1.0.jar"
+    stranger = first.deploy("com.example", "owned", "9.0")
+    assert at("all").put(name, b"ours").status == 201
+    assert at("own").get(name).body == b"ours"
+    assert at("all").get(name).body == b"ours"
+    for path in (stranger, f"{stranger}.sha1", "/com/example/owned/1.0/owned-1.0.pom"):
+        assert at("all").get(path).status == 404
+    assert versions(at("all").get("/com/example/owned/maven-metadata.xml").text) == ["1.0"]
+    assert (first.count(), second.count()) == (0, 0)
+
+
+def test_virtual_repository_without_target_takes_nothing(at: At) -> None:
+    refused = at("readable").put("/com/example/x/1.0/x-1.0.jar", b"x")
+    assert (refused.status, "publish_to" in refused.reason) == (405, True)
+
+
+def test_reserved_groups_are_not_asked_for(at: At, first: MavenUpstream, second: MavenUpstream) -> None:
+    jar = first.deploy("com.acme.app", "secret", "1.0")
+    first.build("com.acme", "snap", "1.0-SNAPSHOT", "20240101.000000", 1, b"x")
+    for path in (jar, "/com/acme/app/secret/maven-metadata.xml", "/com/acme/snap/1.0-SNAPSHOT/maven-metadata.xml"):
+        assert at("reserving").get(path).status == 404
+        assert at("reserving").head(path).status == 404
+    assert (first.count(), second.count()) == (0, 0)
+    assert at("both").get(jar).status == 200
+
+
+def test_young_releases_are_refused_until_they_are_old_enough(at: At, first: MavenUpstream) -> None:
+    old = first.deploy("com.example", "aged", "1.0")
+    young = "com/example/aged/2.0/aged-2.0.jar"
+    first.add(young, b"young", **{"Last-Modified": formatdate(usegmt=True)})
+    undated = "com/example/aged/3.0/aged-3.0.jar"
+    first.serve(f"/{undated}", b"undated")
+    assert at("aged").get(old).status == 200
+    for path in (f"/{young}", f"/{undated}"):
+        assert at("aged").head(path).status == 403
+        refused = at("aged").get(path)
+        assert (refused.status, "minimum_release_age" in refused.text) == (403, True)
+    # Metadata have no dates: a version is shown when it was first seen so long ago.
+    assert versions(at("aged").get("/com/example/aged/maven-metadata.xml").text) == []
+
+
+def test_files_and_artifacts_are_explained(at: At, api: HttpClient, first: MavenUpstream) -> None:
+    jar = first.deploy("com.example", "explained", "1.0")
+    query = "/explain?repository=main/all&package=com.example:explained"
+    found = api.get(f"{query}&version=1.0").json
+    assert (found["outcome"], found["latest"]["version"]) == ("served", "1.0")
+    cold = api.get(f"{query}&file={jar[1:]}").json
+    assert cold["outcome"] == "served", cold
+    assert [each["step"] for each in cold["steps"]][-1] == "file_listed"
+    assert [each.method for each in first.requests(jar)] == ["HEAD"]
+    assert at("all").get(f"{jar}.sha1").status == 200
+    warm = api.get(f"{query}&file={jar[1:]}").json
+    assert [each["step"] for each in warm["steps"]][-1] == "file_kept"
+    missing = api.get(f"{query}&file={jar[1:].replace('1.0.jar', '1.0-x.jar')}").json
+    assert missing["outcome"] == "not_found"
+
+
+def test_upstreams_are_checked(api: HttpClient, first: MavenUpstream, second: MavenUpstream) -> None:
+    first.plugin("org.apache.maven.plugins", "x", "x-plugin")
+    checked = api.post("/repository/main%2Fboth/upstream/check").json["routes"]
+    assert [each["ok"] for each in checked] == [True, True], checked
