@@ -1,13 +1,13 @@
 """
 Write commands of deployments: files that are received together, and published together or not at all.
 
-Run ``stage_files`` by ``Publisher.change_with_blobs``, and ``publish_deployment`` by ``Publisher.change``. For the
-states of a deployment see ``pkgrepo.storage.catalog.packages.deployments``.
+Run them by ``Publisher.change_with_blobs``. For the states of a deployment see
+``pkgrepo.storage.catalog.packages.deployments``.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -34,6 +34,14 @@ class StagedFiles:
     """The result of staging: the paths that had a file already, and locators of copies that were not needed."""
 
     refused: tuple[str, ...]
+    surplus: tuple[str, ...]
+
+
+@frozen
+class PublishedDeployment:
+    """The results of the releases of a deployment, and locators of copies that were not needed."""
+
+    releases: tuple[Published, ...]
     surplus: tuple[str, ...]
 
 
@@ -65,12 +73,15 @@ def publish_deployment(
     meta: Mapping[str, Any],
     actor: Actor,
     indexer: Indexer,
+    also: Callable[[Transaction, int], Sequence[str]],
     now_ms: int,
-) -> tuple[Published, ...]:
+) -> PublishedDeployment:
     """
     Publish the files of a deployment as these releases, and end it, in one transaction.
 
     ``meta`` is what is kept of it. The bytes are durable since they were staged, so nothing else can be left undone.
+    ``also`` is called with the time after that, in the same transaction; it returns locators of copies that it did not
+    need.
 
     :raises Conflict: it is not being published (any more)
     :raises FileExists: or any error of L{publish_releases}; then nothing is published, and the state is unchanged
@@ -78,7 +89,7 @@ def publish_deployment(
     _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
     deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
-    return published.releases
+    return PublishedDeployment(published.releases, (*published.surplus, *also(tx, now_ms)))
 
 
 @asynccontextmanager

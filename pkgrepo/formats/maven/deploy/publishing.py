@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, Final
 
 from pkgrepo.errors import Conflict, PkgrepoError
-from pkgrepo.formats.maven.paths import ArtifactFile
+from pkgrepo.formats.maven.metadata.plugins import PluginChange, group_metadata, prepare_plugins, put_plugins
+from pkgrepo.formats.maven.metadata.uploads import Outdated
+from pkgrepo.formats.maven.metadata.values import Plugin
+from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.gateway.services import Services
@@ -17,7 +21,7 @@ from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment
 from pkgrepo.repositories.publish.index import Indexer
-from pkgrepo.repositories.publish.publisher import Release, log_published
+from pkgrepo.repositories.publish.publisher import Published, Release, log_published
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments, files
 from pkgrepo.storage.catalog.packages.tree import check_place
 
@@ -25,6 +29,8 @@ from .limits import SHOWN_COMPONENTS
 from .parts import Part, one_of_each, split_parts
 from .problems import Problems, first_sentence
 from .validation import component_list
+
+ATTEMPTS: Final = 20  # to add plugins to metadata that other clients change at the same time
 
 
 class Refused(PkgrepoError):  # noqa: N818 - named for what happened
@@ -62,6 +68,7 @@ class Publishing:
         """
         parts = await self._parts(deployment)
         permits = await self._permits(identity, [each.first for each in parts])
+        await self._permits(identity, [group_metadata(each) for each in _plugins(parts)])
         await self._check_places(parts, permits)
         now_ms = self._services.clock.now_ms()
         releases = [self._release(part, permit, identity, now_ms) for part, permit in zip(parts, permits, strict=True)]
@@ -71,12 +78,49 @@ class Publishing:
             "component_count": len(coordinates),
             "file_count": sum(len(each.files) for each in parts),
         }
-        published = await self._services.publisher.change(
-            publish_deployment, self._repository, deployment.id, releases, meta, actor, self._indexer
-        )
+        published = await self._publish(deployment, releases, meta, actor, _plugins(parts))
         for release, result in zip(releases, published, strict=True):
             if result.changed:
                 log_published(self._repository, release.package_key, release.version_text, actor)
+
+    async def _publish(
+        self,
+        deployment: Deployment,
+        releases: Sequence[Release],
+        meta: Mapping[str, Any],
+        actor: Actor,
+        plugins: Mapping[str, Sequence[Plugin]],
+    ) -> Sequence[Published]:
+        """
+        Publish releases, and add plugins to the metadata of their groups, in one transaction.
+
+        :raises Conflict: other clients changed these metadata too often meanwhile
+        """
+        services, repository = self._services, self._repository
+        for _ in range(ATTEMPTS):
+            async with services.publisher.stage(repository) as staged:
+                changes = [
+                    await prepare_plugins(services, repository, staged, group, found)
+                    for group, found in plugins.items()
+                ]
+                blobs = [each.row.blob for each in changes if each.row is not None]
+                try:
+                    published = await services.publisher.change_with_blobs(
+                        publish_deployment,
+                        repository,
+                        staged,
+                        blobs,
+                        deployment.id,
+                        releases,
+                        meta,
+                        actor,
+                        self._indexer,
+                        partial(_put_all, repository=repository, changes=changes, actor=actor),
+                    )
+                except Outdated:
+                    continue
+                return published.releases
+        raise Conflict("other clients change the metadata of the plugins' groups at the same time")
 
     async def _parts(self, deployment: Deployment) -> list[Part]:
         staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)
@@ -88,14 +132,14 @@ class Publishing:
             raise Refused(problems)
         return await self._services.pools.cpu(split_parts, staged)
 
-    async def _permits(self, identity: Identity, targets: Sequence[ArtifactFile]) -> list[PushPermit]:
+    async def _permits(self, identity: Identity, targets: Sequence[ArtifactFile | Metadata]) -> list[PushPermit]:
         permits: list[PushPermit] = []
         problems = Problems()
         for each in targets:
             try:
                 permits.append(await check_push(self._services, identity, self._repository, each, deploy=True))
             except (Refusal, PkgrepoError) as error:
-                problems.add(each.coordinates.directory, str(error), status_of(error))
+                problems.add(each.path.rpartition("/")[0], str(error), status_of(error))
         if problems:
             raise Refused(problems)
         return permits
@@ -123,6 +167,22 @@ class Publishing:
             if files.find_file(tx, self._repository.id, file.path) is None:
                 check_place(tx, self._repository.id, file.path)
             checksum_claims.remove_claims(tx, self._repository.id, file.path)
+
+
+def _plugins(parts: Iterable[Part]) -> dict[str, list[Plugin]]:
+    """The plugins among the parts, by group."""
+    found: dict[str, list[Plugin]] = {}
+    for part in parts:
+        if part.plugin is not None:
+            at = part.coordinates
+            found.setdefault(at.group, []).append(Plugin(part.plugin["prefix"], at.artifact, part.plugin["name"]))
+    return found
+
+
+def _put_all(
+    tx: Transaction, now_ms: int, repository: Repository, changes: Sequence[PluginChange], actor: Actor
+) -> list[str]:
+    return [locator for each in changes for locator in put_plugins(tx, repository, each, actor, now_ms)]
 
 
 def refusal_of(error: Refused) -> Refusal:

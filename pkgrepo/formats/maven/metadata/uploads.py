@@ -121,21 +121,21 @@ class MetadataUploads:
 
         def guard(tx: Transaction) -> None:
             now = files.find_file(tx, self._repository.id, target.path)
-            if find_package(tx, self._repository.id, target) is not None or _sha256(now) != _sha256(before):
-                raise _Outdated(target.path)
+            if find_package(tx, self._repository.id, target) is not None or sha256_of(now) != sha256_of(before):
+                raise Outdated(target.path)
 
         folded = Uploaded(claimed=tuple(_valid(read.versions)), plugins=plugins, others=read.others)
-        row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=_folded(folded))
+        row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
         try:
             put = await self._services.publisher.change_with_blobs(
                 put_plain_file, self._repository, staged, [blob], row, True, actor, guard
             )
-        except _Outdated:
+        except Outdated:
             return None
         return put.replaced or not put.changed
 
 
-class _Outdated(Conflict):
+class Outdated(Conflict):
     """Something else was stored since this was read."""
 
 
@@ -181,7 +181,7 @@ def _plugins_of(file: File | None) -> tuple[Plugin, ...]:
     return () if folded is None else msgspec.convert(folded, Uploaded).plugins
 
 
-def _folded(said: Uploaded) -> dict[str, object]:
+def folded_attrs(said: Uploaded) -> dict[str, object]:
     """The attribute that keeps what the file says; none if that is large."""
     value = msgspec.to_builtins(said)
     return {FOLDED: value} if len(msgspec.json.encode(value)) <= FOLDED_SIZE else {}
@@ -201,5 +201,6 @@ def render_upload(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
     ).joined()
 
 
-def _sha256(file: File | None) -> str | None:
+def sha256_of(file: File | None) -> str | None:
+    """The digest of a file, None if there is none."""
     return None if file is None else file.sha256

@@ -59,17 +59,24 @@ class Deploying:
             deployments.set_state, self.made.id, before, after, leased=False, now_ms=NOW
         )
 
-    async def publish(self, releases=None):
+    async def publish(self, releases=None, also=None):
         releases = self.made_releases() if releases is None else releases
-        return await self.world.publisher.change(
-            publish_deployment,
-            self.world.repository,
-            self.made.id,
-            releases,
-            {"components": 2},
-            SYSTEM,
-            self.world.format.index,
-        )
+        world = self.world
+        async with world.publisher.stage(world.repository) as staged:
+            blobs = [] if also is None else [await staged.store(b"also")]
+            result = await world.publisher.change_with_blobs(
+                publish_deployment,
+                world.repository,
+                staged,
+                blobs,
+                self.made.id,
+                releases,
+                {"components": 2},
+                SYSTEM,
+                world.format.index,
+                lambda tx, now_ms: () if also is None else also(tx, blobs[0], now_ms),
+            )
+        return result.releases
 
     def made_releases(self):
         kept = {each.path: each.blob for each in self.files}
@@ -193,3 +200,20 @@ async def test_only_what_is_being_published_is_published(world):
     with pytest.raises(Conflict):
         await deploying.publish(releases)
     assert world.count("event") == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_else_is_done_is_done_in_the_same_transaction(world):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE)
+    await deploying.move(PENDING, PUBLISHING)
+    before = world.copies()
+
+    def refuse(_tx, _blob, _now_ms):
+        raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        await deploying.publish(also=refuse)
+    assert (deploying.state, world.count("file"), world.copies()) == (PUBLISHING, 0, before)
+    await deploying.publish(also=lambda _tx, blob, _now_ms: [blob.locator])
+    assert (deploying.state, world.copies()) == (PUBLISHED, before)
