@@ -1,16 +1,17 @@
 """
 Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT``.
 
-Each project gets a wheel through the command that every upload ends in, with its version, pages, event and blob row;
-only the bytes are missing, so that nothing of it can be downloaded. The readable layout is told that it has seen the
-events, for it could not link files that are not there.
+Each project gets a wheel, and each ten versions a gem, through the command that every upload ends in, with its version,
+index, event and blob row; only the bytes are missing, so that nothing of it can be downloaded. The readable layout is
+told that it has seen the events, for it could not link files that are not there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,14 @@ from twisted.internet.task import react
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.layout import file_path
 from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.formats.rubygems.changes import apply_change
+from pkgrepo.formats.rubygems.gemspec import Dependency, GemSpec, meta_of
+from pkgrepo.formats.rubygems.layout import gem_path
+from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
 from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.publisher import Release, publish_release
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import events
@@ -30,9 +36,10 @@ from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 
 BATCH = 500  # releases to a transaction
+VERSIONS = 10  # of each gem
 
 
-def release(number: int) -> Release:
+def wheel(number: int) -> Release:
     """Return the only release of a project whose name no scenario uses."""
     filename = f"filler_{number}-1.0.0-py3-none-any.whl"
     name = parse_filename(filename)
@@ -50,24 +57,58 @@ def release(number: int) -> Release:
     )
 
 
-def publish_all(tx: Transaction, repository: Repository, releases: Sequence[Release], now_ms: int) -> None:
+def gem(number: int) -> Release:
+    """Return one of the ten releases of a gem whose name no scenario uses."""
+    spec = GemSpec(
+        name=f"filler_{number // VERSIONS}",
+        number=f"1.{number % VERSIONS}.0",
+        platform="ruby",
+        original_platform="ruby",
+        rubygems_version="3.6.9",
+        date=date(2024, 5, 6),
+        summary="A gem made to be counted",
+        dependencies=(Dependency("rack", "runtime"),),
+    )
+    sha256 = hashlib.sha256(spec.full_name.encode()).hexdigest()
+    blob = BlobInfo(sha256=sha256, size=9000, locator=f"{sha256[:2]}/{sha256}.0", digests={"sha256": sha256})
+    return Release(
+        package_key=spec.name,
+        package_name=spec.name,
+        version_key=spec.full_version,
+        version_text=spec.full_version,
+        sort=sort_key(spec.number, spec.platform),
+        files=(NewFile(path=gem_path(spec.full_name), blob=blob),),
+        meta=meta_of(spec),
+    )
+
+
+FILLERS: Mapping[str, tuple[Callable[[int], Release], Indexer]] = {
+    "python": (wheel, index_project),
+    "ruby": (gem, apply_change),
+}
+
+
+def publish_all(
+    tx: Transaction, repository: Repository, releases: Sequence[Release], indexer: Indexer, now_ms: int
+) -> None:
     """Publish several releases; a write command."""
     for each in releases:
-        publish_release(tx, repository, each, Actor(name="bench"), index_project, now_ms)
+        publish_release(tx, repository, each, Actor(name="bench"), indexer, now_ms)
     settings.put(tx, CURSOR, str(events.last_seq(tx)))
 
 
 async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
-    """Publish C{count} projects."""
+    """Publish C{count} releases; the same ones again change nothing."""
     catalog = SqliteCatalog(data / "pkgrepo.db", reactor=reactor)
     await catalog.start()
     try:
         storage, _, name = path.partition("/")
         repository = catalog.peek(repositories.find_by_path, storage, name)
         assert repository is not None, f"there is no repository {path}"
+        make, indexer = FILLERS[repository.format]
         for start in range(0, count, BATCH):
-            releases = [release(number) for number in range(start, min(start + BATCH, count))]
-            await catalog.write(publish_all, repository, releases, SystemClock().now_ms())
+            releases = [make(number) for number in range(start, min(start + BATCH, count))]
+            await catalog.write(publish_all, repository, releases, indexer, SystemClock().now_ms())
     finally:
         await catalog.stop()
 
