@@ -7,13 +7,16 @@ from pkgrepo.model import File, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import files, spellings
 
+from .api.search_rows import put_row
 from .layout import hidden_path, public_path
 from .names import spelling
+from .owners import owners_of
 
 
 def apply_change(index: PackageIndex, change: Change) -> None:
     """
-    Hide or show the files of a version by its state, record the spelling of a new gem, and update the indexes.
+    Hide or show the files of a version by its state, record the spelling of a new gem, and update the indexes and the
+    search row.
 
     :raises FileExists: another gem was published under the name of a file that is to be shown again
     """
@@ -23,6 +26,8 @@ def apply_change(index: PackageIndex, change: Change) -> None:
     if change.version is not None and not change.added and not change.removed:
         _place_files(index, index.files(change.version), hidden=change.version.state is VersionState.YANKED)
     index_gem(index, change)
+    if not change.last:
+        put_row(index, owners_of(index.tx, package))
 
 
 def _place_files(index: PackageIndex, held: list[File], *, hidden: bool) -> None:

@@ -15,6 +15,7 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound as Unrouted
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.rubygems.api.requests import ApiRequests
 from pkgrepo.formats.rubygems.change.owner_requests import OwnerRequests
 from pkgrepo.formats.rubygems.change.requests import ChangeRequests
 from pkgrepo.formats.rubygems.index.caches import IndexCaches
@@ -66,6 +67,7 @@ class RubySite:
         self._changes = ChangeRequests(services, repository)
         self._owners = OwnerRequests(services, repository)
         self._keys = KeyRequests(services, repository)
+        self._records = ApiRequests(services, repository)
         self._reads: Mapping[type, Handler] = {
             RootPath: self._root,
             CompactPath: self._compact,
@@ -124,7 +126,7 @@ class RubySite:
         raise _not_allowed(["GET"])
 
     async def _call(self, request: Request, verb: str, parts: tuple[str, ...]) -> Answer:
-        handlers = self._api.get(parts) or self._owner_handlers(parts)
+        handlers = self._api.get(parts) or self._owner_handlers(parts) or self._record_handlers(parts)
         if not handlers:
             raise await self._nothing(request)
         handler = handlers.get(verb)
@@ -143,6 +145,11 @@ class RubySite:
                     "DELETE": lambda request: self._owners.change(request, name, add=False),
                 }
         return {}
+
+    def _record_handlers(self, parts: tuple[str, ...]) -> Mapping[str, ApiHandler]:
+        """The handlers of a path of the JSON API."""
+        found = self._records.handler(parts)
+        return {} if found is None else {"GET": found}
 
     async def _root(self, request: Request, _path: RootPath) -> Answer:
         """A line for people; RubyGems up to 3.3 asks for its head, and takes 200 for a compact index."""

@@ -12,20 +12,20 @@ from typing import Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.changes import apply_change
+from pkgrepo.formats.rubygems.owners import OWNERS, owners_of
 from pkgrepo.formats.rubygems.refusals import gem_not_found
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Actor, Package, Repository, User
+from pkgrepo.model import Action, Actor, Repository, User
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.people import users
 
 from .form import read_fields
 
-OWNERS: Final = "owners"  # in the metadata of a package: names of users
 MOST_OWNERS: Final = 100
 
 _YAML: Final = b"text/yaml; charset=utf-8"
@@ -69,7 +69,7 @@ def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str,
     package = packages.find_package(r, repository_id, name)
     if package is None:
         return None
-    return [(handle, users.find_user_by_name(r, handle)) for handle in _owners(r, package)]
+    return [(handle, users.find_user_by_name(r, handle)) for handle in owners_of(r, package)]
 
 
 def change_owners(
@@ -83,7 +83,7 @@ def change_owners(
     package = packages.find_package(tx, repository.id, name)
     if package is None:
         raise gem_not_found()
-    owners = _owners(tx, package)
+    owners = owners_of(tx, package)
     handle = _find(tx, given, owners, add=add)
     if handle is None:
         raise Refusal(404, "Owner could not be found.", "not_found")
@@ -94,16 +94,6 @@ def change_owners(
         raise Invalid(f"a gem has at most {MOST_OWNERS} owners", "email")
     package_changes.set_package_meta(tx, repository, name, {OWNERS: after}, actor, apply_change, now_ms)
     return handle
-
-
-def _owners(r: Reader, package: Package) -> list[str]:
-    """The owners; until the first change those who published the first version."""
-    stated = package.meta.get(OWNERS)
-    if stated is not None:
-        return list(stated)
-    held = versions.list_versions(r, package.id)
-    first = min(held, key=lambda each: (each.published_at, each.id), default=None)
-    return [first.publisher] if first is not None and first.publisher else []
 
 
 def _find(r: Reader, given: str, owners: Sequence[str], *, add: bool) -> str | None:

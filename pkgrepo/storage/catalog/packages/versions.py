@@ -51,6 +51,21 @@ def list_versions(r: Reader, package_id: int) -> list[Version]:
     return every(r, _version, f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
+def newest_keys(r: Reader, package_id: int, state: VersionState, limit: int) -> list[str]:
+    """The keys of the highest versions in a state, at most ``limit``, the highest first."""
+    return column(
+        r,
+        "SELECT key FROM version WHERE package_id = ? AND state = ? ORDER BY sort DESC, key DESC LIMIT ?",
+        (package_id, state, limit),
+    )
+
+
+def first_publisher(r: Reader, package_id: int) -> str:
+    """The name of the publisher of the version that was published first; empty if there is none."""
+    row = r.one("SELECT publisher FROM version WHERE package_id = ? ORDER BY published_at, id LIMIT 1", (package_id,))
+    return "" if row is None else row[0]
+
+
 def version_keys(r: Reader, package_id: int) -> list[str]:
     """The keys of all versions, in the format's order."""
     return column(r, "SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))

@@ -1,0 +1,187 @@
+"""Answers requests to the JSON API of one hosted repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import JSON, Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.repositories.search.index import Query, facet
+
+from . import reading
+from .dependencies import dependency_rows, marshal_rows
+from .records import Release, gem_record, version_record
+from .search_rows import OWNER, ROW, read_entry
+
+PAGE: Final = 30  # gems on a page of a search, as on the public registry
+MOST_PAGES: Final = 100
+MOST_OWN: Final = 300  # gems in the list of one's own gems
+MOST_NAMES: Final = 200  # gems whose dependencies are asked for at once
+MOST_RELEASES: Final = 20_000  # versions of these together
+
+NO_GEM: Final = "This rubygem could not be found."
+NO_VERSION: Final = "This version could not be found."
+TOO_MANY: Final = "Too many gems! (use --full-index instead)"
+MARSHAL: Final = b"application/octet-stream"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ApiRequests:
+    """Reads by scripts and bots, and by old versions of Bundler."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    def handler(self, parts: tuple[str, ...]) -> Callable[[Request], Any] | None:  # noqa: PLR0911 - one for each path
+        """The method that answers a GET of a path below ``/api/``, or None."""
+        match parts:
+            case ("v1", "gems.json"):
+                return self.own
+            case ("v1", "search.json"):
+                return self.search
+            case ("v1", ("dependencies" | "dependencies.json") as document):
+                return lambda request: self.dependencies(request, json=document.endswith(".json"))
+            case ("v1", "gems", file) if _is_json(file):
+                return lambda request: self.gem(request, file.removesuffix(".json"))
+            case ("v1", "versions", file) if _is_json(file):
+                return lambda request: self.versions(request, file.removesuffix(".json"))
+            case ("v1", "versions", name, "latest.json") if is_name(name):
+                return lambda request: self.latest(request, name)
+            case ("v2", "rubygems", name, "versions", file) if is_name(name) and file.endswith(".json"):
+                return lambda request: self.version(request, name, file.removesuffix(".json"))
+        return None
+
+    async def gem(self, request: Request, name: str) -> Answer:
+        """A gem in its latest version."""
+        await self._admit(request, name)
+        found = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
+        return self._record(request, found, NO_GEM)
+
+    async def version(self, request: Request, name: str, number: str) -> Answer:
+        """A gem in one version, for the platform in the query."""
+        await self._admit(request, name)
+        key = full_version(number, _parameter(request, b"platform") or RUBY)
+        found = await self._services.catalog.look(reading.find_version, self._repository.id, name, key)
+        return self._record(request, found, NO_VERSION)
+
+    async def versions(self, request: Request, name: str) -> Answer:
+        """All live versions of a gem, the highest first."""
+        await self._admit(request, name)
+        body = await self._services.catalog.scan(_versions, self._repository.id, name)
+        if body is None:
+            raise Refusal(404, NO_GEM, "not_found")
+        return self._json(body)
+
+    async def latest(self, request: Request, name: str) -> Answer:
+        """The number of the latest version; of a gem that does not exist it is ``unknown``."""
+        await self._admit(request, name)
+        found = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
+        return self._json(_encode({"version": "unknown" if found is None else found.spec.number}))
+
+    async def search(self, request: Request) -> Answer:
+        """A page of the gems whose name, summary or description has all words of the query."""
+        await self._admit(request, None)
+        words = tuple((_parameter(request, b"query") or "").lower().split())
+        page = _number(_parameter(request, b"page"))
+        return await self._find(request, Query(words=words), (page - 1) * PAGE, PAGE)
+
+    async def own(self, request: Request) -> Answer:
+        """The gems that the caller owns."""
+        identity = await self._services.access.admit(request, Action.READ, self._repository)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        return await self._find(request, Query(facets=((facet(OWNER, identity.username),),)), 0, MOST_OWN)
+
+    async def dependencies(self, request: Request, *, json: bool) -> Answer:
+        """
+        The dependencies of the gems in the query.
+
+        :raises Refusal: they are too many; Bundler then reads the legacy index
+        """
+        await self._admit(request, None)
+        names = [each for each in dict.fromkeys((_parameter(request, b"gems") or "").split(",")) if each]
+        if len(names) > MOST_NAMES:
+            raise Refusal(422, TOO_MANY, "too_many")
+        body = await self._services.catalog.scan(_dependencies, self._repository.id, names, json)
+        return self._json(body) if json else self._answer(body, MARSHAL)
+
+    async def _find(self, request: Request, query: Query, start: int, count: int) -> Answer:
+        searches = self._services.searches
+        index = await searches.get(self._repository, ROW, read_entry)
+        async with searches.semaphore.hold((request.client_address,)):
+            found = await self._services.pools.cpu(index.find, query, start, count)
+        url = self._url(request)
+        return self._json(
+            await self._services.catalog.scan(_gems, self._repository.id, [key for key, _ in found.keys], url)
+        )
+
+    def _record(self, request: Request, found: Release | None, absent: str) -> Answer:
+        if found is None:
+            raise Refusal(404, absent, "not_found")
+        return self._json(_encode(gem_record(found, self._url(request))))
+
+    async def _admit(self, request: Request, name: str | None) -> None:
+        await self._services.access.admit(request, Action.READ, self._repository, name)
+        if self._repository.type is not RepositoryType.HOSTED:
+            # Upstreams are asked for what installers need, and these have the compact index for it.
+            raise NotFound("address", "of the JSON API in a repository that is not hosted")
+
+    def _json(self, body: bytes) -> Answer:
+        return self._answer(body, JSON)
+
+    def _answer(self, body: bytes, content_type: bytes) -> Answer:
+        headers = ((b"Cache-Control", document_cache_control(self._repository)),)
+        return Answer(body=body, content_type=content_type, headers=headers)
+
+    def _url(self, request: Request) -> str:
+        return self._services.repository_url(request, self._repository)
+
+
+def _versions(r: Reader, repository_id: int, name: str) -> bytes | None:
+    found = reading.list_releases(r, repository_id, name)
+    return None if found is None else _encode([version_record(each) for each in found])
+
+
+def _gems(r: Reader, repository_id: int, names: list[str], url: str) -> bytes:
+    return _encode([gem_record(each, url) for each in reading.latest_of_each(r, repository_id, names)])
+
+
+def _dependencies(r: Reader, repository_id: int, names: list[str], json: bool) -> bytes:
+    def releases() -> Iterator[Release]:
+        count = 0
+        for name in names:
+            found = reading.list_releases(r, repository_id, name) or []
+            count += len(found)
+            if count > MOST_RELEASES:
+                raise Refusal(422, TOO_MANY, "too_many")
+            yield from reversed(found)
+
+    rows = dependency_rows(releases())
+    return _encode(rows) if json else marshal_rows(rows)
+
+
+def _is_json(file: str) -> bool:
+    return file.endswith(".json") and is_name(file.removesuffix(".json"))
+
+
+def _parameter(request: Request, name: bytes) -> str | None:
+    values: Mapping[bytes, list[bytes]] = request.args if request.raw_query else {}
+    found = values.get(name)
+    return found[0].decode("utf-8", "replace") if found else None
+
+
+def _number(text: str | None) -> int:
+    return (
+        min(int(text), MOST_PAGES) if text and text.isascii() and text.isdigit() and len(text) < 9 and int(text) else 1
+    )
