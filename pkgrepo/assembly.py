@@ -20,6 +20,7 @@ from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
@@ -78,6 +79,7 @@ class Assembly:
             access=services.access,
             downloads=core.downloads,
             answer_cache=services.answer_cache,
+            strangers=Strangers(mounts, services.access),
             ping_answers=ping_answers(core.formats),
         )
         self._listener.watch_certificate()

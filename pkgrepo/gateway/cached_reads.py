@@ -1,4 +1,4 @@
-"""Repository reads that are answered from the cache, before any routing."""
+"""Repository reads that are answered from memory, before any routing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .answer_cache import AnswerCache
 from .content import sends_all
 from .image_addresses import ImageAddresses
 from .mounts import Mounts, split
+from .strangers import Strangers
 
 
 class CachedReads:
@@ -23,7 +24,8 @@ class CachedReads:
 
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
     and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_answers`` by
-    path are the same for all callers whose credentials are known to be valid.
+    path are the same for all callers whose credentials are known to be valid. ``strangers`` refuses reads without
+    credentials that need some.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class CachedReads:
         access: Access,
         downloads: DownloadRecorder,
         answer_cache: AnswerCache,
+        strangers: Strangers,
         ping_answers: Mapping[bytes, Answer] | None = None,
     ) -> None:
         self._mounts = mounts
@@ -41,6 +44,7 @@ class CachedReads:
         self._access = access
         self._downloads = downloads
         self._answer_cache = answer_cache
+        self._strangers = strangers
         self._ping_answers = {path: PreparedAnswer(answer) for path, answer in (ping_answers or {}).items()}
 
     def __call__(self, request: Request) -> PreparedAnswer | None:
@@ -48,7 +52,10 @@ class CachedReads:
         prepared = self._ping_answers.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
-        return self._find(request) if self._mounts.refresh_now() else None
+        if not self._mounts.refresh_now():
+            return None
+        found = self._find(request)
+        return self._strangers.refuse_now(request) if found is None else found
 
     def _answer_ping(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)

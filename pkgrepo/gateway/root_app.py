@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from twisted.python.failure import Failure
 from twisted.web.resource import IResource
@@ -12,30 +12,15 @@ from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
 from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
-from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, error_answer, text_answer
+from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS
 
-from .access import SAFE_METHODS, Access, unknown
+from .access import SAFE_METHODS, Access
 from .klein_app import new_app
 from .mounts import Mount, Mounts, split
-from .statuses import STATUSES, refusal_headers
-
-# npm asks for a new login where Bearer is named. The resolver of sbt takes the last line, and wants Basic alone there.
-REALM = b'Basic realm="pkgrepo"'
-BEARER = (b"WWW-Authenticate", b"Bearer")
-
-
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
-    """A refusal outside of any repository."""
-    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
-    if refusal.status == 401:
-        headers = (BEARER, *headers)
-    return error_answer(refusal.sentence, refusal.status, headers)
-
-
-ERRORS = ErrorTable(STATUSES, render_refusal)
+from .refusals import ERRORS
+from .strangers import unknown_place
 
 
 class RootApp:
@@ -118,7 +103,7 @@ class RootApp:
         try:
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
             if mount is None or not await self._access.knows(identity, mount.repository):
-                raise unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
+                raise unknown_place(identity, place)
         except TooManyAttempts as error:
             # npm and others repeat a request that was answered 429, and would be refused again
             status = 429 if request.method in SAFE_METHODS else 403

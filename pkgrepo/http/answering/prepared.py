@@ -45,6 +45,9 @@ class PreparedAnswer:
             elif b"range" not in fields and b"if-modified-since" not in fields and self._small is not None:
                 send_whole(request, 200, self._head, self._small if request.method == b"GET" else b"")
                 return
+        elif self._small is not None and answer.status >= 400:
+            send_whole(request, answer.status, self._head, self._small if request.method == b"GET" else b"")
+            return
         under_way = respond(request, answer)
         if under_way is not None:
             under_way.addErrback(_report)

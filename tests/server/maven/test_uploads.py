@@ -74,7 +74,7 @@ def test_credentials_come_as_password_as_token_in_its_place_or_as_bearer(mvn, to
 
 
 def test_replacing_a_file_replaces_all_that_is_said_of_it(mvn):
-    path = "/com/example/replaced/1.0/replaced-1.0.jar"
+    path = "/com/example/exchanged/1.0/exchanged-1.0.jar"
     assert mvn.put(path, b"old").status == 201
     assert mvn.get(path).body == b"old"
     assert mvn.get(f"{path}.md5").text == md5(b"old").hexdigest()

@@ -70,6 +70,11 @@ class Images:
         return None
 
 
+class Strangers:
+    def refuse_now(self, _request):
+        return None
+
+
 class Noted(list):
     def record(self, file, identity):
         self.append((file, identity))
@@ -96,6 +101,7 @@ class Scene:
             access=self.access,
             downloads=self.noted,
             answer_cache=self.answer_cache,
+            strangers=Strangers(),
             ping_answers={b"/v2/": Answer(body=b"welcome")},
         )
 
