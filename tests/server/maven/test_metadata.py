@@ -13,12 +13,12 @@ ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 NAMES = ("maven-metadata.xml", "repo-metadata.xml")
 
 
-def put(mvn, artifact, version, content=b"jar", group="com/example"):
+def put(mvn, artifact, version, content=b"jar", group="com/documents"):
     path = f"/{group}/{artifact}/{version}/{artifact}-{version}.jar"
     assert mvn.put(path, content).status == 201
 
 
-def listed(mvn, artifact, group="com/example"):
+def listed(mvn, artifact, group="com/documents"):
     reply = mvn.get(f"/{group}/{artifact}/maven-metadata.xml")
     return re.findall("<version>(.*?)</version>", reply.text) if reply.status == 200 else reply.status
 
@@ -27,7 +27,7 @@ def fields(reply):
     return {name: value for name, value in reply.headers.items() if name not in ("date", "x-request-id")}
 
 
-def uploaded(*versions, group="com.example", artifact="app", more="", latest="", release=""):
+def uploaded(*versions, group="com.documents", artifact="app", more="", latest="", release=""):
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<metadata>\n'
         f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
@@ -40,7 +40,7 @@ def uploaded(*versions, group="com.example", artifact="app", more="", latest="",
 def test_metadata_of_stored_files_is_made_without_an_upload(mvn):
     for version in ("1.10", "2.0-rc1", "1.9", "2.0-SNAPSHOT"):
         put(mvn, "made", version)
-    reply = mvn.get("/com/example/made/maven-metadata.xml")
+    reply = mvn.get("/com/documents/made/maven-metadata.xml")
     assert reply.status == 200
     assert reply.headers["content-type"] == "application/xml"
     assert reply.headers["cache-control"] == "no-cache"
@@ -48,7 +48,7 @@ def test_metadata_of_stored_files_is_made_without_an_upload(mvn):
     assert text == (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         "<metadata>\n"
-        "  <groupId>com.example</groupId>\n"
+        "  <groupId>com.documents</groupId>\n"
         "  <artifactId>made</artifactId>\n"
         "  <versioning>\n"
         "    <latest>2.0-SNAPSHOT</latest>\n"
@@ -68,7 +68,7 @@ def test_metadata_of_stored_files_is_made_without_an_upload(mvn):
 def test_both_names_and_all_checksums_are_of_the_same_bytes(mvn):
     put(mvn, "names", "1.0")
     put(mvn, "names", "1.1-SNAPSHOT")
-    for directory in ("/com/example/names", "/com/example/names/1.1-SNAPSHOT", "/com/example/names/1.0"):
+    for directory in ("/com/documents/names", "/com/documents/names/1.1-SNAPSHOT", "/com/documents/names/1.0"):
         body = mvn.get(f"{directory}/maven-metadata.xml").body
         for name in NAMES:
             reply = mvn.get(f"{directory}/{name}")
@@ -88,7 +88,7 @@ def test_both_names_and_all_checksums_are_of_the_same_bytes(mvn):
 
 def test_checksums_follow_a_change(mvn):
     put(mvn, "follow", "1.0")
-    path = "/com/example/follow/maven-metadata.xml"
+    path = "/com/documents/follow/maven-metadata.xml"
     before = mvn.get(f"{path}.sha1").text
     assert mvn.get(f"{path}.sha1").text == before
     put(mvn, "follow", "2.0")
@@ -99,13 +99,13 @@ def test_an_upload_that_means_the_same_is_served_byte_for_byte(mvn):
     put(mvn, "same", "1.0")
     put(mvn, "same", "2.0")
     body = uploaded("1.0", "2.0", artifact="same", release="2.0")
-    path = "/com/example/same/maven-metadata.xml"
+    path = "/com/documents/same/maven-metadata.xml"
     assert mvn.put(path, body).status == 200
     assert mvn.get(path).body == body
     assert mvn.get(f"{path}.sha1").text == hashlib.sha1(body).hexdigest()
     put(mvn, "same", "3.0")
     assert listed(mvn, "same") == ["1.0", "2.0", "3.0"]
-    assert mvn.ask("DELETE", "/com/example/same/3.0/").status == 204
+    assert mvn.ask("DELETE", "/com/documents/same/3.0/").status == 204
     assert mvn.get(path).body == body
 
 
@@ -114,7 +114,7 @@ def test_an_upload_with_another_release_is_corrected(mvn, release):
     artifact = f"hotfix{release}"
     put(mvn, artifact, "1.0")
     put(mvn, artifact, "2.0")
-    path = f"/com/example/{artifact}/maven-metadata.xml"
+    path = f"/com/documents/{artifact}/maven-metadata.xml"
     assert mvn.put(path, uploaded("1.0", "2.0", artifact=artifact, release=release)).status == 200
     assert "<release>2.0</release>" in mvn.get(path).text
 
@@ -123,13 +123,13 @@ def test_versions_of_others_are_not_lost_by_an_upload_that_has_not_seen_them(mvn
     for version in ("1.0", "2.0", "3.0"):
         put(mvn, "race", version)
     for seen in (("1.0", "2.0"), ("1.0", "3.0")):
-        assert mvn.put("/com/example/race/maven-metadata.xml", uploaded(*seen, artifact="race")).status == 200
+        assert mvn.put("/com/documents/race/maven-metadata.xml", uploaded(*seen, artifact="race")).status == 200
     assert listed(mvn, "race") == ["1.0", "2.0", "3.0"]
 
 
 def test_a_version_that_only_an_upload_has_is_listed_until_an_upload_has_it_no_more(mvn):
     put(mvn, "claim", "1.0")
-    path = "/com/example/claim/maven-metadata.xml"
+    path = "/com/documents/claim/maven-metadata.xml"
     assert mvn.put(path, uploaded("0.9", "1.0", artifact="claim")).status == 200
     assert listed(mvn, "claim") == ["0.9", "1.0"]
     assert mvn.put(path, uploaded("1.0", artifact="claim")).status == 200
@@ -141,14 +141,14 @@ def test_a_deleted_version_does_not_come_back_by_an_upload(repository, repositor
     mvn = repository(repository_name)
     put(mvn, "gone", "1.0")
     put(mvn, "gone", "2.0")
-    path = "/com/example/gone/maven-metadata.xml"
+    path = "/com/documents/gone/maven-metadata.xml"
     assert mvn.put(path, uploaded("1.0", "2.0", artifact="gone", release="2.0")).status == 200
-    assert mvn.ask("DELETE", "/com/example/gone/1.0").status == 204
+    assert mvn.ask("DELETE", "/com/documents/gone/1.0").status == 204
     assert listed(mvn, "gone") == ["2.0"]
     assert mvn.put(path, uploaded("1.0", "2.0", "3.0", artifact="gone")).status == 200
     assert listed(mvn, "gone") == ["2.0", "3.0"]
     # Also when all versions were deleted between.
-    assert mvn.ask("DELETE", "/com/example/gone").status == 204
+    assert mvn.ask("DELETE", "/com/documents/gone").status == 204
     assert listed(mvn, "gone") == 404
     put(mvn, "gone", "4.0")
     assert mvn.put(path, uploaded("1.0", "2.0", "4.0", artifact="gone")).status == 200
@@ -157,29 +157,29 @@ def test_a_deleted_version_does_not_come_back_by_an_upload(repository, repositor
 
 def test_a_version_that_was_claimed_published_and_deleted_is_gone(mvn):
     put(mvn, "late", "1.0")
-    path = "/com/example/late/maven-metadata.xml"
+    path = "/com/documents/late/maven-metadata.xml"
     assert mvn.put(path, uploaded("1.0", "2.0", artifact="late")).status == 200
     put(mvn, "late", "2.0")
-    assert mvn.ask("DELETE", "/com/example/late/2.0").status == 204
+    assert mvn.ask("DELETE", "/com/documents/late/2.0").status == 204
     assert listed(mvn, "late") == ["1.0"]
 
 
 def test_a_deleted_version_can_be_published_again(mvn):
     put(mvn, "again", "1.0")
     put(mvn, "again", "2.0")
-    assert mvn.ask("DELETE", "/com/example/again/1.0").status == 204
+    assert mvn.ask("DELETE", "/com/documents/again/1.0").status == 204
     put(mvn, "again", "1.0", b"other")
     assert listed(mvn, "again") == ["1.0", "2.0"]
 
 
 def test_metadata_of_an_empty_directory_is_kept_as_it_is(mvn):
     for number, body in enumerate((uploaded("1.0", artifact="none"), uploaded("1.0", "2.0", artifact="none"))):
-        reply = mvn.put("/com/example/none/repo-metadata.xml", body)
+        reply = mvn.put("/com/documents/none/repo-metadata.xml", body)
         assert reply.status == (200 if number else 201)
-        got = mvn.get("/com/example/none/maven-metadata.xml")
+        got = mvn.get("/com/documents/none/maven-metadata.xml")
         assert got.body == body
         assert got.headers["etag"] == f'"{{SHA1{{{hashlib.sha1(body).hexdigest()}}}}}"'
-        assert mvn.get("/com/example/none/maven-metadata.xml.sha512").text == hashlib.sha512(body).hexdigest()
+        assert mvn.get("/com/documents/none/maven-metadata.xml.sha512").text == hashlib.sha512(body).hexdigest()
     # The first file makes them a document; what only they have is kept.
     put(mvn, "none", "3.0")
     assert listed(mvn, "none") == ["1.0", "2.0", "3.0"]
@@ -187,7 +187,7 @@ def test_metadata_of_an_empty_directory_is_kept_as_it_is(mvn):
 
 def test_unknown_elements_are_kept(mvn):
     put(mvn, "other", "1.0")
-    path = "/com/example/other/maven-metadata.xml"
+    path = "/com/documents/other/maven-metadata.xml"
     more = '<build xmlns="urn:tool" id="a&amp;b"><step n="1">x &lt; y</step></build>'
     assert mvn.put(path, uploaded("1.0", "0.1", artifact="other", more=more)).status == 200
     put(mvn, "other", "2.0")
@@ -223,7 +223,7 @@ def test_plugins_of_a_group_are_merged_by_prefix(mvn, group):
 
 
 def test_a_directory_that_is_artifact_and_group_has_both_in_one_document(mvn):
-    path = "/com/example/both/maven-metadata.xml"
+    path = "/com/documents/both/maven-metadata.xml"
     assert mvn.put(path, plugins("one")).status == 201
     put(mvn, "both", "1.0")
     assert prefixes_at(mvn, path) == ["one"]
@@ -233,7 +233,7 @@ def test_a_directory_that_is_artifact_and_group_has_both_in_one_document(mvn):
     assert listed(mvn, "both") == ["1.0", "2.0"]
 
 
-BUILD = "/com/example/snap/1.1-SNAPSHOT"
+BUILD = "/com/documents/snap/1.1-SNAPSHOT"
 
 
 def test_metadata_of_a_snapshot_lists_the_newest_file_of_each_kind(mvn):
@@ -266,10 +266,10 @@ def test_metadata_of_a_snapshot_lists_the_newest_file_of_each_kind(mvn):
 
 
 def test_clients_times_that_differ_from_the_names_of_files_are_mended(mvn):
-    directory = "/com/example/mended/1.0-SNAPSHOT"
+    directory = "/com/documents/mended/1.0-SNAPSHOT"
     for extension, body in (("jar", b"jar"), ("pom", b"<project/>")):
         assert mvn.put(f"{directory}/mended-1.0-20240102.030405-1.{extension}", body).status == 201
-    sent = """<metadata modelVersion="1.1.0"><groupId>com.example</groupId><artifactId>mended</artifactId>
+    sent = """<metadata modelVersion="1.1.0"><groupId>com.documents</groupId><artifactId>mended</artifactId>
 <versioning><lastUpdated>{time}</lastUpdated>
 <snapshot><timestamp>20240102.030405</timestamp><buildNumber>1</buildNumber></snapshot><snapshotVersions>
 <snapshotVersion><extension>jar</extension><value>1.0-20240102.030405-1</value><updated>{time}</updated></snapshotVersion>
@@ -284,7 +284,7 @@ def test_clients_times_that_differ_from_the_names_of_files_are_mended(mvn):
 
 
 def test_deleting_a_snapshot_removes_its_metadata(mvn):
-    directory = "/com/example/dropped/1.0-SNAPSHOT"
+    directory = "/com/documents/dropped/1.0-SNAPSHOT"
     assert mvn.put(f"{directory}/dropped-1.0-SNAPSHOT.jar", b"jar").status == 201
     put(mvn, "dropped", "0.9")
     assert mvn.get(f"{directory}/maven-metadata.xml").status == 200
@@ -304,9 +304,9 @@ def test_the_root_has_minimal_metadata_if_nothing_was_uploaded(repository):
 
 def test_the_directory_of_a_release_has_its_coordinates(mvn):
     put(mvn, "fixed", "1.0")
-    text = mvn.get("/com/example/fixed/1.0/maven-metadata.xml").text
+    text = mvn.get("/com/documents/fixed/1.0/maven-metadata.xml").text
     assert "<artifactId>fixed</artifactId>\n  <version>1.0</version>" in text
-    assert mvn.get("/com/example/fixed/1.1/maven-metadata.xml").status == 404
+    assert mvn.get("/com/documents/fixed/1.1/maven-metadata.xml").status == 404
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_the_directory_of_a_release_has_its_coordinates(mvn):
         b"<?xml version='1.0' encoding='x-none'?><metadata/>",
     ],
 )
-@pytest.mark.parametrize("path", ["/com/example/bad/maven-metadata.xml", "/maven-metadata.xml"])
+@pytest.mark.parametrize("path", ["/com/documents/bad/maven-metadata.xml", "/maven-metadata.xml"])
 def test_malformed_metadata_is_refused(mvn, path, body):
     reply = mvn.put(path, body)
     assert reply.status == 400
@@ -331,18 +331,18 @@ def test_malformed_metadata_is_refused(mvn, path, body):
 
 def test_checksums_of_metadata_are_accepted_and_ignored(mvn):
     put(mvn, "sums", "1.0")
-    path = "/com/example/sums/maven-metadata.xml"
+    path = "/com/documents/sums/maven-metadata.xml"
     for algorithm in ALGORITHMS:
         assert mvn.put(f"{path}.{algorithm}", b"0" * 32).status in (200, 201)
     assert mvn.get(f"{path}.md5").text == hashlib.md5(mvn.get(path).body).hexdigest()
 
 
 def test_metadata_beyond_the_limit_is_refused(mvn):
-    assert mvn.put("/com/example/app/maven-metadata.xml", b" " * (4 * 1024 * 1024 + 1)).status == 413
+    assert mvn.put("/com/documents/app/maven-metadata.xml", b" " * (4 * 1024 * 1024 + 1)).status == 413
 
 
 def test_missing_metadata_is_not_found(mvn):
-    for path in ("/com/example/nothing", "/com/example/nothing/1.0-SNAPSHOT", "/com", "/com/example/nothing/1.0"):
+    for path in ("/com/documents/nothing", "/com/documents/nothing/1.0-SNAPSHOT", "/com", "/com/documents/nothing/1.0"):
         for name in NAMES:
             assert mvn.get(f"{path}/{name}").status == 404
             assert mvn.get(f"{path}/{name}.sha1").status == 404
@@ -351,13 +351,13 @@ def test_missing_metadata_is_not_found(mvn):
 def test_metadata_of_a_private_repository_needs_credentials(repository):
     private = repository("private")
     put(private, "secret", "1.0")
-    reply = private.as_user().get("/com/example/secret/maven-metadata.xml")
+    reply = private.as_user().get("/com/documents/secret/maven-metadata.xml")
     assert reply.status == 401
-    assert private.get("/com/example/secret/maven-metadata.xml").headers["cache-control"] == "private, no-cache"
+    assert private.get("/com/documents/secret/maven-metadata.xml").headers["cache-control"] == "private, no-cache"
 
 
 def test_policies_concern_the_metadata_of_snapshots_alone(repository):
     releases = repository("releases")
     body = uploaded("1.0")
-    assert releases.put("/com/example/app/maven-metadata.xml", body).status == 201
-    assert releases.put("/com/example/app/1.0-SNAPSHOT/maven-metadata.xml", body).status == 409
+    assert releases.put("/com/documents/app/maven-metadata.xml", body).status == 201
+    assert releases.put("/com/documents/app/1.0-SNAPSHOT/maven-metadata.xml", body).status == 409

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 import msgspec
 
+from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.maven.names import package_directory
 from pkgrepo.formats.maven.paths import Metadata
 from pkgrepo.interfaces import Reader, Transaction
@@ -15,8 +16,9 @@ from pkgrepo.repositories.publish.events import append_package_event, bump_packa
 from pkgrepo.storage.catalog.packages import fragments, packages, versions
 from pkgrepo.storage.catalog.packages.tombstones import tombstone_paths
 
+from .reading import MOST_ENTRIES, OTHERS_SIZE
 from .uploaded import UPLOADED, Uploaded, encode, find_uploaded
-from .values import merge_others, merge_plugins
+from .values import Plugin, merge_others, merge_plugins
 
 
 class Stored(Enum):
@@ -45,6 +47,8 @@ def put_uploaded(
 
     Of the claimed versions those are dropped that the repository has or had, since it knows better. Plugins and other
     elements are added to those of earlier uploads, so that two clients that upload at once lose none.
+
+    :raises Invalid: there are too many plugins then; :raises TooLarge: the other elements are too large
     """
     package = find_package(tx, repository.id, target)
     if package is None:
@@ -57,14 +61,29 @@ def put_uploaded(
         plugins=merge_plugins((said.plugins, before.plugins)),
         others=merge_others((said.others, before.others)),
     )
-    kept_bytes = said if said.content else msgspec.structs.replace(said, meaning=before.meaning, content=before.content)
-    if kept_bytes == before:
+    if len(said.plugins) > MOST_ENTRIES:
+        raise Invalid(f"the metadata would list more than {MOST_ENTRIES} plugins", "metadata")
+    if sum(len(each.xml) for each in said.others) > OTHERS_SIZE:
+        raise TooLarge(OTHERS_SIZE, "the part of the metadata that the model does not have")
+    if not said.content:
+        said = msgspec.structs.replace(said, meaning=before.meaning, content=before.content)
+    if said == before:
         return Stored.SAME
     package = bump_package_serial(tx, repository, package, now_ms)
-    fragments.put_fragment(tx, package.id, UPLOADED, b"", key, encode(kept_bytes))
+    fragments.put_fragment(tx, package.id, UPLOADED, b"", key, encode(said))
     version = None if not key else versions.find_version(tx, package.id, key)
     append_package_event(tx, package, "changed", {"path": target.path}, actor, now_ms, version=version)
     return Stored.CHANGED
+
+
+def put_group_plugins(
+    tx: Transaction, repository: Repository, target: Metadata, plugins: tuple[Plugin, ...], actor: Actor, now_ms: int
+) -> Stored:
+    """Add plugins to what earlier uploads said, for a directory whose files are stored. :raises Invalid: as above"""
+    package = find_package(tx, repository.id, target)
+    before = None if package is None else find_uploaded(tx, package.id)
+    said = Uploaded(plugins=plugins) if before is None else msgspec.structs.replace(before, plugins=plugins)
+    return put_uploaded(tx, repository, target, said, actor, now_ms)
 
 
 def _unknown(tx: Transaction, repository: Repository, package: Package, claimed: Sequence[str]) -> list[str]:

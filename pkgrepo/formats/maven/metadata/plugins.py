@@ -18,7 +18,7 @@ from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 
-from .commands import find_package, put_uploaded
+from .commands import find_package, put_group_plugins
 from .joining import CONTENT_TYPE
 from .reading import LARGEST, read_metadata
 from .uploaded import Uploaded
@@ -80,7 +80,7 @@ def put_plugins(
     """
     row = change.row
     if find_package(tx, repository.id, change.target) is not None:
-        put_uploaded(tx, repository, change.target, Uploaded(plugins=change.plugins), actor, now_ms)
+        put_group_plugins(tx, repository, change.target, change.plugins, actor, now_ms)
         return () if row is None else (row.blob.locator,)
     if row is None or sha256_of(files.find_file(tx, repository.id, row.path)) != change.before:
         raise Outdated(change.target.path)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.errors import NotFound
-from pkgrepo.formats.maven.metadata.commands import Stored, put_uploaded
+from pkgrepo.errors import Invalid, NotFound, TooLarge
+from pkgrepo.formats.maven.metadata.commands import Stored, put_group_plugins, put_uploaded
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, latest, read_parts, splice
-from pkgrepo.formats.maven.metadata.reading import read_metadata
+from pkgrepo.formats.maven.metadata.reading import MOST_ENTRIES, read_metadata
 from pkgrepo.formats.maven.metadata.uploaded import Uploaded
 from pkgrepo.formats.maven.metadata.uploads import find_said, read_upload
 from pkgrepo.formats.maven.metadata.values import Other, Plugin, merge_others, merge_plugins
@@ -247,6 +247,34 @@ def test_merging_other_elements_is_associative_and_idempotent(one: Any, two: Any
     assert merge_others((merge_others((one, two)), three)) == merged
     assert merge_others((one, merge_others((two, three)))) == merged
     assert merge_others((merged, one, two, three)) == merged
+
+
+def test_plugins_that_are_added_leave_the_rest_of_an_upload(world: World):
+    world.publish("1.0")
+    world.upload(upload_of("0.9", "1.0", plugins="a"))
+    plugins = (Plugin("b", "b-x"),)
+    assert world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, SYSTEM, NOW) is Stored.CHANGED
+    assert world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, SYSTEM, NOW) is Stored.SAME
+    read = read_metadata(world.document())
+    assert read.versions == ("0.9", "1.0")
+    assert [each.prefix for each in read.plugins] == ["a", "b"]
+
+
+def test_uploads_together_cannot_make_a_document_as_large_as_they_like(world: World):
+    world.publish("1.0")
+
+    def grow(number: int) -> bytes:
+        more = f"<other{number}>{'x' * 100_000}</other{number}></metadata>"
+        return upload_of("1.0").replace(b"</metadata>", more.encode())
+
+    world.upload(grow(1))
+    world.upload(grow(2))
+    with pytest.raises(TooLarge):
+        world.upload(grow(3))
+    prefixes = [Plugin(f"p{number}", "x") for number in range(MOST_ENTRIES + 1)]
+    world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), SYSTEM, NOW)
+    with pytest.raises(Invalid, match="plugins"):
+        world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), SYSTEM, NOW)
 
 
 def test_nothing_is_stored_beside_files_that_do_not_exist(world: World):
