@@ -21,6 +21,12 @@ POM = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 </project>"""
 BUILD = "1.1-20240102.030405-6"
 
+PLUGINS = b"""<metadata><plugins>
+<plugin><name>Demo</name><prefix>demo</prefix><artifactId>demo-maven-plugin</artifactId></plugin>
+</plugins></metadata>"""
+DOCUMENTS = ["com/example/app", "com/example/app/1.0", "com/example/app/1.1-SNAPSHOT", "com/example"]
+NAMES = ["maven-metadata.xml", "repo-metadata.xml"]
+
 FILES = {
     "com/example/app/1.0/app-1.0.pom": POM,
     "com/example/app/1.0/app-1.0.jar": b"jar" * 1000,
@@ -44,6 +50,12 @@ def served(client):
         assert reply.status == 200, path
         fields = {key: reply.headers[key] for key in ("etag", "last-modified", "content-type", "x-checksum-sha512")}
         found[path] = (reply.body, fields, client.get(f"/repositories/main/mvn/{path}.md5").text)
+    for directory in DOCUMENTS:
+        for name in NAMES:
+            path = f"{directory}/{name}"
+            reply = client.get(f"/repositories/main/mvn/{path}")
+            assert reply.status == 200, path
+            found[path] = (reply.body, client.get(f"/repositories/main/mvn/{path}.sha1").text)
     for version in ("1.0", "1.1-SNAPSHOT"):
         record = client.get(f"/api/package/main%2Fmvn/com.example:app/versions/{version}").json
         for file in record["files"]:
@@ -61,6 +73,9 @@ def test_a_lost_catalog_is_rebuilt_with_every_file(tmp_path: Path) -> None:
         client = HttpClient(server.url, (USER, PASSWORD))
         for path, data in FILES.items():
             assert client.put(f"/repositories/main/mvn/{path}", data).status == 201, path
+        for directory in ("com/example", "com/example/app"):  # a group without an artifact, and an artifact
+            path = f"/repositories/main/mvn/{directory}/maven-metadata.xml"
+            assert client.put(path, PLUGINS).status in (200, 201)
         before = served(client)
         assert before["1.0"]["license"] == "MIT"
         stop_in_step(server, folder)
@@ -68,6 +83,12 @@ def test_a_lost_catalog_is_rebuilt_with_every_file(tmp_path: Path) -> None:
         for path, data in FILES.items():
             place = "mvn/" + path.replace(".pkgrepo/", ".pkgrepo~/").replace(".repository.json", ".repository.json~")
             assert (folder.layout / place).read_bytes() == data
+        for directory in DOCUMENTS:
+            for name in NAMES:
+                path = f"{directory}/{name}"
+                assert (folder.layout / "mvn" / path).read_bytes() == before[path][0], path
+        assert b"<version>1.1-SNAPSHOT</version>" in before["com/example/app/repo-metadata.xml"][0]
+        assert b"<prefix>demo</prefix>" in before["com/example/app/repo-metadata.xml"][0]
         sidecar = json.loads((folder.layout / "mvn/.repository.json").read_bytes())
         assert (sidecar["name"], sidecar["format"]) == ("mvn", "maven")
         folder.delete_catalog()
