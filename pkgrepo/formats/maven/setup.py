@@ -1,13 +1,52 @@
-"""Client configuration snippets for one Maven repository."""
+"""Setup snippets for Java's build tools, as the API shows them for a repository."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
 
-POM_REPOSITORIES = """\
+ID: Final = "pkgrepo"  # by which a POM and settings.xml name the repository
+REALM: Final = "pkgrepo"  # that of refusals: sbt and Ivy choose credentials by it
+
+_SETTINGS: Final = """\
+<settings>
+  <servers>
+    <server>
+      <id>{id}</id>
+      <username>USERNAME</username>
+      <password>TOKEN</password>
+    </server>
+  </servers>
+  <profiles>
+    <profile>
+      <id>{id}</id>
+      <repositories>
+        <repository>
+          <id>{id}</id>
+          <url>{url}</url>
+          <releases><enabled>true</enabled></releases>
+          <snapshots><enabled>true</enabled></snapshots>
+        </repository>
+      </repositories>
+      <pluginRepositories>
+        <pluginRepository>
+          <id>{id}</id>
+          <url>{url}</url>
+        </pluginRepository>
+      </pluginRepositories>
+    </profile>
+  </profiles>
+  <activeProfiles>
+    <activeProfile>{id}</activeProfile>
+  </activeProfiles>
+</settings>
+"""
+
+_POM: Final = """\
 <repositories>
   <repository>
-    <id>pkgrepo</id>
+    <id>{id}</id>
     <url>{url}</url>
     <releases><enabled>true</enabled></releases>
     <snapshots><enabled>true</enabled></snapshots>
@@ -15,41 +54,182 @@ POM_REPOSITORIES = """\
 </repositories>
 """
 
-POM_DISTRIBUTION = """\
+_DISTRIBUTION: Final = """\
 <distributionManagement>
   <repository>
-    <id>pkgrepo</id>
+    <id>{id}</id>
     <url>{url}</url>
   </repository>
   <snapshotRepository>
-    <id>pkgrepo</id>
+    <id>{id}</id>
     <url>{url}</url>
   </snapshotRepository>
 </distributionManagement>
 """
 
-SETTINGS = """\
-<settings>
-  <servers>
-    <server>
-      <id>pkgrepo</id>
-      <username>USERNAME</username>
-      <password>TOKEN</password>
-    </server>
-  </servers>
-</settings>
+_GRADLE_READ: Final = """\
+repositories {
+    maven {
+        url = uri("{url}")
+{insecure}        credentials {
+            username = "USERNAME"
+            password = "TOKEN"
+        }
+    }
+}
 """
+
+_GRADLE_GROOVY: Final = """\
+plugins {
+    id 'java-library'
+    id 'maven-publish'
+}
+
+publishing {
+    publications {
+        library(MavenPublication) {
+            from components.java
+        }
+    }
+    repositories {
+        maven {
+            name = '{id}'
+            url = uri('{url}')
+{insecure}            credentials(PasswordCredentials)
+        }
+    }
+}
+"""
+
+_GRADLE_KOTLIN: Final = """\
+plugins {
+    `java-library`
+    `maven-publish`
+}
+
+publishing {
+    publications {
+        create<MavenPublication>("library") {
+            from(components["java"])
+        }
+    }
+    repositories {
+        maven {
+            name = "{id}"
+            url = uri("{url}")
+{insecure}            credentials(PasswordCredentials::class)
+        }
+    }
+}
+"""
+
+_GRADLE_PROPERTIES: Final = """\
+{id}Username=USERNAME
+{id}Password=TOKEN
+"""
+
+_SBT_READ: Final = """\
+resolvers += ("{id}" at "{url}"){insecure}
+credentials += Credentials("{realm}", "{host}", "USERNAME", "TOKEN")
+"""
+
+_SBT_PUBLISH: Final = """\
+publishMavenStyle := true
+publishTo := Some(("{id}" at "{url}"){insecure})
+credentials += Credentials("{realm}", "{host}", "USERNAME", "TOKEN")
+"""
+
+_IVY: Final = """\
+<ivysettings>
+  <settings defaultResolver="{id}"/>
+  <credentials host="{host}" realm="{realm}" username="USERNAME" passwd="TOKEN"/>
+  <resolvers>
+    <ibiblio name="{id}" m2compatible="true" root="{url}/"/>
+  </resolvers>
+</ivysettings>
+"""
+
+_IVY_PUBLISH: Final = """\
+<ivysettings>
+  <settings defaultResolver="{id}"/>
+  <credentials host="{host}" realm="{realm}" username="USERNAME" passwd="TOKEN"/>
+  <resolvers>
+    <url name="{id}" m2compatible="true">
+      <artifact pattern="{url}/[organisation]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]"/>
+    </url>
+  </resolvers>
+</ivysettings>
+"""
+
+_MILL: Final = """\
+def repositoriesTask = Task.Anon {
+  super.repositoriesTask() ++ Seq(
+    coursier.maven.MavenRepository(
+      "{url}",
+      authentication = Some(coursier.core.Authentication("USERNAME", "TOKEN"))
+    )
+  )
+}
+"""
+
+_MILL_PUBLISH: Final = """\
+mill mill.scalalib.PublishModule/publishAll --publishArtifacts __.publishArtifacts --sonatypeCreds USERNAME:TOKEN \\
+    --sonatypeUri {url} --sonatypeSnapshotUri {url} --stagingRelease false --signed false
+"""
+
+_CURL: Final = "curl -u USERNAME:TOKEN -T FILE {url}/com/example/app/1.0/app-1.0.jar\n"
 
 
 def snippets(url: str, *, publishes: bool) -> Sequence[Mapping[str, str]]:
-    """Snippets for the repository at ``url``; with ``publishes`` also those for deploying."""
-    found = [
-        ("maven", "Download artifacts", "pom.xml", "xml", POM_REPOSITORIES),
-        ("maven", "Credentials", "~/.m2/settings.xml", "xml", SETTINGS),
+    """
+    Snippets for each tool; ``url`` is the repository's address without a trailing slash.
+
+    Those for publishing are left out unless the repository ``publishes``. Tools that refuse addresses without TLS are
+    told to accept this one, if it is such an address.
+    """
+    parts = urlsplit(url)
+    insecure = parts.scheme == "http"
+    values = {"id": ID, "url": url, "host": parts.hostname or "", "realm": REALM}
+
+    def entry(client: str, title: str, file: str, language: str, text: str, allowed: str = "") -> dict[str, str]:
+        filled = text.replace("{insecure}", allowed if insecure else "")
+        for name, value in values.items():
+            filled = filled.replace(f"{{{name}}}", value)
+        return {"client": client, "title": title, "file": file, "language": language, "text": filled}
+
+    def gradle(indent: int) -> str:
+        return f"{' ' * indent}allowInsecureProtocol = true\n"  # Gradle 7 refuses http otherwise
+
+    def kotlin(indent: int) -> str:
+        return f"{' ' * indent}isAllowInsecureProtocol = true\n"
+
+    sbt = ".withAllowInsecureProtocol(true)"
+    read = [
+        entry("maven", "Credentials and repository", "~/.m2/settings.xml", "xml", _SETTINGS),
+        entry("maven", "Repository of a project", "pom.xml", "xml", _POM),
+        entry("gradle", "Gradle (Groovy)", "build.gradle", "groovy", _GRADLE_READ, gradle(8)),
+        entry("gradle", "Gradle (Kotlin)", "build.gradle.kts", "kotlin", _GRADLE_READ, kotlin(8)),
+        entry("sbt", "Resolve with sbt", "build.sbt", "scala", _SBT_READ, sbt),
+        entry("ivy", "Resolve with Ivy", "ivysettings.xml", "xml", _IVY),
+        entry("mill", "Resolve with Mill", "build.mill", "scala", _MILL),
     ]
-    if publishes:
-        found.append(("maven", "Deploy artifacts", "pom.xml", "xml", POM_DISTRIBUTION))
-    return tuple(
-        {"client": client, "title": title, "file": file, "language": language, "text": text.replace("{url}", url)}
-        for client, title, file, language, text in found
-    )
+    if not publishes:
+        return read
+    return [
+        *read,
+        entry("maven", "Deploy with Maven", "pom.xml", "xml", _DISTRIBUTION),
+        entry("gradle", "Publish with Gradle (Groovy)", "build.gradle", "groovy", _GRADLE_GROOVY, gradle(12)),
+        entry(
+            "gradle",
+            "Publish with Gradle (Kotlin)",
+            "build.gradle.kts",
+            "kotlin",
+            _GRADLE_KOTLIN,
+            kotlin(12),
+        ),
+        entry("gradle", "Credentials for publishing", "~/.gradle/gradle.properties", "properties", _GRADLE_PROPERTIES),
+        entry("sbt", "Publish with sbt", "build.sbt", "scala", _SBT_PUBLISH, sbt),
+        entry("ivy", "Publish with Ivy", "ivysettings.xml", "xml", _IVY_PUBLISH),
+        entry("mill", "Publish with Mill", "", "sh", _MILL_PUBLISH),
+        entry("curl", "Upload with curl", "", "sh", _CURL),
+    ]
