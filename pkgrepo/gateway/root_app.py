@@ -27,7 +27,7 @@ class RootApp:
     """
     Routes a request to its resource, and to a repository only if the caller may know of it.
 
-    ``branches`` are further resources by their first path segment, such as ``api``.
+    ``branches`` are further resources by their first path segment, such as ``api``, or by the first two: ``api/maven``.
     """
 
     app = new_app()
@@ -45,7 +45,9 @@ class RootApp:
     @app.route("/<first>", branch=True)
     def branch(self, request: Request, first: str) -> Any:
         """The branch of this first segment."""
-        found = self._branches.get(first)
+        second = request.raw_path.split(b"/", 3)[2:3]
+        found = self._branches.get(f"{first}/{second[0].decode('latin-1')}") if second else None
+        found = found or self._branches.get(first)
         return self.nothing(request) if found is None else found
 
     @app.route("/")

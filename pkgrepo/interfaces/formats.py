@@ -93,7 +93,7 @@ class IRootFormat(Interface):
 
     def branches(services: Any, token_service: Any) -> Mapping[str, Any]:
         """
-        Resources (``IResource``) by the first segment of the path.
+        Resources (``IResource``) by the first segment of the path, or by the first two with a slash between.
 
         ``services`` are those of ``IFormat.resource``. ``token_service`` is the resource that issues bearer tokens, for
         mounting it at a further address.

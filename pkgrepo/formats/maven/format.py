@@ -24,8 +24,10 @@ from pkgrepo.formats.maven.metadata.joining import (
 from pkgrepo.formats.maven.metadata.uploaded import UPLOADED
 from pkgrepo.formats.maven.proxied.questions import file_question, metadata_question, probes
 from pkgrepo.formats.maven.proxied.releases import release_of
+from pkgrepo.formats.maven.search.site import SearchSite
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import (
     IAddressedFormat,
@@ -34,6 +36,7 @@ from pkgrepo.interfaces import (
     IFormat,
     IPathFormat,
     IProbedFormat,
+    IRootFormat,
     Reader,
 )
 from pkgrepo.model import BlobInfo, Package, Repository
@@ -56,7 +59,7 @@ from .routes import MavenSite
 from .setup import snippets
 
 
-@implementer(IFormat, IAddressedFormat, IBackgroundFormat, ICachingFormat, IPathFormat, IProbedFormat)
+@implementer(IFormat, IAddressedFormat, IBackgroundFormat, ICachingFormat, IPathFormat, IProbedFormat, IRootFormat)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
@@ -77,6 +80,14 @@ class MavenFormat(FormatBase):
     def background_services(self, _services: Services, _reactor: Any) -> Sequence[IService]:
         """The work on deployments. See L{IBackgroundFormat.background_services}."""
         return [StopWithServer(self._running)]
+
+    def branches(self, services: Services, _token_service: IResource) -> Mapping[str, IResource]:
+        """Search, and questions as other repository servers are asked them. See L{IRootFormat.branches}."""
+        return dict.fromkeys(("solrsearch", "api/maven", "api/badge"), SearchSite(services).resource())
+
+    def ping_answers(self) -> Mapping[bytes, Answer]:
+        """None. See L{IRootFormat.ping_answers}."""
+        return {}
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""

@@ -9,6 +9,7 @@ method         path                                   answered by
 =============  =====================================  =================================================================
 GET, HEAD      file, checksum of a file               ``file_requests``
 GET, HEAD      directory                              ``listing``
+GET, HEAD      ``solrsearch/select``                  ``search``
 GET, HEAD      metadata, checksum of metadata         ``metadata``
 PUT            file, checksum, plain file, metadata   ``upload``
 DELETE         file, version, artifact, build         ``removal_requests``; in a proxy ``eviction_requests``
@@ -28,6 +29,8 @@ from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
 from pkgrepo.formats.maven.listing.requests import ListingRequests
 from pkgrepo.formats.maven.metadata.requests import MetadataRequests
+from pkgrepo.formats.maven.search.repositories import scope_of
+from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
@@ -46,6 +49,7 @@ from .paths import Checksum, Directory, Metadata, Path, parse_path
 from .refusals import ERRORS
 from .removal_requests import RemovalRequests
 
+SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
 METHODS: Final = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 ALLOW: Final = ((b"Allow", b"GET, HEAD, PUT, DELETE"),)
 
@@ -117,6 +121,9 @@ class MavenSite:
             return await self._metadata.get(request, identity, key, file, algorithm)
         if isinstance(target, Checksum):
             return await self._files.checksum(request, target)
+        if file.path == SEARCH:
+            scope = await scope_of(self._services, request, self._repository)
+            return await search(self._services, request, scope)
         try:
             return await self._files.file(request, file)
         except NotFound:

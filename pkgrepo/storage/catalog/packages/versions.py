@@ -11,6 +11,7 @@ from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
 _VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
+_HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
 
 def find_version(r: Reader, package_id: int, key: str) -> Version | None:
@@ -79,6 +80,12 @@ def sorted_texts(r: Reader, package_id: int) -> list[tuple[bytes, str]]:
 def version_texts(r: Reader, package_id: int) -> list[str]:
     """The texts of all versions (as the publisher wrote them), in the format's order."""
     return column(r, "SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
+
+
+def find_highest(r: Reader, package_id: int) -> Version | None:
+    """The highest version that is not yanked, or if all are yanked the highest; None if there is no version."""
+    found = find(r, _version, f"{_VERSION} WHERE package_id = ? AND state <> 'yanked' {_HIGHEST}", (package_id,))
+    return found or find(r, _version, f"{_VERSION} WHERE package_id = ? {_HIGHEST}", (package_id,))
 
 
 def count_versions(r: Reader, package_id: int) -> int:

@@ -1,0 +1,97 @@
+"""
+The query of a search, in the part of Solr's syntax that build tools and editors send.
+
+Terms are words that the name contains, or fields: ``g:`` group, ``a:`` artifact, ``v:`` version, ``p:`` packaging,
+``l:`` classifier, ``1:`` SHA-1 of a file. All of them must match (``AND`` between them may be left out). A ``*`` in a
+group or artifact stands for any text, and a value may be in quotes. Classes (``c:``, ``fc:``) are not indexed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.storage.catalog.columns import dump, like
+from pkgrepo.storage.catalog.packages.matches import Match
+from pkgrepo.untrusted.quoting import quoted
+
+LONGEST: Final = 500  # characters
+MOST_TERMS: Final = 10
+MOST_ROWS: Final = 200
+MOST_SKIPPED: Final = 100_000
+
+_TERM: Final = re.compile(r'(?:(g|a|v|p|l|1|c|fc):\s*)?(?:"([^"]*)"|(\S+))\s*')
+_FIELDS: Final = {"g": "group", "a": "artifact", "v": "version", "p": "packaging", "l": "classifier", "1": "sha1"}
+
+
+@frozen
+class Query:
+    """The terms of a query; ``none`` is set if it has one that nothing matches."""
+
+    words: tuple[str, ...] = field(default=())
+    group: str | None = None
+    artifact: str | None = None
+    version: str | None = None
+    packaging: str | None = None
+    classifier: str | None = None
+    sha1: str | None = None
+    none: bool = False
+
+    def match(self) -> Match:
+        """What the catalog looks for."""
+        name = f"{_pattern(self.group)}:{_pattern(self.artifact)}"
+        return Match(
+            keys=(name, *(like(word) for word in self.words)),
+            best=like(f":{self.words[0]}")[:-1] if self.words else "",
+            version=self.version,
+            meta=None if self.packaging is None else f'"packaging":{dump(self.packaging)}',
+            attrs=None if self.classifier is None else f'"classifier":{dump(self.classifier)}',
+            digests=None if self.sha1 is None else f'"sha1":{dump(self.sha1.lower())}',
+        )
+
+
+def read_query(text: str) -> Query:
+    """The query in a text. :raises Invalid: it is too long, or names a field twice"""
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise Invalid(f"the query is longer than {LONGEST} characters", "q")
+    fields: dict[str, Any] = {}
+    words: list[str] = []
+    at = count = 0
+    none = False
+    while at < len(text):
+        match = _TERM.match(text, at)
+        assert match is not None, "any character begins a word"
+        at, count = match.end(), count + 1
+        name, value = match[1], match[2] if match[2] is not None else match[3]
+        if count > 2 * MOST_TERMS:
+            raise Invalid(f"the query has more than {MOST_TERMS} terms", "q")
+        if name is None:
+            if value != "AND" and value.strip("*:"):
+                words.append(value)
+        elif name in _FIELDS:
+            if _FIELDS[name] in fields:
+                raise Invalid(f"the query has the field {quoted(name)} twice", "q")
+            fields[_FIELDS[name]] = value
+        else:
+            none = True
+    if len(words) > MOST_TERMS:
+        raise Invalid(f"the query has more than {MOST_TERMS} terms", "q")
+    return Query(words=tuple(words), none=none, **fields)
+
+
+def read_number(text: str | None, default: int, most: int, name: str) -> int:
+    """A parameter that is a number, at most ``most``. :raises Invalid: it is none"""
+    if text is None or text == "":
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise Invalid(f"{name} must be a number", name)
+    return min(int(text), most)
+
+
+def _pattern(value: str | None) -> str:
+    """The operand of LIKE for a group or artifact; None for any."""
+    return "%" if value is None else "%".join(like(part)[1:-1] for part in value.split("*"))

@@ -1,0 +1,80 @@
+"""Queries of searches, filters of versions, and badges, whose texts come from anybody."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.search.badge import COLOR, LONGEST, render_badge
+from pkgrepo.formats.maven.search.filters import filter_versions
+from pkgrepo.formats.maven.search.query import Query, read_number, read_query
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", Query()),
+        ("*:*", Query()),
+        ("guava", Query(words=("guava",))),
+        ("spring core", Query(words=("spring", "core"))),
+        ("g:com.example AND a:app", Query(group="com.example", artifact="app")),
+        ('g:"com.example"  a:"app" AND v:"1.0 x"', Query(group="com.example", artifact="app", version="1.0 x")),
+        ("1:ABCDEF", Query(sha1="ABCDEF")),
+        ("p:jar l:sources words", Query(packaging="jar", classifier="sources", words=("words",))),
+        ("fc:com.example.Main", Query(none=True)),
+        ('x:y "a b" AND', Query(words=("x:y", "a b"))),
+        ('"unclosed', Query(words=('"unclosed',))),
+    ],
+)
+def test_queries(text, expected):
+    assert read_query(text) == expected
+
+
+@pytest.mark.parametrize("text", ["x" * 501, "g:a g:b", " ".join("abcdefghijkl"), "AND " * 100])
+def test_queries_that_are_refused(text):
+    with pytest.raises(Invalid):
+        read_query(text)
+
+
+def test_patterns_are_escaped():
+    assert read_query("g:com.* a:a_b%").match().keys == (r"com.%:a\_b\%",)
+    assert read_query(r"50%\x").match().keys == ("%:%", r"%50\%\\x%")
+    assert read_query('l:"').match().attrs == r'"classifier":"\""'
+
+
+@pytest.mark.parametrize(("text", "value"), [(None, 20), ("", 20), ("5", 5), ("0", 0), ("999", 200)])
+def test_numbers(text, value):
+    assert read_number(text, 20, 200, "rows") == value
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "9" * 10, "٣"])
+def test_what_is_no_number_is_refused(text):
+    with pytest.raises(Invalid):
+        read_number(text, 20, 200, "rows")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (None, ["1.0", "1.1-rc", "2.0"]),
+        ("1.", ["1.0", "1.1-rc"]),
+        ("has:rc", ["1.1-rc"]),
+        ("none:rc", ["1.0", "2.0"]),
+        ("1.|none:-", ["1.0"]),
+        ("3", []),
+    ],
+)
+def test_filters(wanted, found):
+    assert filter_versions(["1.0", "1.1-rc", "2.0"], wanted) == found
+
+
+@pytest.mark.parametrize("text", ["1.0", "<script>alert(1)</script>", "\"&'", "x" * 1000, "\x00\x07", "é", ""])
+def test_a_badge_is_wellformed_whatever_its_texts(text):
+    for color in (None, "f00", "00ff00", "green", '"/><script>', "#fff", "x" * 50, "url(x)"):
+        svg = render_badge(text, text, color)
+        root = ET.fromstring(svg)
+        assert "script" not in {each.tag.rpartition("}")[2] for each in root.iter()}
+        fills = {each.get("fill") for each in root.iter()} - {None, "#fff", "#555"}
+        expected = {"f00": "#f00", "00ff00": "#00ff00", "green": "green"}.get(color, COLOR)
+        assert fills == {expected}
+        assert len(root[0].text) <= 2 * LONGEST + 2
