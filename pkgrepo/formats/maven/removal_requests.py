@@ -23,14 +23,14 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Repository
+from pkgrepo.model import Action, File, Repository
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from .configuration import PushRules
-from .paths import ArtifactFile, Checksum, Directory, Metadata, Path, PlainFile, coordinates_of, package_key_of
+from .paths import ROLES, Checksum, Directory, FilePath, Metadata, Path, PlainFile, coordinates_of, package_key_of
 from .push_rules import require_any
 
 
@@ -68,11 +68,11 @@ class RemovalRequests:
         await access.require(identity, Action.DELETE, repository)
         if not PushRules.of(repository).yanking_allowed:
             raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
-        if isinstance(target, (Checksum, Metadata)):
-            what = "checksums are" if isinstance(target, Checksum) else "metadata is"
-            why = f"{what} computed from the stored files; delete these"
-            raise Refusal(405, why, "method_not_allowed", headers=((b"Allow", b"GET, HEAD, PUT"),))
-        found: Removal | None = await self._services.catalog.look(find_removal, repository.id, target)
+        if isinstance(target, Checksum):
+            raise _computed("checksums are")
+        found: Removal | None = await self._services.catalog.scan(find_removal, repository.id, target)
+        if isinstance(target, Metadata) and found != Removal():  # metadata of other directories is stored as it came
+            raise _computed("metadata is")
         if found is None:
             raise NotFound("path", target.path)
         actor = actor_of(request, identity)
@@ -101,11 +101,16 @@ class RemovalRequests:
         return Answer(204)
 
 
-def find_removal(r: Reader, repository_id: int, target: ArtifactFile | PlainFile | Directory) -> Removal | None:
+def _computed(what: str) -> Refusal:
+    why = f"{what} computed from the stored files; delete these"
+    return Refusal(405, why, "method_not_allowed", headers=((b"Allow", b"GET, HEAD, PUT"),))
+
+
+def find_removal(r: Reader, repository_id: int, target: FilePath | Directory) -> Removal | None:
     """What is removed by a DELETE of this path; None if there is nothing."""
     file = None if isinstance(target, Directory) else files.find_file(r, repository_id, target.path)
     if file is not None:
-        return _file_removal(r, repository_id, file.path)
+        return _file_removal(r, file)
     segments = target.path.split("/")
     return (
         _version_removal(r, repository_id, segments)
@@ -114,18 +119,15 @@ def find_removal(r: Reader, repository_id: int, target: ArtifactFile | PlainFile
     )
 
 
-def _file_removal(r: Reader, repository_id: int, path: str) -> Removal:
-    """The removal of a file with its signatures."""
-    segments = path.split("/")
-    coordinates = coordinates_of(segments[:-1])
-    removal = None if coordinates is None else _version_removal(r, repository_id, segments[:-1])
-    if removal is None or coordinates is None:
+def _file_removal(r: Reader, file: File) -> Removal:
+    """The removal of a file with its signatures, which may be signed in turn."""
+    coordinates = None if file.package_id is None else coordinates_of(file.path.split("/")[:-1])
+    if coordinates is None:
         return Removal()
-    held = _files_of(r, repository_id, coordinates.package_key, coordinates.version)
-    if path not in held:
-        return Removal()
-    signatures = (each for each, role in held.items() if role is not None and each.startswith(f"{path}."))
-    return Removal(coordinates.package_key, coordinates.version, (path, *signatures))
+    endings = (*ROLES, *(first + second for first in ROLES for second in ROLES))
+    found = (files.find_file(r, file.repository_id, file.path + each) for each in endings)
+    signatures = (each.path for each in found if each is not None and each.role is not None)
+    return Removal(coordinates.package_key, coordinates.version, (file.path, *signatures))
 
 
 def _version_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
@@ -156,10 +158,3 @@ def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Remo
     key = package_key_of(segments)
     found = key is not None and packages.find_package(r, repository_id, key) is not None
     return Removal(key) if found else None
-
-
-def _files_of(r: Reader, repository_id: int, package: str, version: str) -> dict[str, str | None]:
-    """The roles of a version's files by path."""
-    found = packages.find_package(r, repository_id, package)
-    row = None if found is None else versions.find_version(r, found.id, version)
-    return {} if row is None else {each.path: each.role for each in files.files_of_version(r, row.id)}

@@ -125,3 +125,26 @@ def test_who_may_delete(mvn, as_token):
         assert as_token(name).delete(path).status == 403
     assert present(mvn, "guarded", "1.0", ".jar") == [True]
     assert as_token("all").delete(path).status == 204
+
+
+def test_metadata_is_computed_unless_it_is_stored_as_it_came(mvn):
+    fill(mvn, "computed", "1.0")
+    for path in ("/com/example/computed/maven-metadata.xml", "/com/example/computed/1.0/repo-metadata.xml"):
+        reply = mvn.delete(path)
+        assert (reply.status, "computed" in reply.reason) == (405, True)
+    stored = b"<metadata><plugins/></metadata>"
+    assert mvn.put("/alone/maven-metadata.xml", stored).status == 201
+    assert mvn.get("/alone/repo-metadata.xml").status == 200
+    assert mvn.delete("/alone/repo-metadata.xml").status == 204
+    assert mvn.get("/alone/maven-metadata.xml").status == 404
+
+
+def test_signatures_of_signatures_go_too(mvn):
+    base = "/com/example/signed-twice/1.0/signed-twice-1.0.jar"
+    for rest in ("", ".sigstore.json", ".sigstore.json.asc", ".asc"):
+        assert mvn.put(base + rest, b"x" + rest.encode()).status == 201
+    assert mvn.put(base.replace(".jar", ".jar2"), b"x").status == 201
+    assert mvn.delete(base).status == 204
+    for rest in ("", ".sigstore.json", ".sigstore.json.asc", ".asc"):
+        assert mvn.get(base + rest).status == 404
+    assert mvn.get(base.replace(".jar", ".jar2")).status == 200

@@ -194,3 +194,16 @@ def test_a_folder_and_a_file_never_share_a_path(mvn):
     assert (reply.status, "is a file" in reply.reason) == (409, True)
     assert mvn.put("/plain", b"x").status == 201
     assert mvn.put("/plain/x/1.0/x-1.0.jar", b"x").status == 409
+
+
+def test_an_upload_may_have_conditions(mvn):
+    for path in ("/com/example/conditions/1.0/conditions-1.0.jar", "/conditions.txt"):
+        assert mvn.put(path, b"one", If_Match="*").status == 412
+        assert mvn.get(path).status == 404
+        assert mvn.put(path, b"one", If_None_Match="*").status == 201
+        assert mvn.put(path, b"two", If_None_Match="*").status == 412
+        assert mvn.put(path, b"two", If_Match='"other"').status == 412
+        assert mvn.put(path, b"two", If_Unmodified_Since="Mon, 01 Jan 2001 00:00:00 GMT").status == 412
+        assert mvn.get(path).body == b"one"
+        assert mvn.put(path, b"two", If_Match=mvn.get(path).headers["etag"]).status == 200
+        assert mvn.get(path).body == b"two"

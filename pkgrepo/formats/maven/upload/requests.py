@@ -20,6 +20,7 @@ from functools import partial
 from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
+from pkgrepo.formats.maven.file_heads import present_file
 from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
 from pkgrepo.formats.maven.metadata.reading import LARGEST
@@ -29,6 +30,7 @@ from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import receive_body
+from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
@@ -77,7 +79,7 @@ class UploadRequests:
         if isinstance(target, Checksum):
             return await self._checksum(request, identity, target)
         expected = read_digests(request)
-        replaces = await self._check_place(request, permit, target.path, expected)
+        replaces = await self._check_place(request, permit, target, expected)
         limit = self._services.max_upload
         if isinstance(target, Metadata):
             limit = min(limit, LARGEST)
@@ -110,7 +112,7 @@ class UploadRequests:
 
         def guard(tx: Transaction) -> None:
             permit.claim(tx, self._repository, target.coordinates.package_key, push.identity, now_ms)
-            self._guard(tx, target.path, blob, now_ms)
+            self._guard(tx, request, target, blob, now_ms)
 
         release = make_release(
             target.coordinates,
@@ -127,7 +129,7 @@ class UploadRequests:
     async def _put_plain(
         self, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
     ) -> Answer:
-        guard = partial(self._guard, path=target.path, blob=blob, now_ms=self._services.clock.now_ms())
+        guard = partial(self._guard, request=request, target=target, blob=blob, now_ms=self._services.clock.now_ms())
         put = await self._services.publisher.change_with_blobs(
             put_plain_file,
             self._repository,
@@ -140,23 +142,30 @@ class UploadRequests:
         )
         return Answer(201 if put.changed and not put.replaced else 200)
 
-    def _guard(self, tx: Transaction, path: str, blob: BlobInfo, now_ms: int) -> None:
+    def _guard(self, tx: Transaction, request: Request, target: FilePath, blob: BlobInfo, now_ms: int) -> None:
         """Check in the transaction that the file can be here, and that it is the one that checksums announced."""
-        if files.find_file(tx, self._repository.id, path) is None:
+        path = target.path
+        found = files.find_file(tx, self._repository.id, path)
+        self._check_conditions(request, target, found)
+        if found is None:
             check_place(tx, self._repository.id, path)
         for algorithm, digest in checksum_claims.claims_for(tx, self._repository.id, path, now_ms).items():
             if blob.digests[algorithm] != digest:
                 raise DigestMismatch(algorithm, digest, blob.digests[algorithm])
         checksum_claims.remove_claims(tx, self._repository.id, path)
 
-    async def _check_place(self, request: Request, permit: PushPermit, path: str, expected: dict[str, str]) -> bool:
+    async def _check_place(
+        self, request: Request, permit: PushPermit, target: FilePath, expected: dict[str, str]
+    ) -> bool:
         """
         Whether a file is at the path that will be replaced, or may be the same.
 
         :raises Refusal: it is another one, as far as the head tells, and may not be replaced
         :raises Conflict: see L{check_place}
         """
+        path = target.path
         found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
+        self._check_conditions(request, target, found)
         if found is None:
             await self._services.catalog.look(check_place, self._repository.id, path)
             if not permit.reuse and await self._services.catalog.look(has_tombstone, self._repository.id, path):
@@ -168,6 +177,18 @@ class UploadRequests:
             if not same or (size is not None and size != found.size):
                 raise permit.why_not
         return True
+
+    def _check_conditions(self, request: Request, target: FilePath, found: File | None) -> None:
+        """Check that what is at the path now is what the client wants to replace (RFC 9110 section 13.1)."""
+        etag = None if found is None else present_file(self._repository, target, found.digests).etag
+        modified_s = None if found is None else int(found.created_at.timestamp())
+        absent = found is None and request.header(b"if-match") is not None
+        unwanted = found is not None and (
+            not is_wanted(request.fields, etag, modified_s)
+            or (request.header(b"if-none-match") is not None and is_current(request.fields, etag, None))
+        )
+        if absent or unwanted:
+            raise Refusal(412, "the file at this path is not the one that the request expects", "precondition_failed")
 
     async def _read_pom(self, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:
         """What the uploaded file says of its version, if it is a POM. :raises Invalid: it is malformed"""

@@ -68,10 +68,11 @@ def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) ->
         "SELECT size, locator, digests, state, touched_at FROM blob WHERE storage_id = ? AND sha256 = ?",
         (storage_id, key),
     )
+    known = {} if row is None else load(row[2])
     if row is None or row[3] != "live":
+        info = evolve(info, digests={"sha256": info.sha256, **known, **_others(info)})
         _put(tx, storage_id, info, now_ms)
         return info
-    known = load(row[2])
     others = {**known, **_others(info)}
     if others != known or row[4] < now_ms - TOUCH_MS:
         tx.execute(

@@ -81,6 +81,15 @@ def test_a_new_copy_replaces_that_of_a_suspect_blob(catalog):
     assert catalog.do(blobs.touch_blob, catalog.storage_id, fresh.sha256, NOW)
 
 
+def test_the_digests_of_a_blob_stay_known_when_its_copy_is_replaced(catalog):
+    info = evolve(make_blob(b"x"), digests={"sha256": make_blob(b"x").sha256, "sha1": "11"})
+    claim(catalog, info)
+    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
+    fresh = evolve(make_blob(b"x", copy=2), digests={"sha256": info.sha256, "md5": "22"})
+    assert claim(catalog, fresh).digests == {"sha256": info.sha256, "sha1": "11", "md5": "22"}
+    assert find(catalog, fresh).digests == {"sha256": info.sha256, "sha1": "11", "md5": "22"}
+
+
 def test_a_verified_blob_is_live_again(catalog):
     info = make_blob(b"x")
     claim(catalog, info)
