@@ -255,6 +255,13 @@ class UpstreamLimited(UpstreamFailed):
     retry_after_s: int
 
 
+@define
+class UpstreamLoop(UpstreamFailed):
+    """It asks this server in turn for what it is asked for, directly or through others."""
+
+    reason: str = "it leads back to where the request came from"
+
+
 class UpstreamForbiddenAddress(UpstreamFailed):
     """It leads to an address to which the server makes no connections, see the setting ``proxy.allow_private``."""
 

@@ -1,1 +1,1 @@
-"""Waiting: a fair semaphore, calls that several callers share, and periodic tasks. Knows nothing of packages."""
+"""Waiting: a fair semaphore, calls that several callers share, periodic tasks; and the way of a request."""

@@ -37,6 +37,7 @@ STATUSES: Statuses = {
     errors.UpstreamUnavailable: (503, "upstream_unavailable"),
     errors.UpstreamLimited: (503, "upstream_limited"),
     errors.UpstreamTimeout: (504, "upstream_timeout"),
+    errors.UpstreamLoop: (508, "loop_detected"),  # RFC 5842 section 7.2
 }
 
 

@@ -98,6 +98,7 @@ ERRORS = ErrorTable(
         errors.UpstreamUnavailable: (503, "UNAVAILABLE"),
         errors.UpstreamLimited: (429, "TOOMANYREQUESTS"),
         errors.UpstreamTimeout: (504, "UNAVAILABLE"),
+        errors.UpstreamLoop: (508, "UNAVAILABLE"),
     },
     render_refusal,
 )

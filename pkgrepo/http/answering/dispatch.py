@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
+from pkgrepo.concurrency import hops
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 
@@ -46,6 +47,9 @@ def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable
 
 async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[], Awaitable[Answer]]) -> None:
     """Run ``handle`` and send what it returns, or what ``errors`` makes of what it raises."""
+    passed = request.header(hops.FIELD.lower())
+    if passed is not None:
+        hops.receive(passed)
     try:
         await send(request, await handle())
     except CancelledError:

@@ -29,6 +29,7 @@ from pkgrepo import __version__
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamFailed
 from pkgrepo.model import Repository
+from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.file import PartsFile
@@ -101,6 +102,7 @@ class Documents:
         first = held = await self._kept.find(repository, request.key)
         cached = held is not None and self._suffices(repository, request, held, revalidate=revalidate)
         if held is None or not cached:
+            refuse_circle(repository.id, repository.path)
 
             async def work() -> Held | Unknown:
                 # Another call may have ended since the look-up.

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.proxy.circles import refuse_circle
 
 from .download import Download
 from .receiving import Context
@@ -40,10 +41,13 @@ class Transfers:
         The transfer of the file with this path in a repository; ``make`` is called if there is none yet.
 
         Nothing may be awaited between this call and that of `Transfer.content`.
+
+        :raises UpstreamLoop: it is this request that the transfer waits for
         """
         key = (repository_id, path)
         found = self._running.get(key)
         if found is not None:
+            refuse_circle(repository_id, found.route)
             return found
         transfer: Transfer[T] = Transfer(
             make(), path, context=self._context, on_end=lambda: self._forget(key, transfer)

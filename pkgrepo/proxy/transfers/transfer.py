@@ -81,6 +81,11 @@ class Transfer(Generic[T]):
             self._give_up()
         await ended
 
+    @property
+    def route(self) -> str:
+        """The name of the route that it comes from."""
+        return self._download.route
+
     # For readers
 
     async def content(self) -> ArrivingBody | bytes | T:

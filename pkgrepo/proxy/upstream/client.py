@@ -18,17 +18,20 @@ from twisted.web.http_headers import Headers
 from zope.interface import implementer
 
 from pkgrepo import __version__
+from pkgrepo.concurrency import hops
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import (
     Invalid,
     UpstreamFailed,
     UpstreamForbiddenAddress,
     UpstreamLimited,
+    UpstreamLoop,
     UpstreamTimeout,
     UpstreamUnavailable,
 )
 from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits, UpstreamHealth
+from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
 
@@ -45,11 +48,13 @@ from .settings import UpstreamSettings
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRIED = frozenset({502, 503, 504})
+LOOP = 508  # what proxies like this one answer to themselves
 KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
 TrafficListener = Callable[[int, float], None]
 
+_PASSED = hops.FIELD.decode("ascii")
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -86,9 +91,16 @@ class Upstream:
     """
 
     def __init__(
-        self, route: Route, authorization: str | None, shared: Shared, ways: Ways, on_traffic: TrafficListener
+        self,
+        repository_id: int,
+        route: Route,
+        authorization: str | None,
+        shared: Shared,
+        ways: Ways,
+        on_traffic: TrafficListener,
     ) -> None:
         self.route = route
+        self._repository_id = repository_id
         self._on_traffic = on_traffic
         self._authorization = authorization
         self._shared = shared
@@ -135,6 +147,7 @@ class Upstream:
         """See L{IUpstream.open}."""
         if method not in (("GET", "HEAD") if body is None else ("POST",)):
             raise ValueError(f"{method} is not sent to upstreams")
+        refuse_circle(self._repository_id, self.name)
         target = self._find_target(url)
         known = self._authorization if entrust or target.origin == self.route.target.origin else None
         coding = "gzip" if decode else "identity"
@@ -196,6 +209,7 @@ class Upstream:
         if authorization is not None:
             credentials.setdefault("authorization", authorization)
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
+        fields[_PASSED] = hops.names_with(self._repository_id)
         limits = limits or self._shared.settings.documents
         return _Request(method, fields, credentials, body, retry, limits, Deadline.start(limits.total_s, self._reactor))
 
@@ -298,6 +312,8 @@ class Upstream:
     def _judge(self, response: UpstreamResponse) -> UpstreamFailed | None:
         """The error that a status means; None: the answer is for the caller."""
         status = response.status
+        if status == LOOP:
+            return UpstreamLoop(self.name)
         if status == 429:
             wait_s = read_retry_after(response.headers.get("Retry-After"), self._reactor)
             seconds = math.ceil(UNKNOWN_LIMIT_S if wait_s is None else wait_s)
@@ -310,7 +326,7 @@ class Upstream:
         return None
 
     def _note(self, error: UpstreamFailed, health: Health) -> UpstreamFailed:
-        if not isinstance(error, UpstreamLimited | UpstreamForbiddenAddress):
+        if not isinstance(error, UpstreamLimited | UpstreamForbiddenAddress | UpstreamLoop):
             health.failed(error.reason)
         return error
 

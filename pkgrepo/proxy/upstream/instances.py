@@ -118,7 +118,8 @@ class Upstreams:
     def _make(self, repository_id: int, route: Route) -> Upstream:
         on_traffic = partial(self._on_traffic, repository_id)
         try:
-            made = Upstream(route, self._authorize(route), self._shared, self._ways(route), on_traffic)
+            authorization = self._authorize(route)
+            made = Upstream(repository_id, route, authorization, self._shared, self._ways(route), on_traffic)
         except Invalid as error:
             log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
             reason = "its certificates cannot be used; the log of the server has the reason"

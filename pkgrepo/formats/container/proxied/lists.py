@@ -20,6 +20,7 @@ from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.repositories.clock import Clock
@@ -107,6 +108,7 @@ class UpstreamLists:
         if state is None:
             self._absences.check(repository, key)
         if state is None or self._clock.now_ms() >= state.fresh_until_ms:
+            refuse_circle(repository.id, repository.path)
             state = await self._flight.run(
                 (repository.id, key), lambda: self._refresh(repository, image, key, ask, state)
             )

@@ -43,6 +43,7 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
@@ -153,6 +154,7 @@ class UpstreamManifests:
             return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
         self._absences.check(repository, key)
+        refuse_circle(repository.id, repository.path)
         return await self._flight.run((repository.id, key), lambda: self._fetch_digest(target, digest, key))
 
     async def _ensure_tag(self, target: Target, tag: str, *, revalidate: bool) -> Confirmation:
@@ -170,6 +172,7 @@ class UpstreamManifests:
             return Confirmation(Outcome.STALE, stale_until_ms // 1000)
         if not usable:
             self._absences.check(repository, key)
+        refuse_circle(repository.id, repository.path)
         return await self._flight.run(
             (repository.id, key), lambda: self._refresh_tag(target, tag, kept if usable else None, state)
         )

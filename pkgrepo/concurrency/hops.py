@@ -1,0 +1,46 @@
+"""
+The proxy repositories that a request has passed, so that proxies that lead to each other in a circle end at once.
+
+Requests to upstreams have the names of those repositories in the field ``Pkgrepo-Via``, like ``Via`` (RFC 9110 section
+7.6.3), for which some servers send documents uncompressed. A name says nothing, and is another one in each process.
+
+The names that a request has are in a context variable, so that all work which is begun to answer it knows them. Work
+that was begun for another request, and that this one only waits for, has the names of that one: of two proxies that
+are asked for the same by different clients at the same moment, the circle ends by a timeout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from contextvars import ContextVar
+from typing import Final
+
+FIELD: Final = b"Pkgrepo-Via"
+MOST: Final = 20  # proxies on the way from a client to an upstream; a longer way is taken for a circle
+
+_KEY: Final = secrets.token_bytes(16)
+_NAME: Final = re.compile(r"[0-9a-f]{16}")
+_passed: ContextVar[tuple[str, ...]] = ContextVar("passed", default=())
+
+
+def receive(value: bytes) -> None:
+    """Note the names in the field of a request, for all work that is begun from now on in this context."""
+    names = (each.strip() for each in value[: 20 * (MOST + 1)].decode("latin-1").split(","))
+    _passed.set(tuple(each for each in names if _NAME.fullmatch(each)))
+
+
+def is_circle(repository_id: int) -> bool:
+    """Whether the present request has passed this repository before, or too many."""
+    passed = _passed.get()
+    return bool(passed) and (len(passed) >= MOST or _name(repository_id) in passed)
+
+
+def names_with(repository_id: int) -> str:
+    """The field's value for a request of this repository to an upstream."""
+    return ", ".join((*_passed.get(), _name(repository_id)))
+
+
+def _name(repository_id: int) -> str:
+    return hashlib.blake2b(b"%d" % repository_id, key=_KEY, digest_size=8).hexdigest()
