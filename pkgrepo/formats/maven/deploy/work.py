@@ -228,7 +228,8 @@ class Bundles:
         await storing.store(events)
         if problems:
             raise Refused(problems)
-        await self._publishing.check_places(pusher.identity, deployment)
+        if not deployment.automatic:  # else it is published next, which checks the same
+            await self._publishing.check_places(pusher.identity, deployment)
         await self._services.catalog.write(deployments.set_size, deployment.id, contents.size)
         await self._move(deployment, VALIDATING, VALIDATED, leased=deployment.automatic)
 

@@ -492,3 +492,33 @@ def test_metadata_of_artifacts_are_made_of_what_is_deployed(mvn):
     assert "<release>1.0</release>" in text
     assert "<version>2.0-SNAPSHOT</version>" in text
     assert mvn.get("/com/listed/app/2.0-SNAPSHOT/maven-metadata.xml").status == 200
+
+
+def test_the_first_pusher_of_a_group_owns_all_of_its_artifacts(repository, new_user):
+    where = repository("members")
+    ann, eve = (
+        where.as_user(*new_user(f"d-{name}", members=["read", "write", "overwrite"])) for name in ("ann", "eve")
+    )
+    group = {**artifact("com.owned", "one", "1.0"), **artifact("com.owned", "two", "1.0")}
+    assert deploy(ann, group).status == 201
+    other = artifact("com.free", "three", "1.0")
+    reply = deploy(eve, {**other, **artifact("com.owned", "two", "2.0")})
+    assert (reply.status, list(reply.json["errors"])) == (403, ["com/owned/two/2.0"])
+    assert served(where, other) == {404}
+    assert deploy(eve, other).status == 201
+
+
+def test_a_deployment_is_shown_to_its_user_and_to_maintainers_only(repository, new_user):
+    where = repository("members")
+    ann, eve = (
+        where.as_user(*new_user(f"s-{name}", members=["read", "write", "overwrite"])) for name in ("ann", "eve")
+    )
+    members = artifact("com.shown", "app", "1.0")
+    uid = deploy(ann, members, f"{WAIT}&publishing_type=USER_MANAGED").json["deployment_id"]
+    jar = next(iter(members))
+    for each, expected in ((ann, 200), (eve, 404), (where, 200)):
+        assert each.get(f"/deploy/{uid}").status == expected
+        assert each.get(f"/deploy/{uid}/files/{jar}").status == expected
+    assert eve.post(f"/deploy/{uid}/publish").status == 404
+    assert eve.delete(f"/deploy/{uid}").status == 404
+    assert ann.post(f"/deploy/{uid}/publish").status == 200
