@@ -50,13 +50,15 @@ class FileRequests:
         assert isinstance(target.of, (ArtifactFile, PlainFile))
         _, key = await self.admit(request, target.of)
         generation = self._services.catalog.generation()
-        found = await find_package_file(self._services, self._repository, key, target.of.path, Want.PART)
-        if found is None or isinstance(found.file, RemoteFile):
+        found = await find_package_file(self._services, self._repository, key, target.of.path, Want.DIGESTS)
+        if found is None:
             raise _no_file(target.of)
-        if target.algorithm not in found.file.digests:
+        file = found.file
+        digests = file.source.digests if isinstance(file, RemoteFile) else file.digests
+        if target.algorithm not in digests:
             raise _no_file(target.of)
-        modified_s = int(found.file.created_at.timestamp())
-        answer = checksum_answer(self._repository, target.of, target.algorithm, found.file.digests, modified_s)
+        modified_s = None if isinstance(file, RemoteFile) else int(file.created_at.timestamp())
+        answer = checksum_answer(self._repository, target.of, target.algorithm, digests, modified_s)
         if found.fresh is not None:
             self._services.answer_cache.put_answer(
                 request,

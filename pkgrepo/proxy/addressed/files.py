@@ -131,6 +131,26 @@ class AddressedFiles:
             raise
         return with_digests(walk.remote, transfer.digests), content
 
+    async def fetch_digests(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile | File:
+        """
+        A file with all its digests, as soon as it is verified: clients ask for checksums while it is being recorded.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``fetch``
+        """
+        self._check_absence(proxy, request, trace)
+        place = (proxy.id, request.path)
+        kept = await self.find_kept(proxy, request)
+        if kept is not None:
+            return kept
+        transfer = self._transfers.get(*place, lambda: self._download(proxy, request))
+        walk = self._walks[place]
+        try:
+            digests = await transfer.verify()
+        except NotFound:
+            self._absences.note(proxy, request.key)
+            raise
+        return with_digests(walk.remote, digests)
+
     def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:
             self._absences.check(proxy, request.key)

@@ -145,6 +145,12 @@ class AddressedMembers:
             self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
             if remote.source.size is not None:
                 return FoundFile(remote)
+        if kept is None and want is Want.DIGESTS:
+            found = await self._files.fetch_digests(proxy, request, trace)
+            if isinstance(found, RemoteFile):
+                self._rules.check_age(repository, leaf, key, path, found.entry.published_ms, trace)
+                return FoundFile(found)
+            kept = found
         if kept is None:
             arriving, content = await self._files.fetch(proxy, request, trace, part=want is Want.PART)
             if not isinstance(content, File):

@@ -20,6 +20,7 @@ class Want(Enum):
     HEAD = 1  # reads what is known about it
     WHOLE = 2  # sends it
     PART = 3  # sends a part of it
+    DIGESTS = 4  # sends its digests, which are known when it is verified
 
 
 @frozen(eq=False)

@@ -117,6 +117,19 @@ class Transfer(Generic[T]):
                 await self.wait()
             return self._file
 
+    async def verify(self) -> Mapping[str, str]:
+        """
+        The digests of the file, as soon as it is verified; until then it is wanted, whoever else leaves.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
+        """
+        with self._reading():
+            while self._verified is None:
+                if self._failure is not None:
+                    self._failure.raiseException()
+                await self.wait()
+            return self._verified.digests
+
     @property
     def digests(self) -> Mapping[str, str]:
         """The digests of the file, as far as it is verified."""

@@ -75,6 +75,11 @@ def at(
     second.behave()
 
 
+def record(client: HttpClient, path: str) -> None:
+    """Wait until a file is recorded: parts are sent then only."""
+    assert client.get(path, Range="bytes=0-0").status == 206
+
+
 @pytest.fixture
 def both(at: Callable[[str], HttpClient]) -> HttpClient:
     """A client of the proxy with two routes."""
