@@ -13,6 +13,7 @@ from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.addressed.announced import Announcers
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.winners import Winners
@@ -108,6 +109,7 @@ class ProxyParts:
             "upstreams": self.upstreams,
             "transfers": self.transfers,
             "winners": self._winners,
+            "announcers": Announcers(),
             "absences": self._absences,
             "counters": self.counters,
             "largest": config.server.max_upload,

@@ -19,6 +19,22 @@ _ETAG = re.compile(r'"\{SHA1\{([0-9a-fA-F]{40})\}\}"')
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
 
 
+class Announcers:
+    """Remembers which routes (by repository id and name) announce digests in the header of their answers."""
+
+    def __init__(self) -> None:
+        self._silent: set[tuple[int, str]] = set()
+
+    def note(self, repository_id: int, route: str, *, announces: bool) -> None:
+        """Remember what a route did."""
+        change = self._silent.discard if announces else self._silent.add
+        change((repository_id, route))
+
+    def is_silent(self, repository_id: int, route: str) -> bool:
+        """Whether the last answer of a route announced nothing, so that checksums are worth asking for early."""
+        return (repository_id, route) in self._silent
+
+
 class Fields(Protocol):
     """Header fields of an answer."""
 

@@ -39,6 +39,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
+from .announced import Announcers
 from .request import FileRequest
 from .walk import Walk, with_digests
 from .winners import Winners
@@ -59,6 +60,7 @@ class AddressedFiles:
         transfers: Transfers,
         keeper: Keeper,
         winners: Winners,
+        announcers: Announcers,
         absences: Absences,
         counters: CacheCounters,
         largest: int,
@@ -70,6 +72,7 @@ class AddressedFiles:
         self._transfers = transfers
         self._keeper = keeper
         self._winners = winners
+        self._announcers = announcers
         self._absences = absences
         self._counters = counters
         self._limits = ReadLimits(largest)
@@ -170,6 +173,7 @@ class AddressedFiles:
             request,
             upstreams=self._upstreams,
             winners=self._winners,
+            announcers=self._announcers,
             clock=self._clock,
             limits=self._limits,
             trace=trace,

@@ -46,6 +46,7 @@ from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
+from .announced import Announcers
 from .request import FileRequest
 from .walk import Unchanged, Walk, with_digests
 from .winners import Winners
@@ -86,6 +87,7 @@ class MutableFiles:
         upstreams: Upstreams,
         transfers: Transfers,
         winners: Winners,
+        announcers: Announcers,
         absences: Absences,
         counters: CacheCounters,
         largest: int,
@@ -96,6 +98,7 @@ class MutableFiles:
         self._upstreams = upstreams
         self._transfers = transfers
         self._winners = winners
+        self._announcers = announcers
         self._absences = absences
         self._counters = counters
         self._limits = ReadLimits(largest)
@@ -181,6 +184,7 @@ class MutableFiles:
             request,
             upstreams=self._upstreams,
             winners=self._winners,
+            announcers=self._announcers,
             clock=self._clock,
             limits=self._limits,
             conditions={} if kept is None else {kept.document.route: _conditions(kept.document)},

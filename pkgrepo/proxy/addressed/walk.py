@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 from attrs import define
+from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import IUpstreamResponse
@@ -23,7 +24,7 @@ from pkgrepo.proxy.transfers.download import Headers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 
-from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
+from .announced import LARGEST_FILE, Announcers, digest_in_file, digests_in_header, select
 from .request import FileRequest
 from .winners import Winners
 
@@ -55,6 +56,7 @@ class Walk:
         *,
         upstreams: Upstreams,
         winners: Winners,
+        announcers: Announcers,
         clock: Clock,
         limits: ReadLimits,
         trace: Trace | None = None,
@@ -64,6 +66,7 @@ class Walk:
         self._request = request
         self._upstreams = upstreams
         self._winners = winners
+        self._announcers = announcers
         self._clock = clock
         self._limits = limits
         self._trace = trace or Trace()
@@ -75,6 +78,9 @@ class Walk:
         self._digests: Mapping[str, str] = {}
         self._url = ""
         self._fields: Headers | None = None
+        self._early: Deferred[str | UpstreamFailed | None] | None = (
+            None  # the first of the checksums, asked for with the file itself
+        )
 
     @property
     def remote(self) -> RemoteFile:
@@ -119,6 +125,7 @@ class Walk:
                 self._winners.note(self._repository, self._request, self.route)
             self._fields = response.headers
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
+            self._announcers.note(self._repository.id, self.route.name, announces=bool(self._digests))
             yield response
 
     def again(self, error: UpstreamFailed) -> bool:
@@ -137,26 +144,58 @@ class Walk:
         :raises UpstreamFailed: that is not known
         """
         if self._digests:
+            self._forget_early()
             return self._digests
         for algorithm in self._request.companions:
-            limits = ReadLimits(LARGEST_FILE, self._upstreams.document_timeout_s)
-            url = f"{_url(self.route, self._request)}.{algorithm}"
-            upstream = self._upstreams.of(self._repository.id, self.route)
-            async with upstream.open("GET", url, {}, limits=limits) as response:
-                if response.status in ABSENT:
-                    continue
-                if response.status != 200:
-                    raise UpstreamFailed(self.route.name, f"it answered {response.status} for a checksum")
-                digest = digest_in_file(await response.read(), algorithm)
+            early, self._early = self._early, None
+            digest = await (self._try_checksum(self.route, algorithm) if early is None else early)
+            if isinstance(digest, UpstreamFailed):
+                raise digest
             if digest is not None:
                 self._digests = {algorithm: digest}
                 break
         return self._digests
 
+    async def _try_checksum(self, route: Route, algorithm: str) -> str | UpstreamFailed | None:
+        """The digest in the file of a checksum, None if there is none, or the error: perhaps nobody needs it."""
+        try:
+            return await self._ask_checksum(route, algorithm)
+        except UpstreamFailed as error:
+            return error
+
+    async def _ask_checksum(self, route: Route, algorithm: str) -> str | None:
+        limits = ReadLimits(LARGEST_FILE, self._upstreams.document_timeout_s)
+        upstream = self._upstreams.of(self._repository.id, route)
+        async with upstream.open("GET", f"{_url(route, self._request)}.{algorithm}", {}, limits=limits) as response:
+            if response.status in ABSENT:
+                return None
+            if response.status != 200:
+                raise UpstreamFailed(route.name, f"it answered {response.status} for a checksum")
+            return digest_in_file(await response.read(), algorithm)
+
+    def _ask_early(self, route: Route, method: str) -> None:
+        """
+        Ask for the checksum at once if it will be needed, which saves the time of a request.
+
+        With several routes to ask that would often be for a file that the route does not have.
+        """
+        self._forget_early()
+        companions = self._request.companions
+        likely = self._routes is not None and len(self._routes) == 1 and not self._conditions
+        if method == "GET" and companions and likely and self._announcers.is_silent(self._repository.id, route.name):
+            self._early = Deferred.fromCoroutine(self._try_checksum(route, companions[0]))
+
+    def _forget_early(self) -> None:
+        early, self._early = self._early, None
+        if early is not None:
+            early.addErrback(lambda _: None)
+            early.cancel()
+
     async def _find(self, method: str, stack: AsyncExitStack) -> IUpstreamResponse:
         """The answer of the first route that has the file."""
         while self._routes:
             route = self._route = self._routes[0]
+            self._ask_early(route, method)
             try:
                 response = await stack.enter_async_context(self._ask(route, method, self._conditions.get(route.name)))
                 if response.status == 304 and route.name in self._conditions:
@@ -182,6 +221,7 @@ class Walk:
                 )
                 self._routes.pop(0)
             await stack.aclose()
+        self._forget_early()
         raise self._failure or NotFound("file", self._request.path)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:
