@@ -12,7 +12,8 @@ events of a document   200,000; a file list of 5,000       3 us
 directives             16                                  quadratic
 nesting                64 collections in each other        -
 dependencies           2,000                               5 us, also in each index document
-requirements           100 of one dependency               1 us
+requirements           100 of one dependency, 4,000 of a   1 us, also in each index document
+                       gem, of up to 255 characters
 versions               255 characters                      20 us for the order key
 =====================  ==================================  ===========================================================
 """
@@ -31,6 +32,7 @@ MOST_DEPTH: Final = 64
 MOST_DIRECTIVES: Final = 16
 MOST_DEPENDENCIES: Final = 2_000
 MOST_REQUIREMENTS: Final = 100
+MOST_BOUNDS: Final = 4_000  # requirements of all dependencies together; aliases can name one many times
 
 LONGEST_NAME: Final = 255  # characters
 LONGEST_VERSION: Final = 255

@@ -45,6 +45,13 @@ def test_old_clients_get_a_key_by_get(rb):
     assert rb.as_user().ask("POST", "/api/v1/gems", make_gem("old-client", "1"), {"Authorization": key}).status == 200
 
 
+def test_neither_pages_of_other_sites_nor_heads_get_keys(rb, api):
+    tokens = len(api.get("/user/token?limit=1000").json["items"])
+    assert rb.get(PATH, Sec_Fetch_Site="cross-site").status == 403
+    assert rb.head(PATH).status == 403
+    assert len(api.get("/user/token?limit=1000").json["items"]) == tokens
+
+
 def test_a_wrong_password_gives_no_key(rb):
     for where in (rb.as_user("admin", "wrong"), rb.as_user("nobody", "wrong"), rb.as_user()):
         reply = where.post(PATH, "name=x")

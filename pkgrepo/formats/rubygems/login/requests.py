@@ -44,7 +44,14 @@ class KeyRequests:
         return text_answer(await self._issue(request, identity, fields.get("name", ""), actions), headers=NO_STORE)
 
     async def read(self, request: Request, *, json: bool) -> Answer:
-        """A key for everything that clients do, which RubyGems before 3.2 asks for."""
+        """
+        A key for everything that clients do, which RubyGems before 3.2 asks for.
+
+        :raises Refusal: a page of another site asks for it with credentials that a browser stores
+        """
+        # This GET changes something: Access.check_origin lets every GET pass, and browsers send no Origin with it.
+        if request.method == b"HEAD" or request.header(b"sec-fetch-site") not in (None, b"none", b"same-origin"):
+            raise Refusal(403, "an API key is asked for by a program, with GET or POST", "cross_site")
         identity = await self._identify(request)
         text = await self._issue(request, identity, "gem", PERSONAL)
         if json:

@@ -19,6 +19,7 @@ from pkgrepo.formats.rubygems.limits import (
     LONGEST_LINE,
     LONGEST_TEXT,
     LONGEST_VERSION,
+    MOST_BOUNDS,
     MOST_DEPENDENCIES,
     MOST_LINES,
     MOST_REQUIREMENTS,
@@ -178,6 +179,8 @@ def _dependencies(value: Any, name: str) -> tuple[Dependency, ...]:
     if len(value) > MOST_DEPENDENCIES:
         raise Invalid(f"{name} has more than {MOST_DEPENDENCIES} dependencies", "dependencies")
     found = tuple(map(_dependency, value))
+    if sum(len(each.requirement) for each in found) > MOST_BOUNDS:
+        raise Invalid(f"{name} has more than {MOST_BOUNDS} requirements of its dependencies together", "dependencies")
     keys = {(each.name, each.kind) for each in found}
     if len(keys) != len(found):
         raise Invalid(f"{name} names a gem twice among its dependencies", "dependencies")

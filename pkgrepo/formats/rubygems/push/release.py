@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from attrs import frozen
+
 from pkgrepo.errors import Conflict
 from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.changes import apply_change
@@ -21,7 +23,27 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, spellings, versions
 from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 
+from .anatomy import inspect_gem
+
 QUICK_ROLE = "quick"  # of the specification beside a gem
+
+
+@frozen
+class InspectedGem:
+    """What a gem says of itself, and the same as old clients read it from the legacy index."""
+
+    spec: GemSpec
+    quick: bytes
+
+
+def read_gem(file: int | bytes) -> InspectedGem:
+    """
+    Inspect a gem, see L{inspect_gem}. Blocks: call it in a thread.
+
+    :raises Invalid: it is damaged, or cannot be served
+    """
+    spec = inspect_gem(file)
+    return InspectedGem(spec, quick_gemspec(spec))
 
 
 class Releases:
@@ -32,17 +54,18 @@ class Releases:
         self._repository = repository
         self._policy = configuration.policy(repository)
 
-    async def publish(self, staged: Staged, blob: BlobInfo, spec: GemSpec, actor: Actor) -> bool:
+    async def publish(self, staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Actor) -> bool:
         """
         Publish a staged gem. Returns False if the same bytes are published already.
 
         :raises Conflict: a rule of L{check_release} forbids it
         """
+        spec = gem.spec
         path = gem_path(spec.full_name)
         found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
         if found is not None and found.sha256 == blob.sha256:
             return False
-        quick = await staged.store(quick_gemspec(spec))
+        quick = await staged.store(gem.quick)
         reuse = self._policy.reuse_deleted_names
         release = Release(
             package_key=spec.name,

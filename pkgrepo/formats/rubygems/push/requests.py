@@ -18,8 +18,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, BlobInfo, Identity, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
-from .anatomy import inspect_gem
-from .release import Releases
+from .release import InspectedGem, Releases, read_gem
 
 GEM_PART: Final = "gem"
 FORM_OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides the gem: attestations
@@ -51,9 +50,10 @@ class PushRequests:
             blob = await self._receive(request, staged)
             if not blob.size:
                 raise Refusal(400, "the body must be a gem, and it is empty", "empty")
-            spec = await self._inspect(staged, blob)
+            gem = await self._inspect(staged, blob)
+            spec = gem.spec
             identity = await self._admit(request, spec)  # again: the body may have taken hours
-            changed = await self._releases.publish(staged, blob, spec, actor_of(request, identity))
+            changed = await self._releases.publish(staged, blob, gem, actor_of(request, identity))
         if not changed:
             return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
         return text_answer(f"Successfully registered gem: {spec.name} ({spec.full_version})")
@@ -77,9 +77,9 @@ class PushRequests:
             raise Refusal(400, "the form has no part named 'gem'", "bad_form")
         return blob
 
-    async def _inspect(self, staged: Staged, blob: BlobInfo) -> GemSpec:
+    async def _inspect(self, staged: Staged, blob: BlobInfo) -> InspectedGem:
         try:
-            return await staged.inspect(self._services.pools.cpu, blob, inspect_gem)
+            return await staged.inspect(self._services.pools.cpu, blob, read_gem)
         except Invalid as error:
             template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
             raise Refusal(422, template.format(why=error.message), "invalid") from None

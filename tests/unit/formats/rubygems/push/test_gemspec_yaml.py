@@ -157,6 +157,13 @@ def test_aliases_that_multiply_take_no_memory() -> None:
     assert "no operator" in refused(make_gemspec(extra=f"{levels}required_ruby_version: {{requirements: [*x29]}}\n"))
 
 
+def test_aliases_do_not_multiply_requirements() -> None:
+    bounds = "[" + '[">=", "1"], ' * 100 + "]"
+    names = "".join(f"- {{name: b{each}, requirement: {{requirements: *x}}}}\n" for each in range(41))
+    text = make_gemspec(extra=f"x: &x {bounds}\n").replace("dependencies: []\n", "") + f"dependencies:\n{names}"
+    assert "more than 4000 requirements" in refused(text)
+
+
 def test_an_alias_of_the_collection_that_it_is_in() -> None:
     assert parse(make_gemspec(extra="files: &f [*f]\n")).name == "alpha"
     assert "no operator" in refused(make_gemspec(extra="required_ruby_version: &r {requirements: [*r]}\n"))
