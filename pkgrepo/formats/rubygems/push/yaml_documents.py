@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, Final
 
 import yaml
@@ -21,6 +19,7 @@ import yaml
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.limits import MOST_DEPTH, MOST_DIRECTIVES, MOST_EVENTS
+from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.untrusted.quoting import quoted
 
 SPECIFICATION: Final = "Gem::Specification"
@@ -43,7 +42,7 @@ _TEXT_TAGS: Final = frozenset(
 _BINARY_TAGS: Final = frozenset({"!binary", "tag:yaml.org,2002:binary"})
 _COLLECTION_TAGS: Final = frozenset({"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 # A percent sign where libyaml may take it for a directive: after a line end of YAML 1.1, or a byte order mark.
-_DIRECTIVE: Final = re.compile(rb"(?:\A|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf)%")
+_DIRECTIVES: Final = (b"\n%", b"\r%", b"\xc2\x85%", b"\xe2\x80\xa8%", b"\xe2\x80\xa9%", b"\xef\xbb\xbf%")
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -57,10 +56,7 @@ def read_document(source: Source, data: bytes, what: str, root: str | None = Non
     :raises Invalid: it is malformed, exceeds a limit (see ``limits``), or has a tag that no gem needs
     """
     # libyaml compares each directive with all others; no tool writes any, and every tool writes UTF-8.
-    if (
-        data.startswith(_UTF16)
-        or sum(1 for _ in islice(_DIRECTIVE.finditer(data), MOST_DIRECTIVES + 1)) > MOST_DIRECTIVES
-    ):
+    if data.startswith(_UTF16) or _count_directives(data) > MOST_DIRECTIVES:
         raise source.refuse(f"has a {what} that is not plain UTF-8 YAML without directives")
     try:
         value, tag = _Builder(source, what).build(yaml.parse(data, Loader=yaml.CSafeLoader))
@@ -70,6 +66,12 @@ def read_document(source: Source, data: bytes, what: str, root: str | None = Non
     if not isinstance(value, dict) or (root is not None and tag != _OBJECT + root):
         raise source.refuse(f"has a {what} that is no {root or 'mapping'}")
     return value
+
+
+def _count_directives(data: bytes) -> int:
+    if b"%" not in data:
+        return 0
+    return int(data.startswith(b"%")) + sum(map(data.count, _DIRECTIVES))
 
 
 class _Builder:
@@ -86,9 +88,11 @@ class _Builder:
     def build(self, events: Iterator[Any]) -> tuple[Any, str | None]:
         """The value of the first document, and the tag of its root."""
         documents = 0
+        gil = GilReleaser()
         for count, event in enumerate(events):
             if count >= MOST_EVENTS:
                 raise self._refuse(f"has more than {MOST_EVENTS} elements")
+            gil.release_if_due()
             if isinstance(event, yaml.ScalarEvent):
                 self._put(self._anchored(event, self._scalar(event)), event.tag)
             elif isinstance(event, yaml.MappingStartEvent):

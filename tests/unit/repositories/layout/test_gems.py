@@ -1,0 +1,175 @@
+"""Gems in the readable layout: where files and sidecars are, yanks, leftovers, and a catalog that is rebuilt."""
+
+from __future__ import annotations
+
+import pytest_twisted
+
+from pkgrepo.formats.rubygems.changes import apply_change
+from pkgrepo.formats.rubygems.format import RubyFormat
+from pkgrepo.formats.rubygems.gemspec import meta_of
+from pkgrepo.formats.rubygems.index.indexing import INFO
+from pkgrepo.formats.rubygems.layout import gem_path, quick_path
+from pkgrepo.formats.rubygems.push.release import read_gem
+from pkgrepo.formats.rubygems.version_order import sort_key
+from pkgrepo.model import SYSTEM, NewFile, VersionState
+from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
+from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.server import repositories
+from tests.support.gems import make_gem
+from tests.support.repositories import RepositoryServices, chunks
+
+
+class RubyServices(RepositoryServices):
+    """A storage with the repository ``main/rb``."""
+
+    def __init__(self, root, pools):
+        super().__init__(root, pools)
+        self.context.formats["ruby"] = RubyFormat()
+
+    async def start(self, *, repository=True):
+        await super().start(repository=False)
+        if repository:
+            await self.catalog.write(
+                repositories.add_repository,
+                storage_id=self.storage.id,
+                name="rb",
+                format="ruby",
+                type="Hosted",
+                visibility="public",
+                config={"type": "Hosted"},
+                settings={},
+                now_ms=self.clock.now_ms(),
+            )
+
+    @property
+    def repository(self):
+        return self.registry.find("main", "rb")
+
+    async def push(self, name, version, platform="ruby"):
+        data = make_gem(name, version, platform=platform)
+        gem = read_gem(data)
+        spec = gem.spec
+        async with self.publisher.stage(self.repository) as staged:
+            blob = await staged.receive(chunks(data))
+            quick = await staged.store(gem.quick)
+            release = Release(
+                package_key=name,
+                package_name=name,
+                version_key=spec.full_version,
+                version_text=spec.full_version,
+                sort=sort_key(version, platform),
+                files=(
+                    NewFile(path=gem_path(spec.full_name), blob=blob),
+                    NewFile(path=quick_path(spec.full_name), blob=quick, attrs={"role": "quick"}),
+                ),
+                meta=meta_of(spec),
+            )
+            await self.publisher.publish(self.repository, release, staged, SYSTEM, apply_change)
+
+    async def set_state(self, name, version, state):
+        await self.publisher.change(set_version_state, self.repository, name, version, state, "", SYSTEM, apply_change)
+
+    async def remove(self, name, version):
+        await self.publisher.change(remove_files, self.repository, name, version, None, SYSTEM, apply_change, True)
+
+    def shown_files(self):
+        """The places in the folder of the repository."""
+        return [place.removeprefix("rb/") for place in self.shown() if place.startswith("rb/")]
+
+
+async def stop(world):
+    if world.follower.running:
+        following = world.follower.stopService()
+        if following is not None:
+            await following
+
+
+@pytest_twisted.async_yield_fixture
+async def world(tmp_path, pools):
+    found = RubyServices(tmp_path / "store", pools)
+    await found.start()
+    yield found
+    await stop(found)
+
+
+def files_of(name, version, *, hidden=False):
+    prefix = "yanked/" if hidden else ""
+    full = f"{name}-{version}"
+    return {
+        f"{prefix}gems/{full}.gem",
+        f"{prefix}quick/Marshal.4.8/{full}.gemspec.rz",
+        f"specs/{name}/{version}/{full}.json",
+        f"specs/{name}/.package.json",
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_gems_are_in_one_folder_and_yanked_ones_in_another(world):
+    await world.push("a", "1.0")
+    await world.push("gems", "1.0", "java")  # a name of a folder
+    await world.follow()
+    expected = {".repository.json"} | files_of("a", "1.0") | files_of("gems", "1.0-java")
+    assert set(world.shown_files()) == expected
+    await world.set_state("a", "1.0", VersionState.YANKED)
+    await world.follow()
+    hidden = {".repository.json"} | files_of("a", "1.0", hidden=True) | files_of("gems", "1.0-java")
+    assert set(world.shown_files()) == hidden
+    await world.set_state("a", "1.0", VersionState.LIVE)
+    await world.follow()
+    assert set(world.shown_files()) == expected
+    assert (await world.verify()).layout_changes == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_removed_versions_leave_nothing_but_their_burned_names(world):
+    await world.push("a", "1.0")
+    await world.push("a", "2.0")
+    await world.set_state("a", "1.0", VersionState.YANKED)
+    await world.follow()
+    await world.remove("a", "1.0")
+    await world.remove("a", "2.0")
+    await world.follow()
+    assert set(world.shown_files()) == {".repository.json", "specs/a/.burned.json"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_leftovers_are_removed_by_a_repair(world):
+    await world.push("a", "1.0")
+    await world.follow()
+    for place in ("rb/gems/b-1.0.gem", "rb/yanked/gems/a-1.0.gem", "rb/other/x"):
+        world.layout.write(place, b"left behind")
+    assert (await world.verify(repair=True)).mended == 3
+    assert (await world.verify()).layout_changes == 0
+    assert set(world.shown_files()) == {".repository.json"} | files_of("a", "1.0")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path, pools):
+    before = world
+    for version, platform in (("1.0", "ruby"), ("1.1", "ruby"), ("1.1", "java")):
+        await before.push("a", version, platform)
+    await before.push("b", "1.0")
+    for name, version in (("a", "1.1"), ("b", "1.0")):
+        await before.set_state(name, version, VersionState.YANKED)
+    await before.follow()
+    await stop(before)
+    after = RubyServices(tmp_path / "store", pools)
+    await after.start(repository=False)
+    report = await after.reindex()
+    assert report.problems == []
+    assert (report.repositories, report.versions, report.files) == (1, 4, 8)
+    for name in ("a", "b"):
+        assert documents(after, name) == documents(before, name)
+    await after.follow()
+    await stop(after)
+    assert set(after.shown_files()) == set(before.shown_files())
+
+
+def documents(world, name):
+    def read(reader):
+        package = packages.find_package(reader, world.repository.id, name)
+        states = [(each.key, each.state, each.published_at) for each in versions.list_versions(reader, package.id)]
+        return states, sorted(each.body for each in fragments.list_fragments(reader, package.id, INFO))
+
+    return world.catalog.peek(read)
