@@ -352,7 +352,7 @@ def test_metadata_of_a_private_repository_needs_credentials(repository):
     private = repository("private")
     put(private, "secret", "1.0")
     reply = private.as_user().get("/com/documents/secret/maven-metadata.xml")
-    assert reply.status == 401
+    assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Basic realm="pkgrepo"')
     assert private.get("/com/documents/secret/maven-metadata.xml").headers["cache-control"] == "private, no-cache"
 
 

@@ -21,6 +21,7 @@ from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.gil import GilReleaser
 
 from .document import (
     POM,
@@ -40,6 +41,7 @@ SNAPSHOT_FORM: Final = "snapshot"
 KINDS: Final = {ARTIFACT: (VERSION,), SNAPSHOT_FORM: (BUILD,)}
 CONTENT_TYPE: Final = "application/xml"
 CONTENT_TYPES: Final = dict.fromkeys(KINDS, CONTENT_TYPE)
+MOST_CLAIMED: Final = 10_000  # versions without files
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of documents; one of 5,000 versions has 200 KiB
 
 _decode_file = msgspec.json.Decoder(SnapshotFile).decode
@@ -69,15 +71,18 @@ def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: U
     """
     What an upload says beside the stored files and with earlier uploads, and the meaning that the document then has.
 
-    :raises NotFound: no such package
+    :raises NotFound: no such package; :raises Invalid: it lists too many versions that are not stored
     """
     package_key, version = split_key(key)
     package = existing(packages.find_package(reader, repository_id, package_key), "artifact", package_key)
     before = find_uploaded(reader, package.id, version) or Uploaded()
     stored = _stored(reader, package, form, version)
     listed = {fragment.key for fragment in stored}
+    claimed = tuple(each for each in said.claimed if each not in listed) if form == ARTIFACT else ()
+    if len(claimed) > MOST_CLAIMED:
+        raise Invalid(f"the metadata list more than {MOST_CLAIMED} versions of which no files are stored", "metadata")
     said = Uploaded(
-        claimed=tuple(each for each in said.claimed if each not in listed) if form == ARTIFACT else (),
+        claimed=claimed,
         plugins=merge_plugins((said.plugins, before.plugins)),
         others=merge_others((said.others, before.others)),
     )
@@ -219,8 +224,13 @@ def _parts(package: Package, form: str, stored: list[Fragment], uploaded: Upload
         return MemberParts(top, {BUILD: stored})
     if uploaded.claimed:
         listed = {fragment.key for fragment in stored}
-        claimed = [each for each in uploaded.claimed if each not in listed]
-        stored = sorted([*stored, *(Fragment(sort_key(each), each, version_fragment(each)) for each in claimed)])
+        gil = GilReleaser()
+        claimed: list[Fragment] = []
+        for each in uploaded.claimed:
+            gil.release_if_due()
+            if each not in listed:
+                claimed.append(Fragment(sort_key(each), each, version_fragment(each)))
+        stored = sorted([*stored, *claimed])
     return MemberParts(top, {VERSION: stored}, [(fragment.sort, fragment.key) for fragment in stored])
 
 
@@ -236,7 +246,9 @@ def _snapshot(key: str, members: Sequence[MemberParts]) -> _Snapshot:
     newest: dict[tuple[str, str], SnapshotFile] = {}
     build: tuple[bool, bytes, Build] | None = None  # the greatest, of builds with a POM if there are any
     last_updated = ""
+    gil = GilReleaser()
     for fragment in _merged(members, BUILD):  # from the oldest to the newest
+        gil.release_if_due()
         file = _decode_file(fragment.body)
         kind = (file.classifier, file.extension)
         newest[kind] = file

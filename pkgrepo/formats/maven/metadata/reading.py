@@ -22,7 +22,7 @@ from .values import Other, Plugin, ReadMetadata, SnapshotFile
 LARGEST: Final = 4 * 1024 * 1024  # bytes; 5,000 versions have 200 KiB
 TEXT_SIZE: Final = 1024  # characters of a name, version or time
 OTHERS_SIZE: Final = 256 * 1024  # characters of the elements that are kept as XML
-MOST_ELEMENTS: Final = 200_000  # a second of work
+MOST_ELEMENTS: Final = 100_000  # half a second of work; more than ten times the versions of any artifact
 MOST_ENTRIES: Final = 10_000  # plugins of a group, of which the largest public ones have 100; files of a snapshot
 
 _WHAT: Final = "the metadata"

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict
 from pkgrepo.formats.maven.names import is_part
 from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
@@ -40,7 +40,6 @@ from .uploaded import Uploaded, meaning_of_artifact, meaning_of_snapshot
 from .values import Plugin, ReadMetadata, merge_plugins
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
-MOST_CLAIMED: Final = 10_000  # versions without files
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
 
 
@@ -165,8 +164,6 @@ def find_said(reader: Reader, repository_id: int, target: Metadata, upload: Uplo
     read = upload.read
     said = Uploaded(claimed=tuple(_valid(read.versions)), plugins=read.plugins, others=read.others)
     said, now = said_beside(reader, repository_id, key, form, said)
-    if len(said.claimed) > MOST_CLAIMED:
-        raise Invalid(f"the metadata list more than {MOST_CLAIMED} versions of which no files are stored", "metadata")
     if upload.meaning is None or upload.meaning != now:
         return said
     return msgspec.structs.replace(said, meaning=now, content=zlib.compress(upload.content, 1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pkgrepo.errors import Invalid, NotFound, TooLarge
 from pkgrepo.formats.maven.metadata.commands import Stored, put_group_plugins, put_uploaded
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
-from pkgrepo.formats.maven.metadata.joining import ARTIFACT, latest, read_parts, splice
+from pkgrepo.formats.maven.metadata.joining import ARTIFACT, MOST_CLAIMED, latest, read_parts, splice
 from pkgrepo.formats.maven.metadata.reading import MOST_ENTRIES, read_metadata
 from pkgrepo.formats.maven.metadata.uploaded import Uploaded
 from pkgrepo.formats.maven.metadata.uploads import find_said, read_upload
@@ -275,6 +275,15 @@ def test_uploads_together_cannot_make_a_document_as_large_as_they_like(world: Wo
     world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), SYSTEM, NOW)
     with pytest.raises(Invalid, match="plugins"):
         world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), SYSTEM, NOW)
+
+
+def test_an_upload_cannot_claim_any_number_of_versions(world: World):
+    world.publish("1.0")
+    versions = [f"2.{number}" for number in range(MOST_CLAIMED + 1)]
+    with pytest.raises(Invalid, match="no files are stored"):
+        world.upload(upload_of(*versions))
+    world.upload(upload_of(*versions[:-1]))
+    assert len(world.versions()) == MOST_CLAIMED + 1
 
 
 def test_nothing_is_stored_beside_files_that_do_not_exist(world: World):
