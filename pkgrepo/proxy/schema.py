@@ -56,9 +56,10 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     One upstream. The route with the highest priority is asked first; the name is its host unless given.
 
-    ca_file is the absolute path of a PEM file on the server. hosts has URLs for hosts that the upstream names, in
-    redirects and as its token service, and that are reached there. With packages (globs) the upstream is asked only for
-    packages whose names match one of them, for example com.example.* of the groups of Java artifacts.
+    ca_file is the absolute path of a PEM file on the server, which only system managers may name. hosts has URLs for
+    hosts that the upstream names, in redirects and as its token service, and that are reached there. With packages
+    (globs) the upstream is asked only for packages whose names match one of them, for example com.example.* of the
+    groups of Java artifacts.
     """
 
     url: str

@@ -49,6 +49,12 @@ def shown_config(repository: Repository, registry: Registry) -> dict[str, Any]:
     return config
 
 
+def ca_files(config: Config) -> set[str]:
+    """The files of the server that the routes of a fixed configuration name."""
+    routes = config.get("proxy", {}).get("routes", ())
+    return {route["ca_file"] for route in routes if "ca_file" in route}
+
+
 def add_repository(tx: Transaction, /, *, format: str, config: Config, **more: Any) -> Repository:
     """
     See L{repositories.add_repository}. The type is that of the configuration.

@@ -7,14 +7,14 @@ from typing import Any
 
 from attrs import evolve
 
-from pkgrepo.errors import Conflict
+from pkgrepo.errors import Conflict, Forbidden
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.definitions.credentials import seal_credentials
-from pkgrepo.proxy.definitions.storing import configure_repository, shown_config, with_member_ids
+from pkgrepo.proxy.definitions.storing import ca_files, configure_repository, shown_config, with_member_ids
 
 from .parts import pointing_into, validated
 
@@ -50,9 +50,13 @@ class ConfigurationHandlers(Handlers):
         The fixed object as it is stored, with ids of members and sealed secrets, for ``before`` or a new repository.
 
         New members are repositories that the caller may read: whoever reads the virtual repository gets their packages.
+        Only system managers name files of the server that no route has named before.
 
-        :raises Invalid: there is no such member, or a masked secret has no stored one
+        :raises Invalid: there is no such member, or a masked secret has no stored one; :raises Forbidden: see above
         """
+        stored = before.config if before is not None else {}
+        if ca_files(config) - ca_files(stored) and not await self._services.authorizer.may_use(call.identity, "system"):
+            raise Forbidden("only system managers and admins may set ca_file, which names a file of the server")
         named: dict[str, Repository] = {}
         if config["type"] == RepositoryType.VIRTUAL:
             present = virtual_config_of(before).members if before and before.type is RepositoryType.VIRTUAL else ()
@@ -64,7 +68,6 @@ class ConfigurationHandlers(Handlers):
             for name, pointer in ({config["publish_to"]: "/publish_to"} | places).items():
                 if name is not None:
                     named[name] = await get_repository(self._registry, name, pointer, may_add)
-        stored = before.config if before is not None else None
         return seal_credentials(with_member_ids(config, lambda name, _: named[name]), self._services.secrets, stored)
 
     async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:

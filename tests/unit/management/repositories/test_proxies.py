@@ -165,6 +165,23 @@ async def test_an_editor_cannot_have_the_stored_secret_sent_to_another_server(st
     assert authorization(stack, "mirror") == "Basic Y2k6aGlkZGVuLXdvcmQ="
 
 
+@pytest_twisted.ensureDeferred
+async def test_only_system_managers_name_files_of_the_server(stack: Stack) -> None:
+    made = await stack.add_repository("mirror", config=PROXY)
+    await stack.add_user("editor")
+    await stack.grant("editor", "main/mirror", "read", "edit")
+    path = f"/repository/{made['id']}/config/proxy"
+    for file in ("/etc/ssl/private.pem", "/etc/hostname", "/nothing"):
+        reply = await stack.api("PUT", path, {"routes": [{**ROUTE, "ca_file": file}]}, who="editor")
+        assert reply.status == 403
+        assert reply.json["detail"].startswith("only system managers and admins may set ca_file")
+    await stack.ok("PUT", path, {"routes": [{**ROUTE, "ca_file": "/etc/ssl/ours.pem"}]})
+    both = [{**ROUTE, "ca_file": "/etc/ssl/ours.pem"}, {"url": "https://b.example", "ca_file": "/etc/ssl/ours.pem"}]
+    await stack.ok("PUT", path, {"routes": both}, who="editor")
+    await stack.ok("PUT", path, {"routes": [ROUTE]}, who="editor")
+    assert (await stack.api("PUT", path, {"routes": both}, who="editor")).status == 403
+
+
 # Members
 
 
