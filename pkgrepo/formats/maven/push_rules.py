@@ -163,16 +163,18 @@ async def _check_member(services: Services, identity: Identity, repository: Repo
     """Whether the pusher becomes the owner of the package. :raises Forbidden: another project owns it"""
     if isinstance(target, PlainFile) or (isinstance(target, Metadata) and target.package_key is None):
         return False
-    refused: Forbidden | None = None
-    for key in permission_keys(target):
-        try:
-            unowned = await services.access.require_member(identity, repository, key, auto_create=True)
-        except Forbidden as error:
-            refused = refused or error
-            continue
-        return unowned and isinstance(target, ArtifactFile)
-    assert refused is not None
-    raise refused
+    key, *others = permission_keys(target)
+    try:
+        unowned = await services.access.require_member(identity, repository, key, auto_create=True)
+    except Forbidden as refused:
+        for other in others:  # the artifact is of another project, but the group of the same path may be of this one
+            try:
+                await services.access.require_member(identity, repository, other)
+            except Forbidden:
+                continue
+            return False
+        raise refused from None
+    return unowned and isinstance(target, ArtifactFile)
 
 
 def _shown(text: str) -> str:

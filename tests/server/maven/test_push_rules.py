@@ -231,6 +231,29 @@ def test_the_first_to_publish_an_artifact_owns_it(repository, new_user):
     assert ask_to_send(ann, "/net/first/other/1.1/other-1.1.jar")[0] == 403
 
 
+def test_the_metadata_of_an_owned_artifact_is_for_its_project(repository, api, new_user):
+    where = repository("members")
+    ann, eve, bob = (
+        where.as_user(*new_user(f"meta-{name}", members=["read", "write", "overwrite"]))
+        for name in ("ann", "eve", "bob")
+    )
+    assert ann.put("/org/meta/lib/1.0/lib-1.0.jar", JAR).status == 201  # ann owns org.meta:lib now
+    forged = b"<metadata><versioning><versions><version>6.6.6</version></versions></versioning></metadata>"
+    for path in ("/org/meta/lib/maven-metadata.xml", "/org/meta/lib/repo-metadata.xml.sha1"):
+        assert (path, eve.put(path, forged).status) == (path, 403)
+    assert "6.6.6" not in where.get("/org/meta/lib/maven-metadata.xml").text
+    plugins = b"<metadata><plugins><plugin><prefix>x</prefix><artifactId>x</artifactId></plugin></plugins></metadata>"
+    assert ann.put("/org/meta/lib/maven-metadata.xml", plugins).status in (200, 201)
+    assert eve.put("/org/meta/other/maven-metadata.xml", plugins).status in (200, 201)  # nobody owns it
+    # The group org.meta.lib may be of another project than the artifact org.meta:lib.
+    assert api.post_json("/project", {"key": "metagroup"}).status == 201
+    bound = api.post_json("/project/metagroup/bindings", {"repository": "main/members", "pattern": "org.meta.lib"})
+    assert bound.status == 200
+    assert api.post_json("/project/metagroup/members", {"user": "meta-bob", "role": "developer"}).status == 200
+    assert bob.put("/org/meta/lib/maven-metadata.xml", plugins).status in (200, 201)
+    assert eve.put("/org/meta/lib/maven-metadata.xml", plugins).status == 403
+
+
 def test_of_two_first_publishers_one_becomes_the_owner(repository, new_user):
     where = repository("members")
     people = {
