@@ -16,9 +16,12 @@ Checksums are those of the document that is sent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from pkgrepo.errors import NotFound
+from attrs import evolve
+
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.maven.file_heads import checksum_answer, present_file
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.gateway.package_files import STALE, answer_file
@@ -28,11 +31,15 @@ from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Identity, Repository, RepositoryType
+from pkgrepo.proxy.resolving.members import MemberParts
+from pkgrepo.proxy.resolving.package_state import PackageState
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree
 
 from .document import empty_document
-from .joining import CONTENT_TYPE, document_key, of_version
+from .joining import CONTENT_TYPE, document_key, of_version, splice
+from .plain_members import read_plain
 
 
 class MetadataRequests:
@@ -52,6 +59,9 @@ class MetadataRequests:
         :raises NotFound: the directory has none; :raises UpstreamFailed: see L{Resolver.state}
         """
         if target.package_key is not None:
+            said = await self._services.catalog.look(read_plain, self._hosted_members(target), target.path)
+            if said:
+                return await self._with_plain(target, target.package_key, said, algorithm)
             try:
                 return await self._joined(request, target, target.package_key, algorithm)
             except NotFound:
@@ -71,7 +81,7 @@ class MetadataRequests:
         generation = self._services.catalog.generation()
         key, form = document_key(target, package_key)
         # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
-        state = await self._services.resolver.state(self._repository, key)
+        state = self._without_plain(await self._services.resolver.state(self._repository, key), target)
         rendered = await self._documents.get(self._services.pools, state, form, "")
         warned = (STALE,) if state.stale else ()
 
@@ -81,6 +91,38 @@ class MetadataRequests:
 
         self._services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
         return self._answer(rendered.document, target, algorithm, warned)
+
+    def _hosted_members(self, target: Metadata) -> list[Repository]:
+        """The members of a virtual repository that may have the metadata of a group as a plain file."""
+        if self._repository.type is not RepositoryType.VIRTUAL or target.version is not None:
+            return []
+        leaves = self._services.resolver.leaves(self._repository)
+        return [each for each in leaves if each.type is RepositoryType.HOSTED and each.active]
+
+    def _without_plain(self, state: PackageState, target: Metadata) -> PackageState:
+        """The state, which ends when a member has such a file."""
+        members = self._hosted_members(target)
+        if not members:
+            return state
+        fresh = state.fresh
+        return evolve(state, fresh=lambda reader: fresh(reader) and not read_plain(reader, members, target.path))
+
+    async def _with_plain(
+        self, target: Metadata, package_key: str, said: Sequence[MemberParts], algorithm: str | None
+    ) -> Answer:
+        """What hosted members and upstreams say of a group, or the former alone if an upstream fails."""
+        key, form = document_key(target, package_key)
+        resolver, parts, stale = self._services.resolver, list(said), False
+        try:
+            members = await resolver.members(self._repository, key, Trace())
+            parts += await resolver.parts(members, key, form)
+            stale = members.stale
+        except NotFound:
+            pass
+        except UpstreamFailed:
+            stale = True
+        document = _render(splice(key, form, 0, parts))
+        return self._answer(document, target, algorithm, (STALE,) if stale else ())
 
     async def _plain(
         self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from email.utils import formatdate
@@ -44,6 +45,17 @@ def test_what_is_hosted_is_never_asked_of_an_upstream(
         assert at("all").get(path).status == 404
     assert versions(at("all").get("/com/example/owned/maven-metadata.xml").text) == ["1.0"]
     assert (first.count(), second.count()) == (0, 0)
+
+
+def test_plugins_of_hosted_groups_are_joined_with_those_of_upstreams(at: At, first: MavenUpstream) -> None:
+    path = "/com/example/grouped/maven-metadata.xml"
+    first.plugin("com.example.grouped", "theirs", "their-plugin")
+    assert re.findall("<prefix>(.*?)</prefix>", at("all").get(path).text) == ["theirs"]
+    plugin = b"<plugin><prefix>ours</prefix><artifactId>our-plugin</artifactId></plugin>"
+    assert at("all").put(path, b"<metadata><plugins>" + plugin + b"</plugins></metadata>").status == 201
+    found = at("all").get(path)
+    assert re.findall("<prefix>(.*?)</prefix>", found.text) == ["ours", "theirs"]
+    assert at("all").get(f"{path}.sha1").text == hashlib.sha1(found.body).hexdigest()
 
 
 def test_virtual_repository_without_target_takes_nothing(at: At) -> None:
