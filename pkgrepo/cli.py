@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": ("maintenance", "verify"),
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),
+    "compact": ("compaction", "compact"),
     "import": ("imports", "import_group"),
     "admin": ("administrators", "admin"),
     "storage": ("storages", "storage"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zope.interface import Attribute, Interface
 
-from .catalog import Reader
+from .catalog import Reader, Transaction
 
 if TYPE_CHECKING:
     from pkgrepo.model import BlobInfo, Repository
@@ -197,6 +197,13 @@ class IProbedFormat(Interface):
 
         They are tried in order, since some upstreams do not have the first ones; at least one is returned.
         """
+
+
+class ICompactedFormat(Interface):
+    """A format with lists that grow with each change, also when something is removed. Provided beside ``IFormat``."""
+
+    def compact(tx: Transaction, repository: Repository, now_ms: int) -> None:
+        """Write the lists of a hosted repository anew, with what is there now alone: a write command."""
 
 
 class IPathFormat(Interface):

@@ -9,14 +9,22 @@ from zope.interface import implementer
 
 from pkgrepo.formats.rubygems.index.caches import IndexCaches
 from pkgrepo.formats.rubygems.index.documents import KINDS, latest, read_parts, splice
-from pkgrepo.formats.rubygems.index.indexing import INFO
+from pkgrepo.formats.rubygems.index.indexing import INFO, compact_versions
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
 from pkgrepo.formats.rubygems.proxied.questions import gem_server_probes, info_question
 from pkgrepo.formats.rubygems.proxied.releases import make_release
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
+from pkgrepo.interfaces import (
+    ICachingFormat,
+    ICompactedFormat,
+    IFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    Reader,
+    Transaction,
+)
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.publishing import publishes
@@ -37,7 +45,7 @@ from .routes import RubySite
 from .setup import snippets
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, ICompactedFormat, IProbedFormat, IProxiedFormat)
 class RubyFormat(FormatBase):
     """The server that gem and Bundler talk to."""
 
@@ -92,6 +100,10 @@ class RubyFormat(FormatBase):
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""
         return gem_server_probes(url)
+
+    def compact(self, tx: Transaction, repository: Repository, now_ms: int) -> None:
+        """See L{ICompactedFormat.compact}."""
+        compact_versions(tx, repository, now_ms)
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from pathlib import Path
 
 import pytest
 
+from tests.support.client_programs import run_client
 from tests.support.gems import make_gem
 
 pytestmark = pytest.mark.clients
@@ -158,3 +161,26 @@ def test_owners_are_listed_and_changed(bench, api):
     removed = bench.gem("owner", "--host", bench.url, "a", "--remove", name)
     assert f"Owner {name} was removed from a." in removed
     assert "Owner could not be found." in bench.gem("owner", "--host", bench.url, "a", "--remove", "x", status=None)
+
+
+def test_bundler_follows_a_list_that_was_written_anew(bench, rb, server):
+    bench.publish("a", "1.0.0")
+    bench.publish("b", "1.0.0")
+    bench.write_gemfile("a", "b")
+    bench.bundle("install")
+    bench.publish("a", "1.1.0")
+    assert "Successfully deleted" in bench.gem("yank", "--host", bench.url, "b", "--version", "1.0.0")
+    bench.publish("b", "1.1.0")
+    repository = bench.url.partition("/repositories/")[2]
+    command = [Path(sys.executable).with_name("pkgrepo"), "--set", f"data.dir={server.folder / 'data'}", "compact"]
+    printed = run_client([*command, repository], environ=bench.environ, folder=bench.folder).stdout
+    assert f"wrote the list of {repository} anew" in printed
+    assert (
+        "there is no repository main/other"
+        in run_client([*command, "main/other"], environ=bench.environ, folder=bench.folder, status=3).stdout
+    )
+    lines = rb.get("/versions").text.splitlines()
+    assert [line.rpartition(" ")[0] for line in lines[2:]] == ["a 1.0.0,1.1.0", "b 1.1.0"]
+    bench.bundle("update")
+    assert "a (1.1.0)" in bench.locked()
+    assert "b (1.1.0)" in bench.locked()
