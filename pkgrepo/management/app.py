@@ -20,6 +20,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.audit.routes import Audit
 from pkgrepo.management.explanations.routes import Explanations
 from pkgrepo.management.jobs.gc import GarbageCollection
+from pkgrepo.management.jobs.rebuild import DocumentRebuilds
 from pkgrepo.management.jobs.routes import BackgroundJobs
 from pkgrepo.management.metrics.exposition import Metrics, MetricSource
 from pkgrepo.management.packages.removal import Removal
@@ -58,6 +59,7 @@ HANDLERS = (
     ConfigurationKeys,
     Configuration,
     GarbageCollection,
+    DocumentRebuilds,
     Statistics,
     BackgroundJobs,
     Packages,

@@ -83,6 +83,14 @@ class Collection(Record):
     bytes_freed: int
 
 
+class Rebuilt(Record):
+    """The result of a rebuild: how many packages were compared, and how many differed and were changed."""
+
+    job_id: str
+    packages: int
+    changed: int
+
+
 class JobRecord(Record):
     """
     A background job.

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Package, Repository, Version
+from pkgrepo.model import Package, Repository, RepositoryType, Version
 from pkgrepo.storage.catalog.packages import matches, packages, versions
 from pkgrepo.storage.catalog.packages.matches import Match
 from pkgrepo.storage.catalog.packages.tree import list_files
@@ -40,9 +40,21 @@ def find_artifacts(
 
 
 def find_artifact_versions(
-    r: Reader, repositories: Sequence[Repository], match: Match, start: int, rows: int, readable: frozenset[str] | None
+    r: Reader,
+    repositories: Sequence[Repository],
+    match: Match,
+    start: int,
+    rows: int,
+    readable: frozenset[str] | None,
+    *,
+    joined: bool,
 ) -> Page:
-    """The versions that match, like ``find_artifacts``."""
+    """
+    The versions that match, like ``find_artifacts``.
+
+    With ``joined`` the repositories are one to clients: of an artifact that a hosted one has, versions of others are
+    left out, though counted.
+    """
     ids = [each.id for each in repositories]
     if readable is None:
         total = matches.count_versions(r, ids, match)
@@ -50,7 +62,7 @@ def find_artifact_versions(
     else:
         every = [each for each in matches.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
         total, found = len(every), every[start : start + rows]
-    return Page([each for key, version in found for each in _version(r, repositories, key, version)], total)
+    return Page([each for key, version in found for each in _version(r, repositories, key, version, joined)], total)
 
 
 def _artifact(r: Reader, repositories: Sequence[Repository], key: str) -> list[dict[str, Any]]:
@@ -64,9 +76,15 @@ def _artifact(r: Reader, repositories: Sequence[Repository], key: str) -> list[d
     return []
 
 
-def _version(r: Reader, repositories: Sequence[Repository], key: str, version_key: str) -> list[dict[str, Any]]:
+def _version(
+    r: Reader, repositories: Sequence[Repository], key: str, version_key: str, joined: bool
+) -> list[dict[str, Any]]:
+    owned = False
     for repository in repositories:
         package = packages.find_package(r, repository.id, key)
+        if joined and owned and repository.type is not RepositoryType.HOSTED:
+            break
+        owned = owned or (package is not None and repository.type is RepositoryType.HOSTED)
         version = None if package is None else versions.find_version(r, package.id, version_key)
         if package is not None and version is not None:
             shown = _document(r, repository, package, version)

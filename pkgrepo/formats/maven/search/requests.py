@@ -53,7 +53,8 @@ async def _find(services: Services, scope: SearchScope, query: Query, gav: bool,
     if not scope.whole and scope.shown is not None:
         keys = await services.catalog.scan(matching_packages, scope.ids, match, 0, MOST_CHECKED)
         readable = frozenset(await services.access.allowed(scope.identity, Action.READ, scope.shown, keys))
-    find = partial(find_artifact_versions if gav else find_artifacts, repositories=scope.repositories, match=match)
+    versions = partial(find_artifact_versions, joined=scope.shown is not None)
+    find = partial(versions if gav else find_artifacts, repositories=scope.repositories, match=match)
     page: Page = await services.catalog.scan(find, start=start, rows=rows, readable=readable)
     return page
 

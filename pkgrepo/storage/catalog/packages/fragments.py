@@ -48,6 +48,14 @@ def list_fragments(r: Reader, package_id: int, kind: str) -> list[Fragment]:
     )
 
 
+def all_fragments(r: Reader, package_id: int) -> list[tuple[str, Fragment]]:
+    """All fragments of a package as pairs of kind and fragment, in order."""
+    rows = r.all(
+        "SELECT kind, sort, key, body FROM fragment WHERE package_id = ? ORDER BY kind, sort, key", (package_id,)
+    )
+    return [(row[0], Fragment._make(row[1:])) for row in rows]
+
+
 def fragments_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:
     """
     A page of packages after the key ``after``, ordered by key, as pairs (package key, fragment body or None).
