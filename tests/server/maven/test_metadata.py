@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -93,6 +94,16 @@ def test_checksums_follow_a_change(mvn):
     assert mvn.get(f"{path}.sha1").text == before
     put(mvn, "follow", "2.0")
     assert mvn.get(f"{path}.sha1").text == hashlib.sha1(mvn.get(path).body).hexdigest() != before
+
+
+def test_the_time_of_the_last_change_is_never_in_the_future(mvn):
+    for number in range(5):
+        put(mvn, "often", f"1.{number}")
+    for _ in range(2):
+        for suffix in ("", ".sha1"):
+            headers = mvn.get(f"/com/documents/often/maven-metadata.xml{suffix}").headers
+            modified = headers.get("last-modified")
+            assert modified is None or parsedate_to_datetime(modified) <= parsedate_to_datetime(headers["date"])
 
 
 def test_an_upload_that_means_the_same_is_served_byte_for_byte(mvn):

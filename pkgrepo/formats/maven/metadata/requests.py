@@ -89,8 +89,15 @@ class MetadataRequests:
             ready = self._documents.ready(rendered.state, form, "")
             return None if ready is None else self._answer(ready, target, algorithm, warned)
 
-        self._services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-        return self._answer(rendered.document, target, algorithm, warned)
+        answer = self._answer(rendered.document, target, algorithm, warned)
+        self._services.answer_cache.put_document(
+            request,
+            rendered,
+            negotiate=negotiate,
+            generation=generation,
+            expires_at=0 if answer.last_modified is not None else rendered.document.modified_s or 0,
+        )
+        return answer
 
     def _hosted_members(self, target: Metadata) -> list[Repository]:
         """The members of a virtual repository that may have the metadata of a group as a plain file."""
@@ -136,17 +143,23 @@ class MetadataRequests:
         return await answer_file(self._services, request, identity, self._repository, key, target.path, present=present)
 
     def _answer(self, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()) -> Answer:
+        modified_s = self._last_modified(document)
         if algorithm is not None:
-            return checksum_answer(self._repository, target, algorithm, document.digests, document.modified_s)
+            return checksum_answer(self._repository, target, algorithm, document.digests, modified_s)
         head = present_file(self._repository, target, document.digests)
         return Answer(
             body=document.body,
             content_type=CONTENT_TYPE.encode("ascii"),
             etag=head.etag,
-            last_modified=document.modified_s,
+            last_modified=modified_s,
             headers=(*head.headers, *more),
             ranges=True,
         )
+
+    def _last_modified(self, document: Document) -> int | None:
+        """When the artifact changed, in seconds; None while that second lies in the future (see L{Package})."""
+        modified_s = document.modified_s
+        return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
 
 
 def _made(reader: Reader, repository_id: int, target: Metadata) -> Spliced | None:
