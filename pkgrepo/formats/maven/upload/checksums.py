@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import StorageFailed
+from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, File, Repository
 from pkgrepo.storage.catalog.packages import checksum_claims, events, files
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
 MISMATCH = "checksum_mismatch"  # the kind of the event
 
@@ -16,11 +17,11 @@ def put_claim(
     """
     Keep a checksum until its file arrives; the file, if it has arrived meanwhile.
 
-    :raises StorageFailed: too many are kept
+    :raises Conflict: too many are kept
     """
     found = files.find_file(tx, repository.id, path)
     if found is None and not checksum_claims.put_claim(tx, repository.id, path, algorithm, digest, now_ms):
-        raise StorageFailed(repository.storage_name)
+        raise Conflict(f"too many checksums wait for their files in {repository.path}; upload the files first")
     return found
 
 
@@ -28,12 +29,13 @@ def note_mismatch(
     tx: Transaction, repository: Repository, file: File, algorithm: str, digest: str, actor: Actor, now_ms: int
 ) -> None:
     """Append an event that says which checksum a client has for a file."""
+    package_key, version_key = package_and_version_of_file(tx, file.id) or ("", "")
     events.append_event(
         tx,
         repository_id=repository.id,
         package_id=file.package_id,
-        package_key="",
-        version_key="",
+        package_key=package_key,
+        version_key=version_key,
         kind=MISMATCH,
         data={"path": file.path, "algorithm": algorithm, "sent": digest, "stored": file.digests[algorithm]},
         actor=actor,
