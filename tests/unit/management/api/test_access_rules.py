@@ -132,6 +132,7 @@ ROUTE_ACCESS = {
     "POST /repository": SYSTEM_MANAGERS,
     "POST /repository/<repository>/cache/purge": EDITORS,
     "POST /repository/<repository>/gc": ADMINS,
+    "POST /repository/<repository>/rebuild": ADMINS,
     "POST /repository/<repository>/upstream/check": EDITORS,
     "POST /repository/config/<key>/validate": ACCOUNT_HOLDERS,
     "POST /storage": SYSTEM_MANAGERS,
