@@ -23,11 +23,12 @@ from pkgrepo.repositories.publish.deployments import publish_deployment
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.publisher import Published, Release, log_published
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments, files
-from pkgrepo.storage.catalog.packages.tree import check_place
+from pkgrepo.storage.catalog.packages.tree import check_place, file_or_folder
 
 from .limits import SHOWN_COMPONENTS
 from .parts import Part, one_of_each, split_parts
 from .problems import Problems, first_sentence
+from .stepping import Turns
 from .validation import component_list
 
 ATTEMPTS: Final = 20  # to add plugins to metadata that other clients change at the same time
@@ -51,7 +52,7 @@ class Publishing:
 
     async def check_rules(self, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
         """Check the push rules for every version among the files. :raises Refused: one forbids a version"""
-        await self._permits(identity, one_of_each(targets))
+        await self._permits(identity, await self._services.pools.cpu(one_of_each, targets))
 
     async def check_places(self, identity: Identity, deployment: Deployment) -> None:
         """Check that the staged files can be at their paths. :raises Refused: other files or folders are there"""
@@ -71,7 +72,7 @@ class Publishing:
         await self._permits(identity, [group_metadata(each) for each in _plugins(parts)])
         await self._check_places(parts, permits)
         now_ms = self._services.clock.now_ms()
-        releases = [self._release(part, permit, identity, now_ms) for part, permit in zip(parts, permits, strict=True)]
+        releases = await self._services.pools.cpu(self._releases, parts, permits, identity, now_ms)
         coordinates = dict.fromkeys(each.coordinates for each in parts)
         meta = {
             "components": component_list(coordinates, SHOWN_COMPONENTS),
@@ -79,7 +80,9 @@ class Publishing:
             "file_count": sum(len(each.files) for each in parts),
         }
         published = await self._publish(deployment, releases, meta, actor, _plugins(parts))
+        turns = Turns()
         for release, result in zip(releases, published, strict=True):
+            await turns.rest()
             if result.changed:
                 log_published(self._repository, release.package_key, release.version_text, actor)
 
@@ -134,8 +137,9 @@ class Publishing:
 
     async def _permits(self, identity: Identity, targets: Sequence[ArtifactFile | Metadata]) -> list[PushPermit]:
         permits: list[PushPermit] = []
-        problems = Problems()
+        problems, turns = Problems(), Turns()
         for each in targets:
+            await turns.rest()
             try:
                 permits.append(await check_push(self._services, identity, self._repository, each, deploy=True))
             except (Refusal, PkgrepoError) as error:
@@ -148,6 +152,11 @@ class Publishing:
         problems = await self._services.catalog.scan(_find_problems, self._repository.id, parts, permits)
         if problems:
             raise Refused(problems)
+
+    def _releases(
+        self, parts: Sequence[Part], permits: Sequence[PushPermit], identity: Identity, now_ms: int
+    ) -> list[Release]:
+        return [self._release(part, permit, identity, now_ms) for part, permit in zip(parts, permits, strict=True)]
 
     def _release(self, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> Release:
         guard = partial(self._guard, part=part, permit=permit, identity=identity, now_ms=now_ms)
@@ -163,9 +172,10 @@ class Publishing:
     def _guard(self, tx: Transaction, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> None:
         """Claim the package, and check again, in the transaction, that the files can be at their paths."""
         permit.claim(tx, self._repository, part.coordinates.package_key, identity, now_ms)
+        _check_folders(tx, self._repository.id, part)
         for file, _ in part.files:
-            if files.find_file(tx, self._repository.id, file.path) is None:
-                check_place(tx, self._repository.id, file.path)
+            if file_or_folder(tx, self._repository.id, file.path) is True:
+                raise Conflict(f"{file.path} is a folder")
             checksum_claims.remove_claims(tx, self._repository.id, file.path)
 
 
@@ -199,17 +209,25 @@ def status_of(error: Exception) -> int:
     return next((STATUSES[each][0] for each in type(error).__mro__ if each in STATUSES), 500)
 
 
+def _check_folders(r: Reader, repository_id: int, part: Part) -> None:
+    """Check that no file is where a folder of a part's files is needed. :raises Conflict: one is, or the reverse"""
+    if files.find_file(r, repository_id, part.first.path) is None:
+        check_place(r, repository_id, part.first.path)
+
+
 def _find_problems(r: Reader, repository_id: int, parts: Sequence[Part], permits: Sequence[PushPermit]) -> Problems:
     problems = Problems()
     for part, permit in zip(parts, permits, strict=True):
+        try:
+            _check_folders(r, repository_id, part)
+        except Conflict as error:
+            problems.add(part.coordinates.directory, str(error), 409)
         for file, staged in part.files:
             found = files.find_file(r, repository_id, file.path)
             if found is not None:
                 if found.sha256 != staged.blob.sha256 and not permit.overwrite:
                     problems.add(file.path, permit.why_not.sentence, permit.why_not.status)
                 continue
-            try:
-                check_place(r, repository_id, file.path)
-            except Conflict as error:
-                problems.add(file.path, str(error), 409)
+            if file_or_folder(r, repository_id, file.path) is True:
+                problems.add(file.path, "there is a folder at this path", 409)
     return problems

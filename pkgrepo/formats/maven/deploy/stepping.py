@@ -1,4 +1,4 @@
-"""Runs an iterator on the threads of a pool, a limited time per call, so that other work gets its turn."""
+"""Long work in short pieces, on the threads of a pool or in the reactor's, so that other work gets its turn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Generator
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from twisted.internet import reactor as _reactor
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from pkgrepo.storage.pools import Pool
@@ -16,6 +18,7 @@ log = Logger()
 T = TypeVar("T")
 
 STEP_S: Final = 0.02  # seconds of a thread per call; a hop costs 0.02 ms
+TURN_S: Final = 0.003  # seconds of the reactor's thread in one turn
 STEP_SIZE: Final = 1024 * 1024  # bytes that one call collects
 
 
@@ -58,3 +61,16 @@ class Steps(Generic[T]):
     def _close(self) -> None:
         with self._lock:
             self._items.close()
+
+
+class Turns:
+    """Work of the reactor's thread that calls ``rest`` now and then: after ``TURN_S`` others have their turn."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    async def rest(self) -> None:
+        """Let others have the reactor if this work has had it for long enough."""
+        if time.monotonic() - self._began >= TURN_S:
+            await deferLater(_reactor, 0)
+            self._began = time.monotonic()

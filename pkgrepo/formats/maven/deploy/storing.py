@@ -11,8 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import frozen
-from twisted.internet import reactor as _reactor
-from twisted.internet.task import deferLater
 
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
@@ -28,12 +26,11 @@ from .bundle import read_entries
 from .contents import Contents
 from .plugin import find_plugin, usual_plugin
 from .problems import Problems
-from .stepping import Steps
+from .stepping import Steps, Turns
 from .validation import check_digests
 
 GROUP: Final = 100  # files that become durable together; at most 6.4 MB of them are in memory
 GROUP_SIZE: Final = 256 * 1024 * 1024  # bytes of them
-TURN_SIZE: Final = 256 * 1024  # bytes that the reactor's thread hashes in one turn; some ms
 PLUGIN: Final = "maven-plugin"  # the packaging of plugins
 
 
@@ -64,7 +61,7 @@ def file_events(source: Source, limit: int, wanted: Mapping[str, ArtifactFile]) 
 
 
 class Storing:
-    """Stores the files of one deployment; ``staged`` gets their blobs."""
+    """Stores the files of one deployment; ``staged`` gets their blobs. The reactor's thread hashes the small ones."""
 
     def __init__(
         self,
@@ -86,7 +83,7 @@ class Storing:
             path.removesuffix(".pom") + ".jar" for path, pom in contents.poms.items() if pom.packaging == PLUGIN
         )
         self._group: list[StagedFile] = []
-        self._turn = 0
+        self._turns = Turns()
 
     async def store(self, steps: Steps[Event]) -> None:
         """
@@ -113,7 +110,7 @@ class Storing:
         if isinstance(event, bytes):
             upload.write(event)
             await upload.drained()
-            await self._rest(len(event))
+            await self._turns.rest()
             return upload
         await self._end(upload)
         return None
@@ -124,7 +121,7 @@ class Storing:
         self._staged.add_sealed(upload, blob)
         check_digests(file.path, self._contents.checksums.get(file.path, {}), blob.digests, self._problems)
         self._group.append(StagedFile(file.path, blob, await self._attrs(file, blob)))
-        await self._rest(0)
+        await self._turns.rest()
         if len(self._group) >= GROUP or sum(each.blob.size for each in self._group) >= GROUP_SIZE:
             await self._stage_group()
 
@@ -147,13 +144,6 @@ class Storing:
             await self._services.publisher.change_with_blobs(
                 stage_files, self._repository, self._staged, blobs, self._deployment.id, group
             )
-
-    async def _rest(self, size: int) -> None:
-        """Let others have the reactor now and then: small files are hashed in its thread."""
-        self._turn += size + TURN_SIZE // 64
-        if self._turn >= TURN_SIZE:
-            self._turn = 0
-            await deferLater(_reactor, 0)
 
 
 def _path(name: str) -> str:

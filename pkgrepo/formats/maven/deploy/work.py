@@ -138,7 +138,7 @@ class Bundles:
         :raises Conflict: it is in another state
         """
         staged = await self._services.catalog.scan(deployments.staged_files, deployment.id)
-        await self.check_rules(pusher, artifact_files(staged))
+        await self.check_rules(pusher, await self._services.pools.cpu(artifact_files, staged))
         if deployment.state is not VALIDATED:
             raise Conflict(f"the deployment is {deployment.state.value}; only a VALIDATED one can be published")
         await self._move(deployment, VALIDATED, PUBLISHING, leased=True)
@@ -218,7 +218,8 @@ class Bundles:
         async with surveying as batches:
             async for _ in batches:
                 pass
-        check_contents(contents, DeployRequirements.of(self._repository), problems)
+        requirements = DeployRequirements.of(self._repository)
+        await self._services.pools.cpu(check_contents, contents, requirements, problems)
         if problems:
             raise Refused(problems)
         await self._publishing.check_rules(pusher.identity, contents.files.values())
