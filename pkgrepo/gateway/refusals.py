@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import evolve
+
 from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, error_answer
+from pkgrepo.http.answers import NO_STORE, TEXT, Answer, Refusal, error_answer
 from pkgrepo.http.request import Request
 
 from .statuses import STATUSES, refusal_headers
@@ -15,13 +17,20 @@ REALM: Final = b'Basic realm="pkgrepo"'
 BEARER: Final = (b"WWW-Authenticate", b"Bearer")
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+# RubyGems prints the body of an answer as it is.
+_PRINTS_BODY: Final = (b"Ruby", b"RubyGems")
+
+
+def render_refusal(request: Request, refusal: Refusal) -> Answer:
     """The answer to a request that is refused."""
-    return refusal_answer(refusal)
+    answer = refusal_answer(refusal)
+    if (request.header(b"user-agent") or b"").startswith(_PRINTS_BODY):
+        return evolve(answer, body=refusal.sentence.encode("utf-8", "replace"), content_type=TEXT)
+    return answer
 
 
 def refusal_answer(refusal: Refusal) -> Answer:
-    """The same, which is so for every request."""
+    """The same, which is so for every request of most clients."""
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if refusal.status == 401:
         headers = (BEARER, *headers)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pkgrepo.formats.rubygems.index.indexing import index_gem
 from pkgrepo.model import File, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import files, spellings
+from pkgrepo.storage.catalog.packages import files, packages, spellings
 
+from .api.reading import latest_version
 from .api.search_rows import put_row
 from .layout import hidden_path, public_path
 from .names import spelling
@@ -15,8 +16,8 @@ from .owners import owners_of
 
 def apply_change(index: PackageIndex, change: Change) -> None:
     """
-    Hide or show the files of a version by its state, record the spelling of a new gem, and update the indexes and the
-    search row.
+    Hide or show the files of a version by its state, record the spelling of a new gem, and update the indexes, the
+    search row and the latest version.
 
     :raises FileExists: another gem was published under the name of a file that is to be shown again
     """
@@ -27,7 +28,11 @@ def apply_change(index: PackageIndex, change: Change) -> None:
         _place_files(index, index.files(change.version), hidden=change.version.state is VersionState.YANKED)
     index_gem(index, change)
     if not change.last:
-        put_row(index, owners_of(index.tx, package))
+        latest = latest_version(index.tx, package.id)
+        text = None if latest is None else latest.text
+        if text != package.latest:
+            packages.set_latest(index.tx, package.id, text)
+        put_row(index, latest, owners_of(index.tx, package))
 
 
 def _place_files(index: PackageIndex, held: list[File], *, hidden: bool) -> None:

@@ -7,6 +7,7 @@ from base64 import b64encode
 import pytest
 
 from tests.support.gems import make_gem
+from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
@@ -54,6 +55,15 @@ def test_private_reads_need_credentials(private, path):
     assert reply.headers["www-authenticate"].startswith("Basic ")
     assert private.as_user(USER, "wrong").get(path).status == 401
     assert private.as_user().head(path).status == 401
+
+
+def test_refusals_are_text_for_programs_that_print_them(private):
+    agent = "Ruby, RubyGems/3.3.15 x86_64-linux Ruby/3.1.2"
+    for name in ("private", "no-such-repository"):
+        where = HttpClient(private.url.replace("private", name))
+        reply = where.post("/api/v1/gems", b"x", Authorization="wrong", User_Agent=agent)
+        assert (reply.status, reply.headers["content-type"]) == (401, "text/plain; charset=utf-8")
+        assert reply.text.startswith("incorrect username or password")
 
 
 def test_the_head_of_a_repository_is_empty(rb, private):

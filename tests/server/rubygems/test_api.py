@@ -103,6 +103,17 @@ def test_yanked_versions_are_not_shown(push, rb):
     assert names(rb, "vanishing") == []
 
 
+def test_the_latest_version_is_no_prerelease_in_the_management_api(gem, rb, api):
+    address = "/package/main%2Frb/jsonny"
+    assert api.get(address).json["latest"] == "1.1.0"
+    for version in ("1.1.0", "1.1.0&platform=java", "1.0.0"):
+        assert rb.ask("DELETE", "/api/v1/gems/yank", f"gem_name=jsonny&version={version}").status == 200
+    assert api.get(address).json["latest"] == "2.0.0.rc1"
+    for version in ("1.1.0", "1.1.0&platform=java", "1.0.0"):
+        assert rb.ask("PUT", "/api/v1/gems/unyank", f"gem_name=jsonny&version={version}").status == 200
+    assert api.get(address).json["latest"] == "1.1.0"
+
+
 def names(where: HttpClient, query: str, page: str = "1") -> list[str]:
     return [each["name"] for each in where.get(f"/api/v1/search.json?query={query}&page={page}").json]
 

@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
+from pkgrepo.model import Version
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.search.index import Entry, facet, join_text
-
-from .reading import latest_version
 
 ROW: Final = "ruby.row"
 OWNER: Final = "owner"  # the kind of the facets with the names of a gem's owners
@@ -31,9 +30,8 @@ _read = msgspec.json.Decoder(Row).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def put_row(index: PackageIndex, owners: Sequence[str]) -> None:
-    """Write the row of a gem, or remove it if the gem has no live version."""
-    latest = latest_version(index.tx, index.package.id)
+def put_row(index: PackageIndex, latest: Version | None, owners: Sequence[str]) -> None:
+    """Write the row of a gem from its latest version, or remove it if the gem has no live version."""
     if latest is None:
         index.remove_fragment(ROW, b"", "")
         return

@@ -75,6 +75,11 @@ def touch_package(
     )
 
 
+def set_latest(tx: Transaction, package_id: int, latest: str | None) -> None:
+    """Store the text of the latest version; None for the highest live one, if there is any."""
+    tx.execute("UPDATE package SET latest = ? WHERE id = ?", (latest, package_id))
+
+
 def set_alone(tx: Transaction, package_id: int, alone: bool) -> None:
     """Store whether the last push named the image without its repository."""
     tx.execute("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
