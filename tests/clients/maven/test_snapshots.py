@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.clients.maven.conftest import MakeBench
 from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository
 
 
-@pytest.mark.parametrize("maven", MAVENS)
-def test_second_build_is_got(repository: MavenRepository, make_bench: MakeBench, maven: str) -> None:
-    bench, group = make_bench(), f"com.example.{maven.replace('.', '').replace('-', '')}"
+def test_second_build_is_got(repository: MavenRepository, make_bench: MakeBench) -> None:
+    bench = make_bench()
+    groups = {maven: f"com.example.{maven.replace('.', '').replace('-', '')}" for maven in MAVENS}
     users = {reader: make_bench(auth=None) for reader in MAVENS}
-    for number, text in enumerate(("first", "second"), 1):
-        bench.deploy_file(maven, f"{group}:app:1.1-SNAPSHOT", bench.jar(text), f"-Dsources={bench.jar(text)}")
-        directory = f"{group.replace('.', '/')}/app"
-        metadata = repository.metadata(f"{directory}/1.1-SNAPSHOT")
-        assert metadata.findtext("versioning/snapshot/buildNumber") == str(number)
-        timestamp = metadata.findtext("versioning/snapshot/timestamp")
-        kinds = {
-            (each.findtext("classifier") or "", each.findtext("extension")): each.findtext("value")
-            for each in metadata.iter("snapshotVersion")
-        }
-        assert kinds == dict.fromkeys([("", "jar"), ("", "pom"), ("sources", "jar")], f"1.1-{timestamp}-{number}")
-        assert repository.versions(directory) == ["1.1-SNAPSHOT"]
-        assert repository.metadata(directory).find("versioning/release") is None
+    for number in (1, 2):
+        for maven, group in groups.items():
+            jar = bench.jar(f"{maven}, build {number}")
+            bench.deploy_file(maven, f"{group}:app:1.1-SNAPSHOT", jar, f"-Dsources={jar}")
+            check_metadata(repository, f"{group.replace('.', '/')}/app", number)
         for reader, user in users.items():
-            user.fetch(reader, f"{group}:app:1.1-SNAPSHOT", "--update-snapshots")
-            got = user.fetched(group, "app", "1.1-SNAPSHOT", "app-1.1-SNAPSHOT.jar")
-            assert got == bench.jar(text).read_bytes(), (reader, text)
+            user.dependencies(reader, *(f"{group}:app:1.1-SNAPSHOT" for group in groups.values()))
+            for maven, group in groups.items():
+                got = user.fetched(group, "app", "1.1-SNAPSHOT", "app-1.1-SNAPSHOT.jar")
+                assert got == bench.jar(f"{maven}, build {number}").read_bytes(), (reader, maven, number)
+
+
+def check_metadata(repository: MavenRepository, directory: str, number: int) -> None:
+    """Check that the metadata of 1.1-SNAPSHOT names a jar, sources and a POM of this build."""
+    metadata = repository.metadata(f"{directory}/1.1-SNAPSHOT")
+    assert metadata.findtext("versioning/snapshot/buildNumber") == str(number)
+    timestamp = metadata.findtext("versioning/snapshot/timestamp")
+    kinds = {
+        (each.findtext("classifier") or "", each.findtext("extension")): each.findtext("value")
+        for each in metadata.iter("snapshotVersion")
+    }
+    assert kinds == dict.fromkeys([("", "jar"), ("", "pom"), ("sources", "jar")], f"1.1-{timestamp}-{number}")
+    assert repository.versions(directory) == ["1.1-SNAPSHOT"]
+    assert repository.metadata(directory).find("versioning/release") is None
 
 
 def test_build_of_several_modules_is_deployed_twice_and_used(
@@ -76,6 +81,6 @@ def test_literal_snapshot_files_are_found(repository: MavenRepository, make_benc
         repository.put("com/example/sbt/app_3/0.1-SNAPSHOT/app_3-0.1-SNAPSHOT.jar", bench.jar(text).read_bytes())
     for maven in MAVENS:
         user = make_bench(auth=None)
-        user.fetch(maven, "com.example.sbt:app_3:0.1-SNAPSHOT")
+        user.dependencies(maven, "com.example.sbt:app_3:0.1-SNAPSHOT")
         got = user.fetched("com.example.sbt", "app_3", "0.1-SNAPSHOT", "app_3-0.1-SNAPSHOT.jar")
         assert got == bench.jar("second").read_bytes()
