@@ -175,19 +175,27 @@ class MavenBench:
         return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
 
     def deploy_together(self, maven: str, artifact: str, jars: dict[str, Path]) -> None:
-        """Deploy jars as versions of ``group:artifact`` at the same time, each with a process of its own."""
-        processes = [
-            subprocess.Popen(
-                [str(part) for part in self.deploy_command(maven, f"{artifact}:{version}", jar)],
-                env=self.environ,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
+        """
+        Deploy jars as versions of ``group:artifact`` at the same time.
+
+        Each has a process and a local repository of its own, since Maven 3.9 locks nothing between processes.
+        """
+        processes = []
+        for version, jar in jars.items():
+            local = self.folder / f"local-{version}"
+            shutil.copytree(self.local, local, dirs_exist_ok=True)
+            command = self.deploy_command(maven, f"{artifact}:{version}", jar, f"-Dmaven.repo.local={local}")
+            processes.append(
+                subprocess.Popen(
+                    [str(part) for part in command],
+                    env=self.environ,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
             )
-            for version, jar in jars.items()
-        ]
         outputs = [process.communicate()[0] for process in processes]
         failed = [output for process, output in zip(processes, outputs, strict=True) if process.returncode]
         assert not failed, failed[0]
