@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from attrs import evolve
@@ -57,7 +58,10 @@ async def answer_file(
         if content is None:
             content = await services.fetching.content(file, part=want_of(request) is Want.PART)
         if not isinstance(content, File):
-            return services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
+            answer = services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
+            if sends_all(request, answer):
+                services.fetching.when_kept(file, partial(_record_kept, services, identity))
+            return answer
         file = content
     answer = await services.files.answer(repository, file, headers or SAFE, present)
     if found.stale:
@@ -77,6 +81,12 @@ async def answer_file(
     if item is not None and sends_all(request, answer):
         services.downloads.record(item, identity)
     return answer
+
+
+def _record_kept(services: Services, identity: Identity, file: File) -> None:
+    """Record the download of a file that was sent while it arrived."""
+    if file.role is None:
+        services.downloads.record(file, identity, fetched=True)
 
 
 def _unavailable() -> int:

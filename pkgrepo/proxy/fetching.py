@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
@@ -61,6 +61,12 @@ class Fetching:
         self._counters.add(remote.repository.id, CacheCounts(misses=1))
         transfer = self._transfers.get(*key, lambda: self._download(remote))
         return await (transfer.finish() if part else transfer.content())
+
+    def when_kept(self, remote: RemoteFile, listener: Callable[[File], None]) -> None:
+        """Call a function with the row of a file of which ``content`` gave bytes, as soon as there is one."""
+        transfer = self._transfers.find(remote.repository.id, remote.source.path)
+        if transfer is not None:
+            transfer.when_recorded(listener)
 
     def _download(self, remote: RemoteFile) -> Download[File]:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))

@@ -73,8 +73,12 @@ class DownloadRecorder(PeriodicTask):
         self._pending: list[downloads.Download] = []
         self._writing = FairSemaphore(1, reactor)
 
-    def record(self, item: Item, identity: Identity) -> None:
-        """Record that an item was sent to an identity; dropped if ``MAX_PENDING`` are waiting to be written."""
+    def record(self, item: Item, identity: Identity, *, fetched: bool = False) -> None:
+        """
+        Record that an item was sent to an identity; dropped if ``MAX_PENDING`` are waiting to be written.
+
+        What was ``fetched`` from an upstream at the same time is no hit of the cache.
+        """
         if len(self._pending) >= MAX_PENDING:
             return
         self._pending.append(
@@ -88,6 +92,7 @@ class DownloadRecorder(PeriodicTask):
                 token_id=identity.token_id,
                 at_ms=self._clock.now_ms(),
                 size=item.size if isinstance(item, CachedBlob) else None,
+                fetched=fetched,
             )
         )
 

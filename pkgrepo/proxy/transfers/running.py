@@ -56,6 +56,10 @@ class Transfers:
         transfer.start(self._permit(repository_id))
         return transfer
 
+    def find(self, repository_id: int, path: str) -> Transfer[Any] | None:
+        """The transfer of the file with this path in a repository, if it is under way."""
+        return self._running.get((repository_id, path))
+
     async def stop(self) -> None:
         """Give up all transfers, and wait until nothing of them is left."""
         for transfer in list(self._running.values()):

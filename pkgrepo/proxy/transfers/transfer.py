@@ -65,6 +65,7 @@ class Transfer(Generic[T]):
         self._failure: Failure | None = None
         self._readers = 0
         self._waiting: list[Deferred[None]] = []
+        self._listeners: list[Callable[[T], None]] = []
 
     def start(self, permit: AbstractAsyncContextManager[None]) -> None:
         """Begin, when there is a permit."""
@@ -85,6 +86,13 @@ class Transfer(Generic[T]):
     def route(self) -> str:
         """The name of the route that it comes from."""
         return self._download.route
+
+    def when_recorded(self, listener: Callable[[T], None]) -> None:
+        """Call a function with the row of the file when it is recorded, in the reactor's thread; not if it fails."""
+        if self._file is None:
+            self._listeners.append(listener)
+        else:
+            listener(self._file)
 
     # For readers
 
@@ -221,6 +229,8 @@ class Transfer(Generic[T]):
                 self._wake()
                 assert self._receiver.origin is not None
                 self._file = await self._download.record(staged, self._verified, self._receiver.origin.headers)
+                for listener in self._listeners:
+                    listener(self._file)
         except CancelledError:
             self._failure = Failure(
                 UpstreamUnavailable(self._download.upstream, "the transfer of its file was given up")

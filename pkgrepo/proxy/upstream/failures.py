@@ -56,7 +56,7 @@ UNTRUSTED = "its certificate is not trusted; proxy.ca_file can name a private au
 # The first line that fits the first cause that has one.
 _TABLE: tuple[tuple[type[BaseException], type[UpstreamFailed], str], ...] = (
     (AddressRefused, UpstreamForbiddenAddress, FORBIDDEN),
-    (HeadTooLarge, UpstreamFailed, "the head of its answer is too large"),
+    (HeadTooLarge, UpstreamFailed, "the head of its answer is too large, or a line in it"),
     (VerificationError, UpstreamFailed, "its certificate is for another host"),
     (SSL.Error, UpstreamUnavailable, "TLS with it fails"),
     (DNSLookupError, UpstreamUnavailable, "its name cannot be resolved"),

@@ -41,6 +41,7 @@ class Mirror:
         reply = await self.get(path)
         assert (reply.status, reply.body) == (200, self.upstream.tarballs[name, version])
         await self._kept("SELECT COUNT(*) FROM file WHERE path = ?", path[1:])
+        await until(lambda: not len(self.stack.assembly._proxies.transfers))
 
     async def look_up(self, name: str) -> None:
         """Read the document of a package, and wait until it is kept."""

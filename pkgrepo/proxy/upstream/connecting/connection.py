@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 HEAD_BYTES = 64 * 1024  # of all heads that answer one request; signed URLs and policies need a few KiB
 HEAD_LINES = 300
+LINE_BYTES = 16 * 1024  # of Twisted's client, which ends the connection without a reason at a longer one
 
 
 class HeadTooLarge(Exception):  # noqa: N818 - named for what happened
@@ -118,11 +119,12 @@ class _HeadMeter:
         self._line = b""
         self._bytes = 0
         self._lines = 0
+        self._longest = 0  # bytes of the longest line without its end
         self._informational: bool | None = None  # None before the status line
 
     @property
     def is_too_large(self) -> bool:
-        return self._bytes > HEAD_BYTES or self._lines > HEAD_LINES
+        return self._bytes > HEAD_BYTES or self._lines > HEAD_LINES or self._longest > LINE_BYTES
 
     def feed(self, data: bytes) -> None:
         start = 0
@@ -131,7 +133,9 @@ class _HeadMeter:
             if end < 0:
                 self._line += data[start:]
                 self._bytes += len(data) - start
+                self._longest = max(self._longest, len(self._line))
                 return
+            self._longest = max(self._longest, len(self._line) + end - start)
             self._end_line((self._line + data[start:end]).removesuffix(b"\r"))
             self._bytes += end + 1 - start
             self._lines += 1

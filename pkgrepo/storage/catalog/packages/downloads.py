@@ -28,7 +28,7 @@ class Download:
 
     ``kind`` is file or manifest (for an image pull), ``item_id`` the row id in the table of that kind. ``package_id``
     is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client. A ``blob`` with
-    its ``size`` (bytes) is only a hit of a cache.
+    its ``size`` (bytes) is only a hit of a cache. What was ``fetched`` from an upstream for this download is none.
     """
 
     item_id: int
@@ -40,13 +40,14 @@ class Download:
     at_ms: int
     kind: Kind = "file"
     size: int | None = None
+    fetched: bool = False
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     """
     Add a batch of downloads to the counters, and add those made with a token to the log.
 
-    A download from a proxy repository is of what is kept, and so also a hit of its cache.
+    A download from a proxy repository is also a hit of its cache, unless it was fetched for it.
     """
     add_cache_counts(tx, _cache_hits(tx, batch))
     batch = [each for each in batch if each.kind != "blob"]
@@ -87,7 +88,7 @@ def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, Cache
     sizes: dict[tuple[Kind, int], int] = {}
     found: dict[Place, CacheCounts] = {}
     for each in batch:
-        if each.repository_id not in proxies:
+        if each.fetched or each.repository_id not in proxies:
             continue
         size, item = each.size, (each.kind, each.item_id)
         if size is None:
