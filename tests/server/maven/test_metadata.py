@@ -233,6 +233,17 @@ def test_plugins_of_a_group_are_merged_by_prefix(mvn, group):
     assert mvn.get(f"{path}.sha1").text == hashlib.sha1(mvn.get(path).body).hexdigest()
 
 
+def test_the_plugins_of_a_large_group_are_merged_too(mvn):
+    path = "/org/team/many/maven-metadata.xml"
+    prefixes = [f"p{number}" for number in range(2000)]
+    assert mvn.put(path, plugins(*prefixes)).status == 201
+    assert mvn.put(path, plugins("last")).status == 200
+    assert sorted(prefixes_at(mvn, path)) == sorted([*prefixes, "last"])
+    long = [f"{number:090}" for number in range(3000)]
+    assert mvn.put(path, plugins(*long)).status == 413
+    assert len(prefixes_at(mvn, path)) == 2001
+
+
 def test_a_directory_that_is_artifact_and_group_has_both_in_one_document(mvn):
     path = "/com/documents/both/maven-metadata.xml"
     assert mvn.put(path, plugins("one")).status == 201

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import Conflict
+from pkgrepo.errors import Conflict, TooLarge
 from pkgrepo.formats.maven.names import is_part
 from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
@@ -41,6 +41,7 @@ from .values import Plugin, ReadMetadata, merge_plugins
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
+PLUGINS_SIZE: Final = 512 * 1024  # bytes of the plugins of a group, which it always keeps; 5,000 plugins
 
 
 @frozen
@@ -179,9 +180,17 @@ def _plugins_of(file: File | None) -> tuple[Plugin, ...]:
 
 
 def folded_attrs(said: Uploaded) -> dict[str, object]:
-    """The attribute that keeps what the file says; none if that is large."""
+    """
+    The attribute that keeps what a plain file says: all of it if that is small, else its plugins.
+
+    :raises TooLarge: these are too many
+    """
     value = msgspec.to_builtins(said)
-    return {FOLDED: value} if len(msgspec.json.encode(value)) <= FOLDED_SIZE else {}
+    if len(msgspec.json.encode(value)) > FOLDED_SIZE:
+        value = msgspec.to_builtins(Uploaded(plugins=said.plugins))
+        if len(msgspec.json.encode(value)) > PLUGINS_SIZE:
+            raise TooLarge(PLUGINS_SIZE, "the list of plugins")
+    return {FOLDED: value}
 
 
 def render_upload(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
