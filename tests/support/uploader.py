@@ -17,12 +17,13 @@ THREADS = 6
 
 @frozen
 class Upload:
-    """One PUT request. C{key} identifies it; C{repeated} are the statuses of an upload that was already published."""
+    """One request. C{key} identifies it; C{repeated} are the statuses of an upload that was already published."""
 
     key: Hashable
     path: str
     body: bytes
     repeated: tuple[int, ...] = ()
+    method: str = "PUT"
 
 
 class Uploader:
@@ -48,7 +49,7 @@ class Uploader:
                         return
                     upload = self.waiting.pop()
                 try:
-                    answer = session.put(url + upload.path, data=upload.body, timeout=TIMEOUT_S)
+                    answer = session.request(upload.method, url + upload.path, data=upload.body, timeout=TIMEOUT_S)
                 except requests.RequestException:
                     with self._lock:
                         self.waiting.append(upload)
