@@ -11,7 +11,7 @@ from twisted.application.service import IService
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
-from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.addressed.announced import Announcers
 from pkgrepo.proxy.addressed.files import AddressedFiles
@@ -84,7 +84,6 @@ class ProxyParts:
         keeper = Keeper(
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
-        self._absences, self._winners = Absences(core.clock, "file"), Winners(core.catalog)
         self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
@@ -95,7 +94,7 @@ class ProxyParts:
             counters=self.counters,
             largest=config.server.max_upload,
         )
-        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self._forget)
+        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(
@@ -108,9 +107,9 @@ class ProxyParts:
             "clock": core.clock,
             "upstreams": self.upstreams,
             "transfers": self.transfers,
-            "winners": self._winners,
+            "winners": Winners(core.catalog),
             "announcers": Announcers(),
-            "absences": self._absences,
+            "absences": Absences(core.clock, "file"),
             "counters": self.counters,
             "largest": config.server.max_upload,
         }
@@ -129,11 +128,6 @@ class ProxyParts:
             addressed=addressed,
             formats=formats,
         )
-
-    def _forget(self, repository: Repository) -> None:
-        """Forget what is only in memory about the files of a proxy."""
-        self._absences.forget(repository)
-        self._winners.forget(repository)
 
     def services(self) -> Iterator[IService]:
         """What runs beside the requests: counting, and keeping caches within their limits."""

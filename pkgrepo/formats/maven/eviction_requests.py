@@ -49,6 +49,7 @@ class EvictionRequests:
             removal = await self._services.catalog.look(find_removal, repository.id, file)
         if removal is None and not keys:
             raise NotFound("path", target.path)
+        self._services.package_files.forget(repository)
         if removal is not None and removal.package is not None:
             await self._evict(removal.package, removal, actor_of(request, identity))
         return Answer(204)

@@ -154,6 +154,11 @@ class AddressedFiles:
             raise
         return with_digests(walk.remote, digests)
 
+    def forget(self, repository: Repository) -> None:
+        """Forget what only this process remembers of a proxy: what its routes do not have, and which has a version."""
+        self._absences.forget(repository)
+        self._winners.forget(repository)
+
     def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:
             self._absences.check(proxy, request.key)

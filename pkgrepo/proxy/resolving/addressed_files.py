@@ -80,6 +80,10 @@ class AddressedMembers:
             raise NotFound("file", request.path)
         return await self._find_upstream(repository, places, request, trace, want)
 
+    def forget(self, repository: Repository) -> None:
+        """See L{AddressedFiles.forget}."""
+        self._files.forget(repository)
+
     def _places(self, repository: Repository) -> _Places:
         serial = self._resolver.config_serial  # before the configuration is read
         every = self._resolver.ways(repository)

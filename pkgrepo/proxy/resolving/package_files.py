@@ -66,6 +66,10 @@ class PackageFiles:
             return await self._addressed.find(repository, format_.file_request(key, path), trace, want)
         return await self._find_listed(repository, key, path, trace)
 
+    def forget(self, repository: Repository) -> None:
+        """Forget what only this process remembers of the files of a proxy; what is kept stays."""
+        self._addressed.forget(repository)
+
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:
         """The file, if it is kept or an upstream's document lists it."""
         if repository.type is not RepositoryType.VIRTUAL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -212,3 +213,29 @@ def test_changes_are_refused_and_eviction_is_for_administrators(both: HttpClient
     assert first.count(jar) == 2
     assert both.delete(jar.rpartition("/")[0] + "/").status == 204
     assert both.delete(jar).status == 404
+
+
+def test_evicted_version_may_come_from_another_route(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    jar = second.deploy("com.example", "moved", "1.0", b"of the second")
+    record(both, jar)
+    first.deploy("com.example", "moved", "1.0", b"of the first")
+    assert both.get(jar).body == b"of the second"
+    assert both.delete(jar.rpartition("/")[0] + "/").status == 204
+    assert both.get(jar).body == b"of the first"
+
+
+def test_files_of_a_version_that_are_asked_for_at_once_come_from_one_route(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream
+) -> None:
+    base = "com/example/atonce/1.0/atonce-1.0"
+    first.add(f"{base}.jar", b"of the first")
+    second.deploy("com.example", "atonce", "1.0")
+    second.add(f"{base}-sources.jar", b"of the second")
+    paths = [f"/{base}{rest}" for rest in (".jar", "-sources.jar", ".pom")]
+    first.misbehave(paths[0], Fault(latency_s=0.3))
+    with ThreadPoolExecutor(3) as pool:
+        found = [each.result() for each in [pool.submit(both.get, path) for path in paths]]
+    served = [each.status == 200 for each in found]
+    assert served in ([True, False, False], [False, True, True]), served

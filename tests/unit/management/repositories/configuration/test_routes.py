@@ -148,7 +148,7 @@ async def test_an_alias_of_push_rules_is_known_only_to_its_format(stack: Stack) 
     assert await stack.ok("PUT", f"{path}/docker_push_rules", rules) == rules
     assert (await stack.api("GET", f"{path}/maven_push_rules")).status == 404
     assert (await stack.api("PUT", f"{path}/maven_push_rules", rules)).status == 404
-    for key, status in (("docker_push_rules", 200), ("maven_push_rules", 404)):
+    for key, status in (("docker_push_rules", 200), ("maven_push_rules", 200), ("npm_push_rules", 404)):
         for part in ("schema", "default", "description"):
             assert (await stack.api("GET", f"/repository/config/{key}/{part}")).status == status, (key, part)
     for key, status in (("docker_push_rules", 201), ("maven_push_rules", 422)):
