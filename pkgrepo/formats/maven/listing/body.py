@@ -8,7 +8,7 @@ as fast as the client reads; if the directory has changed meanwhile, the connect
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from attrs import frozen
@@ -17,12 +17,12 @@ from twisted.internet.interfaces import IConsumer, IPushProducer
 from zope.interface import implementer
 
 from pkgrepo.http.answers import Content
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Reader
 
 from .entries import Cursor, Directory, read_page
 from .rendering import Page
 
-PAGE: Final = 1000  # folders or files that are read at a time, in some 30 ms
+PAGE: Final = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
 KEPT: Final = 1024 * 1024  # bytes; 10,000 versions have 500 KiB
 
 
@@ -34,12 +34,16 @@ class Listing:
     etag: bytes
 
 
-async def render_listing(catalog: ICatalog, directory: Directory, page: Page) -> Listing:
-    """Render a directory in a form."""
+async def render_listing(
+    catalog: ICatalog, directory: Directory, page: Page, gone: Callable[[], bool] = lambda: False
+) -> Listing:
+    """Render a directory in a form; the rest is left out when the client has ``gone``."""
     kept: list[bytes] = []
     size = 0
     digest = hashlib.sha256()
     async for piece in _pieces(catalog, directory, page):
+        if gone():
+            break
         size += len(piece)
         digest.update(piece)
         if size <= KEPT:
@@ -59,10 +63,18 @@ async def _pieces(catalog: ICatalog, directory: Directory, page: Page) -> AsyncI
     first = True
     cursor: Cursor | None = Cursor()
     while cursor is not None:
-        entries, cursor = await catalog.scan(read_page, directory, cursor, PAGE)
-        yield page.entries(entries, first)
-        first = first and not entries
+        piece, cursor = await catalog.scan(_render_page, directory, page, cursor, first)
+        yield piece
+        first = first and not piece
     yield page.tail()
+
+
+def _render_page(
+    r: Reader, directory: Directory, page: Page, cursor: Cursor, first: bool
+) -> tuple[bytes, Cursor | None]:
+    """The entries after a position, rendered on the thread that reads them, and the next position."""
+    entries, following = read_page(r, directory, cursor, PAGE)
+    return page.entries(entries, first), following
 
 
 async def _deliver(

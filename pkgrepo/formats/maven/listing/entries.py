@@ -21,6 +21,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_files, list_folders
+from pkgrepo.storage.gil import GilReleaser
 
 T = TypeVar("T")
 
@@ -106,7 +107,11 @@ def read_page(r: Reader, directory: Directory, cursor: Cursor, limit: int) -> tu
         return [Entry(name, folder=True) for name in names], after
     listed = [_files(r, directory, each, cursor.after, limit) for each in directory.members]
     files = _first(limit, listed, lambda file: file.path)
-    entries = [entry for file in files for entry in _file_entries(file)]
+    gil = GilReleaser()
+    entries: list[Entry] = []
+    for file in files:
+        gil.release_if_due()
+        entries += _file_entries(file)
     if len(files) == limit:
         return entries, Cursor(files=True, after=files[-1].path.rpartition("/")[2])
     if directory.has_metadata and not any(entry.name == METADATA_NAME for entry in entries):

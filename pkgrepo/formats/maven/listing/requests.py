@@ -47,7 +47,7 @@ class ListingRequests:
         accept = request.header(b"accept")
         wants_json = names_media_type(accept, JSON) and best_media_type(accept, (HTML, JSON)) == JSON
         page = JsonPage() if wants_json else HtmlPage()
-        listing = await render_listing(self._services.catalog, directory, page)
+        listing = await render_listing(self._services.catalog, directory, page, lambda: request.gone)
         return Answer(
             body=listing.body,
             content_type=page.content_type,

@@ -265,3 +265,13 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
     client.producer.stopProducing()
     await done
     assert len(client.written) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
+    world.put(*(f"d/{n:03}/x" for n in range(50)))
+    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
+    monkeypatch.setattr(body, "PAGE", 7)
+    before = world.catalog.tx.statements
+    await render_listing(world.catalog, directory, HtmlPage(), lambda: world.catalog.tx.statements > before)
+    assert world.catalog.tx.statements - before < 20
