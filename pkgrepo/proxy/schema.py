@@ -121,9 +121,9 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
     """
     What is kept of upstreams.
 
-    negative_ttl: how long it is remembered that an upstream does not have something. stale_if_gone: how long something
-    is served from the cache after the upstream has removed it. max_bytes and unused_days limit what is kept. Times are
-    seconds, or texts such as 5m, 1h or 2d.
+    negative_ttl: how long it is remembered that an upstream does not have something. stale_if_gone: how long a tag of
+    an image is served from the cache after the upstream has removed it; other formats do not use it. max_bytes and
+    unused_days limit what is kept. Times are seconds, or texts such as 5m, 1h or 2d.
     """
 
     negative_ttl: Seconds | Duration | None = None

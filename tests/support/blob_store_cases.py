@@ -1,0 +1,56 @@
+"""The blob stores under their contract, and bodies for them. Another implementation is added to ``CASES``."""
+
+import hashlib
+import os
+from datetime import UTC, datetime
+
+from tests.support.blob_stores import FilesystemCase, open_descriptors
+
+CASES = {
+    "filesystem": FilesystemCase,
+    "filesystem-named": lambda root: FilesystemCase(root, unnamed=False),
+}
+
+
+KIB = 1024
+
+
+FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+SIZES = [0, 1, 255 * KIB, 256 * KIB, 256 * KIB + 1, 3 * 1024 * KIB + 17]
+
+
+def body_of(size: int) -> bytes:
+    return (hashlib.sha256(b"%d" % size).digest() * (size // 32 + 1))[:size]
+
+
+async def put(store, body: bytes, chunk: int = 64 * KIB, **how):
+    async with store.begin(**how) as upload:
+        for start in range(0, len(body), chunk):
+            upload.write(body[start : start + chunk])
+            await upload.drained()
+        return await upload.commit()
+
+
+async def content(store, locator: str) -> bytes:
+    blob = store.open(locator)
+    return await blob.read(0, blob.size)
+
+
+async def nothing_is_left(store) -> bool:
+    """Check that the store has no copy and no unfinished upload, on disk either."""
+    return list(await store.scan()) == [] and await store.sweep_uploads(FUTURE, ()) == 0 and not open_descriptors()
+
+
+async def sealed(store, body: bytes, **how):
+    upload = store.begin(**how)
+    upload.write(body)
+    await upload.drained()
+    return upload, await upload.seal()
+
+
+def read_through(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
