@@ -57,6 +57,7 @@ def test_a_bundle_that_does_not_fit_publishes_nothing(mvn, small):
     assert "no room left" in reply.json["errors"][""][0]
     assert {mvn.get(f"/{path}").status for path in members} == {404}
     assert list((small / "store" / "uploads").iterdir()) == []
+    assert [each for each in (small / "store" / "blobs").rglob("*") if each.is_file()] == []
     little = build(2, 1000)
     assert mvn.ask("POST", "/deploy?wait=true", make_zip(little), ZIP).status == 201
     assert {mvn.get(f"/{path}").status for path in little} == {200}

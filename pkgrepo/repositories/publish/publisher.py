@@ -32,7 +32,7 @@ from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import events, files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
@@ -42,6 +42,8 @@ from .staged import Claim, Staged
 log = Logger()
 
 COMMITTED_TOGETHER: Final = 64  # claims; several fsync calls take as long as one, up to some dozen
+
+DISCARDED = 100  # blobs that one transaction marks
 
 T = TypeVar("T")
 C = TypeVar("C", bound="CommandResult")
@@ -231,6 +233,32 @@ class Publisher:
         await mine.delete(result.surplus)
         return result
 
+    async def discard(self, repository: Repository, sha256s: Sequence[str], since_ms: int) -> None:
+        """
+        Delete the bytes of blobs that were stored since a time and were never published.
+
+        Blobs that something refers to stay. What cannot be deleted is left to garbage collection.
+
+        :raises StorageFailed: the storage cannot be opened
+        """
+        storage = self._registry.storage(repository.storage_id)
+        store = await self._stores.of(storage)
+        for start in range(0, len(sha256s), DISCARDED):
+            some = sha256s[start : start + DISCARDED]
+            marked: list[BlobInfo] = await self._catalog.write(
+                gc.mark_unseen, storage.id, some, since_ms, self._clock.now_ms()
+            )
+            gone = []
+            for each in marked:
+                try:
+                    await store.delete(each.locator)
+                except StorageFailed as error:
+                    log.warn("blob {sha256} is left to gc: {error}", sha256=each.sha256, error=str(error))
+                else:
+                    gone.append(each)
+            if gone:
+                await self._catalog.write(_remove_blob_rows, storage.id, gone)
+
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
         """Run a write command that changes a repository's content (see ``package_changes``), and call ``on_change``."""
         result: T = await shield(self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms()))
@@ -258,6 +286,11 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
         user=actor.name or "nobody",
         request=actor.request_id or "-",
     )
+
+
+def _remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
+    for each in gone:
+        gc.remove_blob_row(tx, storage_id, each.sha256, each.locator)
 
 
 def _if_active(command: Callable[..., T]) -> Callable[..., T]:

@@ -143,7 +143,7 @@ class DeployRequests:
 
     async def _drop(self, request: Request, uid: str) -> Answer:
         _, found = await self._access.open(request, uid)
-        if not await self._services.catalog.write(deployments.remove_deployment, found.id):
+        if not await self._bundles.drop(found):
             raise Conflict(f"the deployment is {found.state.value}, and cannot be dropped now")
         return Answer(204)
 

@@ -272,18 +272,31 @@ class Bundles:
     async def _fail(self, deployment: Deployment, error: BaseException) -> int:
         """End a deployment as FAILED, unless it is published already. Returns the status for the client."""
         problems = problems_of(error)
-        now_ms = self._services.clock.now_ms()
-        await shield(
-            self._services.catalog.write(
-                deployments.end_deployment,
-                deployment.id,
-                FAILED,
-                problems.texts(),
-                now_ms,
-                {"status": problems.status},
-            )
-        )
+        await shield(self._end(deployment, problems))
         return problems.status
+
+    async def drop(self, deployment: Deployment) -> bool:
+        """Remove a deployment and its files; False if it is published, or is worked on."""
+        kept = await self._services.catalog.scan(deployments.staged_digests, deployment.id)
+        removed = await self._services.catalog.write(deployments.remove_deployment, deployment.id)
+        if removed:
+            await self._discard(deployment, kept)
+        return removed
+
+    async def _end(self, deployment: Deployment, problems: Problems) -> None:
+        catalog = self._services.catalog
+        kept = await catalog.scan(deployments.staged_digests, deployment.id)
+        meta = {"status": problems.status}
+        now_ms = self._services.clock.now_ms()
+        await catalog.write(deployments.end_deployment, deployment.id, FAILED, problems.texts(), now_ms, meta)
+        await self._discard(deployment, kept)
+
+    async def _discard(self, deployment: Deployment, sha256s: Sequence[str]) -> None:
+        """Delete the bytes of files that nobody saw; what fails is left to gc."""
+        try:
+            await self._services.publisher.discard(self._repository, sha256s, deployment.created_ms)
+        except PkgrepoError as error:
+            log.warn("the files of deployment {uid} are left to gc: {error}", uid=deployment.uid, error=str(error))
 
 
 def add_deployment(

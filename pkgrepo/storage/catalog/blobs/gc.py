@@ -19,7 +19,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.rows import every, number
+from pkgrepo.storage.catalog.rows import every, exists, number
 
 from .blobs import to_info
 
@@ -93,6 +93,24 @@ def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], befo
         if row is not None:
             marked.append(to_info(row))
     return marked
+
+
+def mark_unseen(tx: Transaction, storage_id: int, sha256s: Iterable[str], since_ms: int, now_ms: int) -> list[BlobInfo]:
+    """
+    Mark as deleting those of the blobs that were stored at or after ``since_ms`` and that nothing refers to.
+
+    Only for blobs that no client could see, which therefore need no grace period. Returns the marked blobs.
+    """
+    new = [
+        sha256
+        for sha256 in sha256s
+        if exists(
+            tx,
+            "SELECT 1 FROM blob WHERE storage_id = ? AND sha256 = ? AND created_at >= ?",
+            (storage_id, bytes.fromhex(sha256), since_ms),
+        )
+    ]
+    return mark_deleting(tx, storage_id, new, now_ms + 1)
 
 
 def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo]:

@@ -224,6 +224,12 @@ def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
     return every(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? ORDER BY f.path", (deployment_id,))
 
 
+def staged_digests(r: Reader, deployment_id: int) -> list[str]:
+    """The sha256 (hex) of all files of a deployment."""
+    rows = r.all("SELECT DISTINCT sha256 FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+    return [row[0].hex() for row in rows]
+
+
 def find_staged_file(r: Reader, deployment_id: int, path: str) -> StagedFile | None:
     """The file of a deployment at a path, or None."""
     return find(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? AND f.path = ?", (deployment_id, path))

@@ -334,6 +334,16 @@ def test_a_body_in_chunks_is_taken_and_one_that_ends_early_leaves_nothing(mvn):
     assert served(mvn, lost) == {404}
 
 
+def test_a_bundle_that_has_arrived_is_published_although_its_client_leaves(mvn):
+    members = two("left-alone")
+    data = make_zip(members)
+    with mvn.connect() as connection:
+        head = mvn.head_lines("POST", WAIT, Content_Length=str(len(data)), Content_Type="application/zip")
+        connection.sendall(head + data)
+    while served(mvn, members) != {200}:
+        pass  # the test's time limit ends the wait
+
+
 def test_of_parallel_bundles_of_one_version_one_is_published_whole(repository):
     where = repository("fixed")
     names = [f"com/example/race-{part}/1.0/race-{part}-1.0" for part in ("one", "two", "three")]

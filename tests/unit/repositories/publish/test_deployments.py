@@ -4,12 +4,13 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 
-from pkgrepo.errors import Conflict, FileExists, NotFound
+from pkgrepo.errors import Conflict, FileExists, NotFound, StorageFailed
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment, stage_files
+from pkgrepo.storage.catalog.blobs import gc
 from pkgrepo.storage.catalog.packages import deployments, files
-from pkgrepo.storage.catalog.packages.deployments import PENDING, PUBLISHED, PUBLISHING, VALIDATED
+from pkgrepo.storage.catalog.packages.deployments import FAILED, PENDING, PUBLISHED, PUBLISHING, VALIDATED
 from tests.support.python_packages import make_wheel
 from tests.support.repositories import NOW
 
@@ -217,3 +218,35 @@ async def test_what_else_is_done_is_done_in_the_same_transaction(world):
     assert (deploying.state, world.count("file"), world.copies()) == (PUBLISHING, 0, before)
     await deploying.publish(also=lambda _tx, blob, _now_ms: [blob.locator])
     assert (deploying.state, world.copies()) == (PUBLISHED, before)
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_nobody_saw_are_discarded_at_once_and_others_stay(world):
+    await world.publish(*ONE)
+    before = world.copies()
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE, TWO)
+    digests = world.catalog.peek(deployments.staged_digests, deploying.made.id)
+    assert len(digests) == len(world.copies()) == 4
+    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    assert len(world.copies()) == 4  # the deployment refers to them
+    await world.catalog.write(deployments.end_deployment, deploying.made.id, FAILED, {}, NOW)
+    await world.publisher.discard(world.repository, digests, world.clock.ms + 1)
+    assert len(world.copies()) == 4  # they are older
+    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    assert world.copies() == named(world) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_cannot_be_deleted_are_left_to_gc(world, monkeypatch):
+    deploying = await Deploying(world).begin()
+    await deploying.stage(ONE)
+    digests = world.catalog.peek(deployments.staged_digests, deploying.made.id)
+    await world.catalog.write(deployments.end_deployment, deploying.made.id, FAILED, {}, NOW)
+
+    async def fail(_locator):
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(world.store, "delete", fail)
+    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    assert len(world.catalog.peek(gc.list_deleting, world.storage.id)) == 2
