@@ -338,10 +338,15 @@ def test_a_bundle_that_has_arrived_is_published_although_its_client_leaves(mvn):
     members = two("left-alone")
     data = make_zip(members)
     with mvn.connect() as connection:
-        head = mvn.head_lines("POST", WAIT, Content_Length=str(len(data)), Content_Type="application/zip")
-        connection.sendall(head + data)
-    while served(mvn, members) != {200}:
-        pass  # the test's time limit ends the wait
+        fields = {"Content_Length": str(len(data)), "Content_Type": "application/zip", "Expect": "100-continue"}
+        connection.sendall(mvn.head_lines("POST", WAIT, **fields))
+        assert read_reply(connection).status == 100  # the caller is known by now, and the body awaited
+        connection.sendall(data)
+    for _ in range(1000):
+        if served(mvn, members) == {200}:
+            break
+    else:
+        pytest.fail("it was not published")
 
 
 def test_of_parallel_bundles_of_one_version_one_is_published_whole(repository):
