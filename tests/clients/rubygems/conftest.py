@@ -17,7 +17,7 @@ from tests.support.server_process import ServerProcess
 @pytest.fixture(scope="module")
 def configuration() -> str:
     """An empty repository for each test, in both generations of the tools."""
-    return hosted("ruby", "rb", private=PRIVATE)
+    return "limits.login_failures = 1000\n" + hosted("ruby", "rb", private=PRIVATE)
 
 
 @pytest.fixture(params=TOOLS)
