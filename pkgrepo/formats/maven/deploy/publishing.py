@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from pkgrepo.errors import Conflict, PkgrepoError
+from pkgrepo.formats.maven.deploy.contents.validation import component_list
 from pkgrepo.formats.maven.metadata.plugins import PluginChange, group_metadata, prepare_plugins, put_plugins
 from pkgrepo.formats.maven.metadata.uploads import Outdated
 from pkgrepo.formats.maven.metadata.values import Plugin
@@ -29,7 +30,6 @@ from .limits import SHOWN_COMPONENTS
 from .parts import Part, one_of_each, split_parts
 from .problems import Problems, first_sentence
 from .stepping import Turns
-from .validation import component_list
 
 ATTEMPTS: Final = 20  # to add plugins to metadata that other clients change at the same time
 

@@ -13,6 +13,9 @@ from urllib.parse import quote
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pkgrepo.formats.maven.configuration import DeployRequirements
+from pkgrepo.formats.maven.deploy.contents.plugin import find_plugin
+from pkgrepo.formats.maven.deploy.contents.survey import Contents, signature_problem
+from pkgrepo.formats.maven.deploy.contents.validation import check_contents, pom_mismatch
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json
@@ -29,13 +32,10 @@ from pkgrepo.storage.catalog.packages import deployments
 
 from .access import DeployAccess
 from .addresses import Address
-from .contents import Contents, signature_problem
 from .limits import SIGNATURE_SIZE
-from .plugin import find_plugin
 from .problems import Problems
 from .publishing import Refused, refusal_of
 from .sessions import Session, read_session
-from .validation import check_contents, pom_mismatch
 from .work import Bundles, Pusher, check_room
 
 HEADER = b"x-service-deploy"

@@ -31,6 +31,9 @@ from pkgrepo.archives.source import Source
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Conflict, Invalid, PkgrepoError
 from pkgrepo.formats.maven.configuration import DeployRequirements
+from pkgrepo.formats.maven.deploy.contents.storing import Event, Storing, file_events
+from pkgrepo.formats.maven.deploy.contents.survey import Contents, survey
+from pkgrepo.formats.maven.deploy.contents.validation import check_contents
 from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
@@ -43,7 +46,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
 from pkgrepo.storage.catalog.packages.deployments import FAILED, INTERRUPTED, PENDING, PUBLISHING, VALIDATED, VALIDATING
 
-from .contents import Contents, survey
 from .limits import MOST_OPEN, OPEN_UPLOADS
 from .parts import artifact_files
 from .problems import WHOLE, Problems
@@ -51,8 +53,6 @@ from .publishing import Publishing, Refused, refusal_of, status_of
 from .running import Running
 from .sessions import Session
 from .stepping import Steps
-from .storing import Event, Storing, file_events
-from .validation import check_contents
 
 log = Logger()
 

@@ -8,12 +8,12 @@ from typing import Any
 from attrs import frozen
 
 from pkgrepo.formats.maven.configuration import DeployRequirements
+from pkgrepo.formats.maven.deploy.problems import WHOLE, Problems
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.formats.maven.upload.pom import Pom
 
-from .contents import Contents
-from .problems import WHOLE, Problems
+from .survey import Contents
 
 SIGNED_BY_ASC = ".asc"
 

@@ -14,6 +14,8 @@ from attrs import frozen
 
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.deploy.problems import Problems
+from pkgrepo.formats.maven.deploy.stepping import Steps, Turns
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_text
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IBlobUpload
@@ -23,10 +25,8 @@ from pkgrepo.repositories.publish.deployments import stage_files
 from pkgrepo.repositories.publish.staged import Staged
 
 from .bundle import read_entries
-from .contents import Contents
 from .plugin import find_plugin, usual_plugin
-from .problems import Problems
-from .stepping import Steps, Turns
+from .survey import Contents
 from .validation import check_digests
 
 GROUP: Final = 100  # files that become durable together; at most 6.4 MB of them are in memory

@@ -12,6 +12,8 @@ from attrs import define, field
 
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid, PkgrepoError
+from pkgrepo.formats.maven.deploy.limits import MOST_FILES, SIGNATURE_SIZE
+from pkgrepo.formats.maven.deploy.problems import WHOLE, Problems
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, Metadata, parse_text
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
@@ -19,8 +21,6 @@ from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.untrusted.strict_json import decode_json
 
 from .bundle import Entry, read_entries
-from .limits import MOST_FILES, SIGNATURE_SIZE
-from .problems import WHOLE, Problems
 
 
 @define
