@@ -49,6 +49,6 @@ def test_build_with_a_broken_file_is_not_published_at_all(
     bench = make_bench(repository.url)
     staging = stage(bench, "6.0")
     (staging / "com/example/team/app/6.0/app-6.0.jar").write_bytes(b"not what was built")
-    shown = deploy(bench, staging, status=1)
+    shown = deploy(bench, staging, status=2)
     assert "com/example/team/app/6.0/app-6.0.jar" in shown
     assert repository.wire.get("/com/example/team/library/6.0/library-6.0.jar").status == 404
