@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from .contestants_maven import MavenServer, NginxDav, PkgrepoMaven, PkgrepoPrivateMaven
-from .load import Prober, get, percentile, post_all, put_file, write_turns
+from .load import LoadFailed, Prober, get, percentile, post_all, put_file, write_turns
 from .measure import MIB, Watch
 from .modules import LARGE, Module
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
@@ -133,6 +133,8 @@ def _together(arena: Arena, name: str) -> Trial:
             took = list(pool.map(lambda module: server.deploy([module], 1), modules))
         listed = get(f"{server.target.url}{modules[0].directory}/maven-metadata.xml", MAVEN).body.decode()
         lost = sum(f"<version>{module.version}</version>" not in listed for module in modules)
+        if lost and name == OURS:
+            raise LoadFailed(f"round {number + 1} lost {lost} versions")  # a median over the rounds would not show it
         return {**_of_requests(watch, [each for times in took for each in times]), LOST.key: lost}
 
     return trial
