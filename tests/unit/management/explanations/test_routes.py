@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import pytest
 import pytest_twisted
 
+from tests.support.inprocess_server import turn
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.upstreams.faults import failing
@@ -134,7 +135,7 @@ async def test_editors_see_the_addresses_of_upstreams(stack: Stack, up: NpmUpstr
     }
     assert (await stack.call("GET", f"/repositories/main/mirror/{path}", who=None)).status == 200
     while not (kept := await explain(stack, "mirror", "left", file=path))["file"]["kept"]:
-        await stack.assembly.core.wait_idle()  # the file is answered before it is stored
+        await turn()  # the file is answered before it is stored
     assert steps(kept) == ["main/mirror file_kept"]
 
 
