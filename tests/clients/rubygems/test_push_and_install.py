@@ -103,11 +103,10 @@ def test_bundler_installs_and_follows_later_pushes(bench, server):
     assert "1.2.0" in bench.bundle("outdated", status=1)
     bench.bundle("update")
     assert "a (1.2.0)" in bench.locked()
-    reads = [line for line in server.output[before:].splitlines() if f"{bench.url.rsplit('/', 1)[1]}/" in line]
-    assert any("/versions 304" in line for line in reads)
-    assert any("/versions 206" in line for line in reads)
-    assert any("/info/a 206" in line for line in reads)
-    assert not any("specs.4.8.gz" in line for line in reads)
+    repository = bench.url.rsplit("/", 1)[1]
+    for read in ("versions 304", "versions 206", "info/a 206"):
+        assert server.lines(f"{repository}/{read} ", 1)  # waits: the access log is written a little later
+    assert not any(f"{repository}/specs.4.8.gz" in line for line in server.output[before:].splitlines())
 
 
 def test_bundler_installs_with_the_full_index_too(bench):

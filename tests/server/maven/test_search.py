@@ -106,7 +106,7 @@ def test_a_search_over_all_repositories_finds_what_the_caller_may_read(server, r
     assert ids(server, "q=g:org.search", "") == ["org.search:hidden", TOOL, KIT]
     private = repository("private")
     assert private.as_user().get("/solrsearch/select?q=hidden").status == 401
-    assert ids(server, "q=hidden", "/repositories/main/private") == ["org.search:hidden"]
+    assert ids(server, "q=g:org.search", "/repositories/main/private") == ["org.search:hidden"]
     assert private.put("/com/team/mine/1/mine-1.jar", b"x").status == 201
     limited = as_token("writer", "private").get("/solrsearch/select?q=*:*").json["response"]
     assert all(each["g"] == "com.team" for each in limited["docs"])
