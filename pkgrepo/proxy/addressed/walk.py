@@ -121,7 +121,11 @@ class Walk:
             async with self._winners.deciding(self._repository, self._request):
                 if self._routes is None:
                     self._routes = list(await self._winners.candidates(self._repository, self._request))
-                response = await self._find(method, stack)
+                try:
+                    response = await self._find(method, stack)
+                except BaseException:
+                    self._forget_early()
+                    raise
                 self._winners.note(self._repository, self._request, self.route)
             self._fields = response.headers
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
@@ -221,7 +225,6 @@ class Walk:
                 )
                 self._routes.pop(0)
             await stack.aclose()
-        self._forget_early()
         raise self._failure or NotFound("file", self._request.path)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:

@@ -235,11 +235,8 @@ class Bundles:
         await self._move(deployment, VALIDATING, VALIDATED, leased=deployment.automatic)
 
     def _steps(self, opened: Any, read: Callable[[Source], Any]) -> Steps[Any]:
-        """Steps over a bundle; the file is closed at their end."""
-        content = opened.data if getattr(opened, "data", None) is not None else opened.descriptor()
-        if content is None:
-            raise Invalid("this storage cannot look into bundles")
-        return Steps(self._services.pools.cpu, _closing(content, read))
+        """Steps over a bundle, which is opened with the first one and closed at their end."""
+        return Steps(self._services.pools.cpu, _closing(opened, read))
 
     async def _publish(self, pusher: Pusher, deployment: Deployment, before: DeploymentState) -> None:
         """Publish what is PUBLISHING. After an error other than C{Refused} it is as ``before``, or is published."""
@@ -386,7 +383,11 @@ def ignore_result(ended: Deferred[int]) -> None:
     ended.addErrback(lambda failure: log.failure("the end of a deployment was not recorded", failure=failure))
 
 
-def _closing(content: int | bytes, read: Callable[[Source], Any]) -> Generator[Any, None, None]:
+def _closing(opened: Any, read: Callable[[Source], Any]) -> Generator[Any, None, None]:
+    # Opened here: a generator that never starts does not reach its ``finally``, either.
+    content = opened.data if getattr(opened, "data", None) is not None else opened.descriptor()
+    if content is None:
+        raise Invalid("this storage cannot look into bundles")
     try:
         yield from read(Source(content, BUNDLE))
     finally:
