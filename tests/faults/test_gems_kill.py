@@ -6,9 +6,10 @@ import random
 import pytest
 
 from tests.support.configurations import hosted
-from tests.support.data_folder import DataFolder, pkgrepo, wait_for
+from tests.support.data_folder import DataFolder
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient
+from tests.support.random_kills import survive_kills
 from tests.support.uploader import Upload, Uploader
 
 pytestmark = pytest.mark.faults
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.faults
 REPOSITORIES = hosted("ruby", "rb")
 NAMES = ("left", "right", "middle")
 VERSIONS = 60  # versions of each gem
-KILLS = 3
 
 
 def test_each_version_is_complete_or_absent_in_every_index(run, tmp_path):
@@ -47,19 +47,4 @@ def test_each_version_is_complete_or_absent_in_every_index(run, tmp_path):
         assert uploader.acknowledged <= listed, seed
         return listed
 
-    for _ in range(KILLS):
-        server = run()
-        uploader.run(server.url, rng.randrange(5, len(uploads) // (KILLS + 1)), server.kill)
-        assert server.kill() == -9
-        assert data.damaged() == [], seed
-        server = run()
-        check(server)
-        server.stop()
-    server = run()
-    uploader.run(server.url, len(uploads), lambda: None)
-    assert uploader.acknowledged == check(server) == set(gems), seed
-    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
-    wait_for(data.is_in_step, server)
-    assert server.stop() in (0, -15)
-    checked = pkgrepo(data, "verify")
-    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+    assert survive_kills(run, uploader, check, len(uploads), data, rng, seed) == set(gems), seed

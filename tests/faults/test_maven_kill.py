@@ -5,9 +5,10 @@ import random
 import pytest
 
 from tests.support.configurations import config, hosted
-from tests.support.data_folder import DataFolder, pkgrepo, wait_for
+from tests.support.data_folder import DataFolder
 from tests.support.http_client import HttpClient
 from tests.support.maven_files import directory, make_pom, sums
+from tests.support.random_kills import survive_kills
 from tests.support.uploader import Upload, Uploader
 
 pytestmark = pytest.mark.faults
@@ -15,7 +16,6 @@ pytestmark = pytest.mark.faults
 REPOSITORIES = hosted("maven", mvn=config(push_rules="allow_overwrite = false"))
 BASE = "/repositories/main/mvn"
 VERSIONS = 40
-KILLS = 3
 
 
 def test_each_file_is_complete_or_absent(run, tmp_path):
@@ -49,19 +49,4 @@ def test_each_file_is_complete_or_absent(run, tmp_path):
         assert uploader.acknowledged <= found, seed
         return found
 
-    for _ in range(KILLS):
-        server = run()
-        uploader.run(server.url, rng.randrange(5, len(uploads) // (KILLS + 1)), server.kill)
-        assert server.kill() == -9
-        assert data.damaged() == [], seed
-        server = run()
-        check(server)
-        server.stop()
-    server = run()
-    uploader.run(server.url, len(uploads), lambda: None)
-    assert uploader.acknowledged == check(server) == set(bodies), seed
-    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
-    wait_for(data.is_in_step, server)
-    assert server.stop() in (0, -15)
-    checked = pkgrepo(data, "verify")
-    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+    assert survive_kills(run, uploader, check, len(uploads), data, rng, seed) == set(bodies), seed

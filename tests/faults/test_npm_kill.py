@@ -8,9 +8,10 @@ import random
 import pytest
 
 from tests.support.configurations import hosted
-from tests.support.data_folder import DataFolder, pkgrepo, wait_for
+from tests.support.data_folder import DataFolder
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.random_kills import survive_kills
 from tests.support.uploader import Upload, Uploader
 
 pytestmark = pytest.mark.faults
@@ -18,7 +19,6 @@ pytestmark = pytest.mark.faults
 REPOSITORIES = hosted("npm", "js")
 NAMES = ("left", "@some/right", "middle")
 VERSIONS = 80  # versions of each package
-KILLS = 3
 
 
 def integrity_of(body):
@@ -63,19 +63,4 @@ def test_each_version_is_complete_or_absent(run, tmp_path):
         assert uploader.acknowledged <= listed, seed
         return listed
 
-    for _ in range(KILLS):
-        server = run()
-        uploader.run(server.url, rng.randrange(5, len(uploads) // (KILLS + 1)), server.kill)
-        assert server.kill() == -9
-        assert data.damaged() == [], seed
-        server = run()
-        check(server)
-        server.stop()
-    server = run()
-    uploader.run(server.url, len(uploads), lambda: None)
-    assert uploader.acknowledged == check(server) == set(published), seed
-    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
-    wait_for(data.is_in_step, server)
-    assert server.stop() in (0, -15)
-    checked = pkgrepo(data, "verify")
-    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+    assert survive_kills(run, uploader, check, len(uploads), data, rng, seed) == set(published), seed
