@@ -14,6 +14,7 @@ from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.addressed.announced import Announcers
+from pkgrepo.proxy.addressed.context import Context as AddressedContext
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.winners import Winners
@@ -101,24 +102,24 @@ class ProxyParts:
         self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, IProxiedFormat]
     ) -> PackageFiles:
         rules = FileRules(core.catalog, core.clock)
-        common: dict[str, Any] = {
-            "catalog": core.catalog,
-            "publisher": core.publisher,
-            "clock": core.clock,
-            "upstreams": self.upstreams,
-            "transfers": self.transfers,
-            "winners": Winners(core.catalog),
-            "announcers": Announcers(),
-            "absences": Absences(core.clock, "file"),
-            "counters": self.counters,
-            "largest": config.server.max_upload,
-        }
+        context = AddressedContext(
+            catalog=core.catalog,
+            publisher=core.publisher,
+            clock=core.clock,
+            upstreams=self.upstreams,
+            transfers=self.transfers,
+            winners=Winners(core.catalog),
+            announcers=Announcers(),
+            absences=Absences(core.clock, "file"),
+            counters=self.counters,
+            limits=ReadLimits(config.server.max_upload),
+        )
         addressed = AddressedMembers(
             catalog=core.catalog,
             resolver=self.resolver,
             rules=rules,
-            files=AddressedFiles(**common, keeper=keeper),
-            mutable=MutableFiles(**common),
+            files=AddressedFiles(context, keeper),
+            mutable=MutableFiles(context),
         )
         return PackageFiles(
             catalog=core.catalog,

@@ -16,77 +16,50 @@ another digest               is verified; else the file once more, then the next
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
-from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
-from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.keeping import Keeper
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
-from pkgrepo.proxy.transfers.running import Transfers
-from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 
-from .announced import Announcers
+from .context import Context
 from .request import FileRequest
 from .walk import Walk, with_digests
-from .winners import Winners
 
 MOST_MISTRUSTED: Final = 1000  # files of which a wrong one was sent, in memory
 
+T = TypeVar("T")
+
 
 class AddressedFiles:
-    """The files of all proxies; ``largest`` is the size of the largest one in bytes."""
+    """The files of all proxies that never change."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        publisher: Publisher,
-        clock: Clock,
-        upstreams: Upstreams,
-        transfers: Transfers,
-        keeper: Keeper,
-        winners: Winners,
-        announcers: Announcers,
-        absences: Absences,
-        counters: CacheCounters,
-        largest: int,
-    ) -> None:
-        self._catalog = catalog
-        self._publisher = publisher
-        self._clock = clock
-        self._upstreams = upstreams
-        self._transfers = transfers
+    def __init__(self, context: Context, keeper: Keeper) -> None:
+        self._context = context
         self._keeper = keeper
-        self._winners = winners
-        self._announcers = announcers
-        self._absences = absences
-        self._counters = counters
-        self._limits = ReadLimits(largest)
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
         self._mistrusted: OrderedDict[tuple[int, str], None] = OrderedDict()
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> File | None:
         """The file as it is kept, or None."""
-        found: File | None = await self._catalog.look(files.find_file, proxy.id, request.path)
+        found: File | None = await self._context.catalog.look(files.find_file, proxy.id, request.path)
         return found
 
     async def has_version(self, proxy: Repository, request: FileRequest) -> bool:
         """Whether a proxy has served the version that a file belongs to."""
-        return await self._winners.find(proxy, request) is not None
+        return await self._context.winners.find(proxy, request) is not None
 
     async def look(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile:
         """
@@ -95,13 +68,13 @@ class AddressedFiles:
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known
         """
         self._check_absence(proxy, request, trace)
-        walk = self._walk(proxy, request, trace)
+        walk = Walk(proxy, request, self._context, trace=trace)
         try:
             async with walk.open({}, method="HEAD") as response:
                 remote = walk.remote
                 size = response.length
         except NotFound:
-            self._absences.note(proxy, request.key)
+            self._context.absences.note(proxy, request.key)
             raise
         remote = _with_size(remote, size)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=request.path)
@@ -119,20 +92,11 @@ class AddressedFiles:
         :raises NotFound: no upstream has it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
-        self._check_absence(proxy, request, trace)
-        place = (proxy.id, request.path)
-        kept = await self.find_kept(proxy, request)
-        if kept is not None:  # by a transfer that ended after the caller had looked for the file
+        kept = await self._find_now(proxy, request, trace)
+        if kept is not None:
             return None, kept
-        self._counters.add(proxy.id, CacheCounts(misses=1))
-        transfer = self._transfers.get(*place, lambda: self._download(proxy, request))
-        walk = self._walks[place]
-        try:
-            content = await (transfer.finish() if part else transfer.content())
-        except NotFound:
-            self._absences.note(proxy, request.key)
-            raise
-        return with_digests(walk.remote, transfer.digests), content
+        self._context.counters.add(proxy.id, CacheCounts(misses=1))
+        return await self._join(proxy, request, Transfer.finish if part else Transfer.content)
 
     async def fetch_digests(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile | File:
         """
@@ -140,30 +104,41 @@ class AddressedFiles:
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``fetch``
         """
-        self._check_absence(proxy, request, trace)
-        place = (proxy.id, request.path)
-        kept = await self.find_kept(proxy, request)
+        kept = await self._find_now(proxy, request, trace)
         if kept is not None:
             return kept
-        transfer = self._transfers.get(*place, lambda: self._download(proxy, request))
+        remote, _ = await self._join(proxy, request, Transfer.verify)
+        return remote
+
+    async def _find_now(self, proxy: Repository, request: FileRequest, trace: Trace) -> File | None:
+        """The file, if a transfer that ended after the caller had looked for it has kept it."""
+        self._check_absence(proxy, request, trace)
+        return await self.find_kept(proxy, request)
+
+    async def _join(
+        self, proxy: Repository, request: FileRequest, follow: Callable[[Transfer[File]], Awaitable[T]]
+    ) -> tuple[RemoteFile, T]:
+        """What a reader of the transfer gets, which is begun if it is not under way."""
+        place = (proxy.id, request.path)
+        transfer = self._context.transfers.get(*place, lambda: self._download(proxy, request))
         walk = self._walks[place]
         try:
-            digests = await transfer.verify()
+            found = await follow(transfer)
         except NotFound:
-            self._absences.note(proxy, request.key)
+            self._context.absences.note(proxy, request.key)
             raise
-        return with_digests(walk.remote, digests)
+        return with_digests(walk.remote, transfer.digests), found
 
     def forget(self, repository: Repository) -> None:
         """Forget what only this process remembers of a proxy: what its routes do not have, and which has a version."""
-        self._absences.forget(repository)
-        self._winners.forget(repository)
+        self._context.absences.forget(repository)
+        self._context.winners.forget(repository)
 
     def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:
-            self._absences.check(proxy, request.key)
+            self._context.absences.check(proxy, request.key)
         except NotFound:
-            self._counters.add(proxy.id, CacheCounts(absent=1))
+            self._context.counters.add(proxy.id, CacheCounts(absent=1))
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
             raise NotFound("file", request.path) from None
 
@@ -172,21 +147,9 @@ class AddressedFiles:
         if len(self._mistrusted) > MOST_MISTRUSTED:
             self._mistrusted.popitem(last=False)
 
-    def _walk(self, proxy: Repository, request: FileRequest, trace: Trace | None = None) -> Walk:
-        return Walk(
-            proxy,
-            request,
-            upstreams=self._upstreams,
-            winners=self._winners,
-            announcers=self._announcers,
-            clock=self._clock,
-            limits=self._limits,
-            trace=trace,
-        )
-
     def _download(self, proxy: Repository, request: FileRequest) -> Download[File]:
         place = (proxy.id, request.path)
-        walk = self._walks[place] = self._walk(proxy, request)
+        walk = self._walks[place] = Walk(proxy, request, self._context)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
             kept = await self._keeper.keep(walk.remote, staged, blob)
@@ -202,7 +165,7 @@ class AddressedFiles:
             route=walk.route_name(),
             asked=walk.route_name,
             open=walk.open,
-            stage=lambda: self._publisher.stage(proxy),
+            stage=lambda: self._context.publisher.stage(proxy),
             record=record,
             algorithms=request.algorithms,
             announced=walk.announced,

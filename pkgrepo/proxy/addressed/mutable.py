@@ -27,29 +27,21 @@ from weakref import WeakValueDictionary
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamFailed
-from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
-from pkgrepo.proxy.absences import Absences
+from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
-from pkgrepo.proxy.transfers.running import Transfers
-from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
-from .announced import Announcers
+from .context import Context
 from .request import FileRequest
 from .walk import Unchanged, Walk, with_digests
-from .winners import Winners
 
 FAILURES: Final = (UpstreamFailed, StorageFull, StorageFailed)
 MOST_STALE: Final = 10_000  # files whose routes fail, in memory
@@ -76,38 +68,16 @@ class MutableFile:
 
 
 class MutableFiles:
-    """The files of all proxies that may change; ``largest`` is the size of the largest one in bytes."""
+    """The files of all proxies that may change."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        publisher: Publisher,
-        clock: Clock,
-        upstreams: Upstreams,
-        transfers: Transfers,
-        winners: Winners,
-        announcers: Announcers,
-        absences: Absences,
-        counters: CacheCounters,
-        largest: int,
-    ) -> None:
-        self._catalog = catalog
-        self._publisher = publisher
-        self._clock = clock
-        self._upstreams = upstreams
-        self._transfers = transfers
-        self._winners = winners
-        self._announcers = announcers
-        self._absences = absences
-        self._counters = counters
-        self._limits = ReadLimits(largest)
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
         self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> MutableFile | None:
         """The file as it is kept, fresh or not; None if it is not."""
-        document: UpstreamDocument | None = await self._catalog.look(
+        document: UpstreamDocument | None = await self._context.catalog.look(
             upstream_documents.find_document, proxy.id, request.key
         )
         if document is None or not document.locator:
@@ -119,7 +89,7 @@ class MutableFiles:
 
     def is_fresh(self, kept: MutableFile) -> bool:
         """Whether a file is served without asking."""
-        return self._clock.now_ms() < kept.fresh_until_ms
+        return self._context.clock.now_ms() < kept.fresh_until_ms
 
     async def fetch(
         self, proxy: Repository, request: FileRequest, trace: Trace, *, part: bool
@@ -136,44 +106,44 @@ class MutableFiles:
         if kept is not None and self.is_fresh(kept):
             return kept
         if kept is None:
-            self._absences.check(proxy, request.key)
+            self._context.absences.check(proxy, request.key)
         place = (proxy.id, request.key)
-        transfer = self._transfers.get(*place, lambda: self._download(proxy, request, kept))
+        transfer = self._context.transfers.get(*place, lambda: self._download(proxy, request, kept))
         walk = self._walks[place]
         try:
             content = await (transfer.finish() if part else transfer.content())
         except Unchanged:
             assert kept is not None, "without a kept file there are no conditions"
-            self._counters.add(proxy.id, CacheCounts(confirmed=1))
+            self._context.counters.add(proxy.id, CacheCounts(confirmed=1))
             return await self._confirm(proxy, request, kept)
         except NotFound:
-            self._absences.note(proxy, request.key)
-            self._counters.add(proxy.id, CacheCounts(absent=1))
+            self._context.absences.note(proxy, request.key)
+            self._context.counters.add(proxy.id, CacheCounts(absent=1))
             if kept is not None:
-                await self._publisher.change(upstream_documents.remove_documents, proxy, [request.key])
+                await self._context.publisher.change(upstream_documents.remove_documents, proxy, [request.key])
             raise
         except FAILURES as error:
             if kept is None:
                 raise
-            self._counters.add(proxy.id, CacheCounts(stale=1))
+            self._context.counters.add(proxy.id, CacheCounts(stale=1))
             trace.add(StepKind.STALE, repository=proxy.path, route=kept.document.route, why=str(error))
             return self._serve_stale(proxy, request, kept)
-        self._counters.add(proxy.id, CacheCounts(misses=1))
+        self._context.counters.add(proxy.id, CacheCounts(misses=1))
         if isinstance(content, UpstreamDocument):
             return MutableFile(content, _to_file(proxy, request, content), content.fresh_until_ms)
         return with_digests(walk.remote, transfer.digests), content
 
     def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
-        place, until_ms = (proxy.id, request.key), self._clock.now_ms() + STALE_RETRY_MS
+        place, until_ms = (proxy.id, request.key), self._context.clock.now_ms() + STALE_RETRY_MS
         self._stale_until_ms[place] = until_ms
         if len(self._stale_until_ms) > MOST_STALE:
             self._stale_until_ms.popitem(last=False)
         return evolve(kept, fresh_until_ms=until_ms, stale=True)
 
     async def _confirm(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
-        now_ms = self._clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         document = evolve(kept.document, checked_ms=now_ms, fresh_until_ms=now_ms + _ttl_ms(proxy, request))
-        await self._publisher.change(upstream_documents.renew_document, proxy, document)
+        await self._context.publisher.change(upstream_documents.renew_document, proxy, document)
         return evolve(kept, document=document, fresh_until_ms=document.fresh_until_ms, stale=False)
 
     def _download(
@@ -182,11 +152,7 @@ class MutableFiles:
         walk = self._walks[proxy.id, request.key] = Walk(
             proxy,
             request,
-            upstreams=self._upstreams,
-            winners=self._winners,
-            announcers=self._announcers,
-            clock=self._clock,
-            limits=self._limits,
+            self._context,
             conditions={} if kept is None else {kept.document.route: _conditions(kept.document)},
         )
 
@@ -197,7 +163,7 @@ class MutableFiles:
             route=walk.route_name(),
             asked=walk.route_name,
             open=walk.open,
-            stage=lambda: self._publisher.stage(proxy),
+            stage=lambda: self._context.publisher.stage(proxy),
             record=record,
             algorithms=request.algorithms,
             announced=walk.announced,
@@ -207,8 +173,8 @@ class MutableFiles:
     async def _record(
         self, proxy: Repository, request: FileRequest, walk: Walk, staged: Staged, blob: BlobInfo
     ) -> UpstreamDocument:
-        now_ms = self._clock.now_ms()
-        before = await self._catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
+        now_ms = self._context.clock.now_ms()
+        before = await self._context.catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
         etag, last_modified = walk.validators
         remote = walk.remote
         document = UpstreamDocument(
@@ -228,11 +194,11 @@ class MutableFiles:
             checked_ms=now_ms,
             fresh_until_ms=now_ms + _ttl_ms(proxy, request),
         )
-        await self._publisher.change_with_blobs(
+        await self._context.publisher.change_with_blobs(
             upstream_documents.put_documents, proxy, staged, [blob], [(document, blob)]
         )
         self._stale_until_ms.pop((proxy.id, request.key), None)
-        found: UpstreamDocument | None = await self._catalog.look(
+        found: UpstreamDocument | None = await self._context.catalog.look(
             upstream_documents.find_document, proxy.id, request.key
         )
         if found is None:

@@ -21,12 +21,10 @@ from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.answers import check_no_page
 from pkgrepo.proxy.transfers.download import Headers
-from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.repositories.clock import Clock
 
-from .announced import LARGEST_FILE, Announcers, digest_in_file, digests_in_header, select
+from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
+from .context import Context
 from .request import FileRequest
-from .winners import Winners
 
 ABSENT = (404, 410)
 UNQUOTED = "/!$&'()*+,;=:@"  # RFC 3986 section 3.3: characters of paths; servers know "+" and ":" as they are
@@ -53,22 +51,14 @@ class Walk:
         self,
         repository: Repository,
         request: FileRequest,
+        context: Context,
         *,
-        upstreams: Upstreams,
-        winners: Winners,
-        announcers: Announcers,
-        clock: Clock,
-        limits: ReadLimits,
         trace: Trace | None = None,
         conditions: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._repository = repository
         self._request = request
-        self._upstreams = upstreams
-        self._winners = winners
-        self._announcers = announcers
-        self._clock = clock
-        self._limits = limits
+        self._context = context
         self._trace = trace or Trace()
         self._conditions = conditions or {}
         self._routes: list[Route] | None = None
@@ -118,24 +108,24 @@ class Walk:
             if headers:
                 yield await stack.enter_async_context(self._ask(self.route, method, headers))
                 return
-            async with self._winners.deciding(self._repository, self._request):
+            async with self._context.winners.deciding(self._repository, self._request):
                 if self._routes is None:
-                    self._routes = list(await self._winners.candidates(self._repository, self._request))
+                    self._routes = list(await self._context.winners.candidates(self._repository, self._request))
                 try:
                     response = await self._find(method, stack)
                 except BaseException:
                     self._forget_early()
                     raise
-                self._winners.note(self._repository, self._request, self.route)
+                self._context.winners.note(self._repository, self._request, self.route)
             self._fields = response.headers
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
-            self._announcers.note(self._repository.id, self.route.name, announces=bool(self._digests))
+            self._context.announcers.note(self._repository.id, self.route.name, announces=bool(self._digests))
             yield response
 
     def again(self, error: UpstreamFailed) -> bool:
         """Whether to ask once more for a file that could not be had: a wrong one of the same route, else the next."""
         if isinstance(error, UpstreamMismatch):
-            self._winners.drop(self._repository, self._request)
+            self._context.winners.drop(self._repository, self._request)
             if not self._tried_twice:
                 self._tried_twice = True
                 return True
@@ -168,8 +158,8 @@ class Walk:
             return error
 
     async def _ask_checksum(self, route: Route, algorithm: str) -> str | None:
-        limits = ReadLimits(LARGEST_FILE, self._upstreams.document_timeout_s)
-        upstream = self._upstreams.of(self._repository.id, route)
+        limits = ReadLimits(LARGEST_FILE, self._context.upstreams.document_timeout_s)
+        upstream = self._context.upstreams.of(self._repository.id, route)
         async with upstream.open("GET", f"{_url(route, self._request)}.{algorithm}", {}, limits=limits) as response:
             if response.status in ABSENT:
                 return None
@@ -186,7 +176,9 @@ class Walk:
         self._forget_early()
         companions = self._request.companions
         likely = self._routes is not None and len(self._routes) == 1 and not self._conditions
-        if method == "GET" and companions and likely and self._announcers.is_silent(self._repository.id, route.name):
+        if not likely or method != "GET" or not companions:
+            return
+        if self._context.announcers.is_silent(self._repository.id, route.name):
             self._early = Deferred.fromCoroutine(self._try_checksum(route, companions[0]))
 
     def _forget_early(self) -> None:
@@ -211,26 +203,22 @@ class Walk:
                     self._url = response.url
                     return response
             except UpstreamFailed as error:
-                self._trace.add(
-                    StepKind.FAILED,
-                    repository=self._repository.path,
-                    route=route.name,
-                    at_ms=self._clock.now_ms(),
-                    why=str(error),
-                )
+                self._note(StepKind.FAILED, route, str(error))
                 self._leave_route(error)
             else:
-                self._trace.add(
-                    StepKind.ABSENT, repository=self._repository.path, route=route.name, at_ms=self._clock.now_ms()
-                )
+                self._note(StepKind.ABSENT, route)
                 self._routes.pop(0)
             await stack.aclose()
         raise self._failure or NotFound("file", self._request.path)
 
+    def _note(self, kind: StepKind, route: Route, why: str = "") -> None:
+        at_ms = self._context.clock.now_ms()
+        self._trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
+
     def _leave_route(self, error: UpstreamFailed) -> bool:
         self._failure = self._failure or error
         self._tried_twice = False
-        self._winners.drop(self._repository, self._request)
+        self._context.winners.drop(self._repository, self._request)
         if self._routes:
             self._routes.pop(0)
         return bool(self._routes)
@@ -239,9 +227,9 @@ class Walk:
     async def _ask(
         self, route: Route, method: str, headers: Mapping[str, str] | None
     ) -> AsyncIterator[IUpstreamResponse]:
-        upstream = self._upstreams.of(self._repository.id, route)
+        upstream = self._context.upstreams.of(self._repository.id, route)
         url = _url(route, self._request)
-        async with upstream.open(method, url, headers or {}, limits=self._limits) as response:
+        async with upstream.open(method, url, headers or {}, limits=self._context.limits) as response:
             yield response
 
 
