@@ -51,7 +51,11 @@ class IAuthorizer(Interface):
     def explain(
         identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> Awaitable[str]:
-        """The sentence of a refusal: who, what, and the rule that decided."""
+        """
+        The sentence of a refusal: who, what, and the rule that decided.
+
+        :raises NotFound: the repository was removed since the caller found it
+        """
 
     def check_project_member(
         identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
@@ -62,4 +66,5 @@ class IAuthorizer(Interface):
         Returns whether the caller must become the owner, because the package has none.
 
         :raises Forbidden: with the project that the caller must be a member of, or that there is none
+        :raises NotFound: the repository was removed since the caller found it
         """

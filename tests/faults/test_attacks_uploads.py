@@ -10,20 +10,23 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
+from pkgrepo.auth.login.passwords import Verdict
+from tests.support.gems import make_gemspec, pack_gem
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import make_index
 from tests.support.inprocess_server import no_failures
 from tests.support.memory_connection import parse_answers
-from tests.support.memory_server import ClosingTransport, Stack
+from tests.support.memory_server import OTHER_PASSWORD, ClosingTransport, Stack
 from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
 Change = Callable[[Stack], Awaitable[Any]]
-REPOSITORIES = ("py", "node", "images")
-KINDS = ("python", "form", "npm", "blob", "manifest")
+REPOSITORIES = {"py": "python", "node": "npm", "images": "docker", "gems": "ruby", "java": "maven"}
+KINDS = ("python", "form", "npm", "blob", "manifest", "gem", "maven")
 
 
 @pytest_twisted.async_yield_fixture
@@ -32,9 +35,8 @@ async def stack(tmp_path: Path) -> Any:
     running = Stack(tmp_path)
     await running.start()
     with no_failures():
-        await running.add_repository()
-        await running.add_repository("node", format="npm")
-        await running.add_repository("images", format="docker")
+        for name, format_ in REPOSITORIES.items():
+            await running.add_repository(name, format=format_)
         await running.add_user("alice")
         granted = [{"repository": f"main/{name}", "actions": ["read", "write"]} for name in REPOSITORIES]
         await running.ok("PUT", "/users/alice/permissions", {"repositories": granted})
@@ -53,6 +55,12 @@ def upload(kind: str) -> tuple[str, str, str, bytes]:
     if kind == "npm":
         body = make_publish("demo", "1.0.0", tarball=make_tarball("demo", "1.0.0", pad=50_000))
         return "PUT", "/repositories/main/node/demo", "application/json", body
+    if kind == "gem":
+        gem = pack_gem(make_gemspec("demo", "1.0"), data=make_tarball("demo", "1.0.0", pad=50_000))
+        return "POST", "/repositories/main/gems/api/v1/gems", "application/octet-stream", gem
+    if kind == "maven":
+        path = "/repositories/main/java/com/example/demo/1.0/demo-1.0.jar"
+        return "PUT", path, "application/java-archive", data
     if kind == "blob":
         digest = hashlib.sha256(data).hexdigest()
         path = f"/v2/main/images/app/blobs/uploads/?digest=sha256:{digest}"
@@ -98,6 +106,12 @@ async def purge(stack: Stack) -> None:
         await stack.ok("DELETE", f"/repository/main%2F{name}?confirm={name}&purge=true")
 
 
+async def purge_and_move_serial(stack: Stack) -> None:
+    """Purge; rights, which the purge deletes too, are read again since those of a user have changed."""
+    await purge(stack)
+    await stack.add_user("bob")
+
+
 async def switch_user_off(stack: Stack) -> None:
     await stack.ok("PUT", "/users/alice/status", {"active": False})
 
@@ -117,7 +131,14 @@ def copies(stack: Stack) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("change", "status"),
-    [(switch_off, {503}), (delete, {404}), (purge, {404}), (switch_user_off, {401, 403}), (take_grant, {403})],
+    [
+        (switch_off, {503}),
+        (delete, {404}),
+        (purge, {404}),
+        (purge_and_move_serial, {404}),
+        (switch_user_off, {401, 403}),
+        (take_grant, {403}),
+    ],
 )
 @pytest_twisted.ensureDeferred
 async def test_an_upload_that_is_no_longer_allowed_is_not_published(
@@ -127,7 +148,28 @@ async def test_an_upload_that_is_no_longer_allowed_is_not_published(
     assert copies(stack) == 0
 
 
-@pytest.mark.parametrize("kind", ["python", "form", "npm"])
+@pytest_twisted.ensureDeferred
+async def test_an_upload_to_a_repository_that_is_purged_before_its_caller_is_known_finds_none(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purged: Deferred[None] = Deferred()
+    passwords = stack.assembly.core.passwords
+    verify = passwords.verify
+
+    async def verify_late(stored: str, password: str, **rest: Any) -> Verdict:
+        if password == OTHER_PASSWORD:  # alice's
+            await purged
+        return await verify(stored, password, **rest)
+
+    async def purge_first(stack: Stack) -> None:
+        await purge(stack)
+        purged.callback(None)
+
+    monkeypatch.setattr(passwords, "verify", verify_late)
+    assert await upload_around(stack, purge_first, who="alice", kind="form") == 404
+
+
+@pytest.mark.parametrize("kind", ["python", "form", "npm", "gem", "maven"])
 @pytest_twisted.ensureDeferred
 async def test_an_upload_with_a_token_that_was_revoked_meanwhile_is_not_published(stack: Stack, kind: str) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci"}, who="alice")

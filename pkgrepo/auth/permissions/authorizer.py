@@ -23,9 +23,10 @@ from zope.interface import implementer
 
 from pkgrepo.auth.identity_serial import identity_serial_of
 from pkgrepo.auth.tokens.limits import in_force
-from pkgrepo.errors import Forbidden
+from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
 from pkgrepo.model import ANONYMOUS, Action, Identity, Project, ProjectRole, Repository, User, Visibility
+from pkgrepo.storage.catalog.server.repositories import find_repository
 
 from .decisions import NOBODY, Question, decide_unread, read_decisions, read_known
 from .delegation import NEWCOMER, check_delegation
@@ -179,7 +180,12 @@ class Authorizer:
     async def explain(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> str:
-        """The sentence of a refusal: who, what, and the rule that decided."""
+        """
+        The sentence of a refusal: who, what, and the rule that decided.
+
+        :raises NotFound: the repository was removed since the caller found it, so there is no rule to name
+        """
+        await self._check_exists(repository)
         [decision] = await self._decide(identity, [(action, repository, package)])
         who = repr(identity.username) if identity.username else "an anonymous caller"
         what = f"{package!r} in {repository.path}" if package else repository.path
@@ -203,6 +209,7 @@ class Authorizer:
         ``auto_create`` is the setting ``auto_create_projects``: a package without owner gets its first pusher as owner.
 
         :raises Forbidden: with the project that the caller must be a member of, or that there is none
+        :raises NotFound: as in L{explain}
         """
         standing = await self._standing(identity)
         if _is_admin(standing):
@@ -210,6 +217,7 @@ class Authorizer:
         project = await self.owning_project(repository, package)
         if _is_developer(standing, project):
             return False
+        await self._check_exists(repository)
         if project is not None:
             raise Forbidden(
                 f"only members of project {project.key} may push {package!r} to {repository.path} "
@@ -245,6 +253,15 @@ class Authorizer:
         if default_actions is not None and before.user is not None:
             after = evolve(after, user=evolve(before.user, default_actions=default_actions))
         check_delegation(giver, await self._standing(giver), before, after, repositories)
+
+    async def _check_exists(self, repository: Repository) -> None:
+        """
+        Check that a repository that refuses a caller is still there: a purge deletes its grants, too.
+
+        :raises NotFound: it was removed
+        """
+        if repository.id != NO_REPOSITORY and await self._catalog.look(find_repository, repository.uid) is None:
+            raise NotFound("repository", repository.path)
 
     def _in_force(self, identity: Identity) -> bool:
         limits = identity.limits

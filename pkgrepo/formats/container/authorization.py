@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.auth.tokens.bearer import unbound
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
@@ -88,6 +88,8 @@ class Authorization:
             known = await access.knows(identity, repository)
             sentence = str(error if known else unknown(identity, target.name))
             raise self.challenge(request, scope_of(target.scope, action), sentence) from None
+        except NotFound:
+            raise await self._not_found(identity, target.name) from None
         except Forbidden as error:
             if not await access.knows(identity, repository):
                 raise await self._not_found(identity, target.name) from None

@@ -9,7 +9,7 @@ from pkgrepo.auth.permissions import authorizer as module
 from pkgrepo.auth.permissions.ownership import claim_package
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
-from pkgrepo.errors import Forbidden
+from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import IAuthorizer
 from pkgrepo.model import (
     ANONYMOUS,
@@ -23,6 +23,8 @@ from pkgrepo.model import (
 from pkgrepo.storage.catalog.people.grants import add_group, add_group_member, set_permission
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
 from pkgrepo.storage.catalog.people.users import remove_user, update_user
+from pkgrepo.storage.catalog.server.purge import purge_repository
+from pkgrepo.storage.catalog.server.repositories import remove_repository
 from tests.support.auth import START, AuthServices
 from tests.support.repositories import now
 
@@ -202,6 +204,17 @@ def test_a_refusal_names_who_what_and_the_rule(scene, alice):
             ANONYMOUS, READ, evolve(repository, visibility=Visibility.PUBLIC, settings={"auth": {"enabled": True}})
         )
     )
+
+
+def test_a_refusal_names_no_rule_of_a_repository_that_was_removed(scene, alice):
+    repository = scene.repository()
+    scene.catalog.do(remove_repository, repository.id, now_ms=1, purge=True)
+    while scene.catalog.do(purge_repository, repository.id):
+        pass
+    with pytest.raises(NotFound, match="main/r1"):
+        now(scene.authorizer.explain(alice, WRITE, repository, "acme-x"))
+    with pytest.raises(NotFound, match="main/r1"):
+        now(scene.authorizer.check_project_member(alice, repository, "acme-x"))
 
 
 @pytest.mark.parametrize("role", [None, *ProjectRole])
