@@ -14,6 +14,7 @@ from twisted.web.resource import Resource
 from pkgrepo import __version__
 from pkgrepo.auth.tokens.text import hide_tokens
 from pkgrepo.config import Config
+from pkgrepo.gateway.presented_tokens import take_token
 from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
@@ -45,6 +46,7 @@ class Listener:
             access_log=self.metrics,
             server_header=f"pkgrepo/{__version__}",
             in_thread=in_thread,
+            take_credentials=take_token,
         )
         self.factory: IProtocolFactory = (
             self.site if self._certificate is None else tls_factory(self._certificate, self.site, reactor)

@@ -202,7 +202,7 @@ class Channel(ConnectionWriter):
         check_version(line, fields)
         self._timeouts.end_head()
         self.persistent = line.is_http_1_1 and not fields.close
-        request = self.request = ProcessedRequest(self, line, fields)
+        request = self.request = ProcessedRequest(self, *self.site.take_credentials(line, fields))
         if fields.chunked or fields.length:
             self._begin_body(request, fields)
         else:

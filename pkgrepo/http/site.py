@@ -21,6 +21,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
 from pkgrepo.http.answering.prepared import PreparedAnswer
+from pkgrepo.http.reading.head import FieldBlock, RequestLine
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
 
@@ -38,6 +39,7 @@ CLOSED_AT_ONCE = 64  # idle connections, when there are too many; finding them t
 
 InThread = Callable[..., Deferred[Any]]
 Moment = Callable[[], AbstractContextManager[object]]
+TakeCredentials = Callable[[RequestLine, FieldBlock], tuple[RequestLine, FieldBlock]]
 
 _log = Logger()
 
@@ -74,6 +76,7 @@ class Site(server.Site):
         access_log: AccessLog | None,
         server_header: bytes,
         in_thread: InThread,
+        take_credentials: TakeCredentials,
     ) -> None:
         untyped: Any = super()
         untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
@@ -87,6 +90,7 @@ class Site(server.Site):
         self.request_count = 0
         self.seconds: Callable[[], float] = reactor.seconds
         self.in_thread = in_thread
+        self.take_credentials = take_credentials
         self.read_queue = ReadQueue(reactor)
         server_line = b"Server: %s\r\n" % server_header if server_header else b""
         self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "
@@ -246,6 +250,7 @@ def make_site(
     access_log: AccessLog | None = None,
     server_header: str = "pkgrepo",
     in_thread: InThread = deferToThread,
+    take_credentials: TakeCredentials = lambda line, fields: (line, fields),
 ) -> Site:
     """
     A factory to listen with.
@@ -253,7 +258,8 @@ def make_site(
     ``early`` gets every GET and HEAD without a body before ``resource`` does: it returns a L{PreparedAnswer}, which is
     sent at once, or None. Each request is processed in a context that ``moment`` makes, until its handler first waits.
     ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not sent. ``in_thread``
-    runs a function in the pool of threads that waits for disks.
+    runs a function in the pool of threads that waits for disks. ``take_credentials`` gets each head, and returns it with
+    credentials moved from other places into the Authorization header, before anything else sees it.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)
@@ -267,4 +273,5 @@ def make_site(
         access_log=access_log,
         server_header=server_header.encode("ascii"),
         in_thread=in_thread,
+        take_credentials=take_credentials,
     )

@@ -23,8 +23,9 @@ CHECK_LENGTH = 6  # characters; 62**6 is more than 2**32
 
 _KINDS = {kind.value[0]: kind for kind in TokenKind}
 _TEXT = re.compile(rf"{PREFIX}([{''.join(_KINDS)}])_[0-9A-Za-z]{{{RANDOM_LENGTH + CHECK_LENGTH}}}")
-# Access tokens, and signed ones (RFC 7519: three parts, the first of which begins with an object's "{\"").
-_SECRETS = re.compile(rf"{PREFIX}[a-z]_[0-9A-Za-z]+|eyJ[\w-]+\.[\w-]+\.[\w-]*")
+# Access tokens, with hyphens too (presented_tokens), and signed ones (RFC 7519: three parts, the first of which begins
+# with an object's "{\"").
+_SECRETS = re.compile(rf"{PREFIX[:-1]}[_-][a-z][_-][0-9A-Za-z]+|eyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 def make_token(kind: TokenKind) -> str:

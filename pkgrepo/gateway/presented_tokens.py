@@ -1,0 +1,76 @@
+"""
+Access tokens that clients send elsewhere than in the Authorization header.
+
+=======================================  ==========================================================================
+place                                    clients
+=======================================  ==========================================================================
+``/t/<token>/repositories/...``          conda and mamba: they move the token of a channel's address to the front
+``/repositories/<s>/<r>/t/<token>/...``  pixi and others, which keep an address as it is written; also one segment
+                                         further down, in a channel at ``/repositories/<s>/<r>/conda``
+``X-API-Key: <token>``                   uploads to ``/api/channels/<channel>/upload/<file>``, the request of quetz
+=======================================  ==========================================================================
+
+The token is taken out before anything else sees the request, so that it is in no log, error, metric, cache or redirect.
+What is left is a request with the header ``Authorization: Token <token>``, which is authenticated like any other.
+
+conda and mamba take only letters, digits and hyphens for a token in an address, so that ``pkgr-u-...`` is another
+spelling of ``pkgr_u_...`` there; no token has a hyphen.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from attrs import evolve
+
+from pkgrepo.auth.tokens.text import PREFIX
+from pkgrepo.http.reading.head import FieldBlock, RequestLine
+
+_AT_FRONT = b"/t/"
+_BELOW = re.compile(rb"(/repositories/[^/?]+/[^/?]+(?:/conda)?)/t/([^/?]+)(?=[/?]|$)")
+_UPLOAD = b"/api/channels/"
+_PREFIX = PREFIX.encode("ascii")
+_WORD = re.compile(rb"[0-9A-Za-z_]+")
+_NO_TOKEN = b"?"  # a text that is refused like a wrong token
+
+
+def take_token(line: RequestLine, fields: FieldBlock) -> tuple[RequestLine, FieldBlock]:
+    """
+    The request with its token in the Authorization header; unchanged if it has none elsewhere.
+
+    A token in the address replaces an Authorization header: who writes both means the channel's.
+    """
+    if b"/t/" in line.target:
+        found = _split(line.target)
+        if found is not None:
+            target, token = found
+            return evolve(line, target=target), _with_token(fields, token)
+    elif _UPLOAD in line.target and b"authorization" not in fields.values:
+        key = fields.values.get(b"x-api-key")
+        if key is not None:
+            return line, _with_token(fields, key)
+    return line, fields
+
+
+def _split(target: bytes) -> tuple[bytes, bytes] | None:
+    """The target without its token, and the token as in the address; None if it has none."""
+    if target.startswith(_AT_FRONT):
+        token, slash, rest = target[len(_AT_FRONT) :].partition(b"/")
+        # Nothing but repositories is served there.
+        return (slash + rest if rest.startswith(b"repositories/") else b"/t"), _spelt(token)
+    below = _BELOW.match(target)
+    if below is None:
+        return None
+    token = _spelt(below[2])
+    # A package may be called "t", but no version or file begins like a token.
+    return (below[1] + target[below.end() :], token) if token.startswith(_PREFIX) else None
+
+
+def _spelt(raw: bytes) -> bytes:
+    return unquote_to_bytes(raw.partition(b"?")[0]).replace(b"-", b"_")
+
+
+def _with_token(fields: FieldBlock, token: bytes) -> FieldBlock:
+    word = token if _WORD.fullmatch(token) else _NO_TOKEN
+    return evolve(fields, values={**fields.values, b"authorization": b"Token " + word})
