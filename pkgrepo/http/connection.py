@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
+from pkgrepo.http.reading.head import TakeCredentials
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
 
@@ -42,6 +43,7 @@ class ChannelServer(Server, Protocol):
     read_queue: ReadQueue
     draining: bool  # the server is about to stop: every answer closes its connection
     channels: set[Any]
+    take_credentials: TakeCredentials
 
     def make_room(self) -> bool:
         """Whether one more connection may be open; closes idle ones when there are too many."""

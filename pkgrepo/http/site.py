@@ -21,7 +21,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
 from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.reading.head import FieldBlock, RequestLine
+from pkgrepo.http.reading.head import TakeCredentials
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
 
@@ -39,7 +39,6 @@ CLOSED_AT_ONCE = 64  # idle connections, when there are too many; finding them t
 
 InThread = Callable[..., Deferred[Any]]
 Moment = Callable[[], AbstractContextManager[object]]
-TakeCredentials = Callable[[RequestLine, FieldBlock], tuple[RequestLine, FieldBlock]]
 
 _log = Logger()
 
@@ -258,8 +257,8 @@ def make_site(
     ``early`` gets every GET and HEAD without a body before ``resource`` does: it returns a L{PreparedAnswer}, which is
     sent at once, or None. Each request is processed in a context that ``moment`` makes, until its handler first waits.
     ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not sent. ``in_thread``
-    runs a function in the pool of threads that waits for disks. ``take_credentials`` gets each head, and returns it with
-    credentials moved from other places into the Authorization header, before anything else sees it.
+    runs a function in the pool of threads that waits for disks. ``take_credentials`` gets each head before all else
+    does, and returns it with credentials from other places in the Authorization header.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)

@@ -9,6 +9,7 @@ beside ``chunked``, two hosts (RFC 9112 sections 2.2, 3.2, 5.1, 5.2, 6.1, 6.3).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from attrs import define
 
@@ -63,6 +64,9 @@ class RequestLine:
     target: bytes
     authority: bytes | None
     is_http_1_1: bool
+
+
+TakeCredentials = Callable[[RequestLine, FieldBlock], tuple[RequestLine, FieldBlock]]
 
 
 def parse_request_line(line: bytes) -> RequestLine:
