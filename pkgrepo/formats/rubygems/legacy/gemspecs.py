@@ -6,9 +6,10 @@ import zlib
 from typing import Final
 
 from pkgrepo.formats.rubygems.gemspec import Dependency, GemSpec
-from pkgrepo.formats.rubygems.names import is_prerelease
+from pkgrepo.formats.rubygems.names import RUBY, is_prerelease
 
 from .marshal import FALSE, TRUE, VERSION, Stream, array, counted, integer
+from .platforms import parse_platform
 
 SPECIFICATION_VERSION: Final = 4
 
@@ -46,11 +47,21 @@ def _fields(spec: GemSpec) -> bytes:
         stream.optional_string(spec.description),
         stream.optional_string(spec.homepage),
         TRUE,  # has documentation
-        stream.string(spec.platform),
+        _platform(stream, spec.platform),
         stream.strings(spec.licenses),
         stream.string_map(spec.metadata),
     ]
     return VERSION + array(fields)
+
+
+def _platform(stream: Stream, text: str) -> bytes:
+    """The text ``ruby``, or a Gem::Platform."""
+    if text == RUBY:
+        return stream.string(text)
+    platform = parse_platform(text)
+    variables = (("@cpu", platform.cpu), ("@os", platform.os), ("@version", platform.version))
+    head = stream.object_head("Gem::Platform", len(variables))
+    return head + b"".join(stream.symbol(name) + stream.optional_string(value) for name, value in variables)
 
 
 def _dependency(stream: Stream, dependency: Dependency) -> bytes:

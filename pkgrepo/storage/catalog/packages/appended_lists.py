@@ -66,7 +66,7 @@ def replace_lines(tx: Transaction, repository_id: int, lines: Iterable[tuple[str
 
     It begins at ``began_ms``, or a second after the old list if that is later. Takes 10 us for each line.
     """
-    _ensure_list(tx, repository_id, began_ms)
+    _ensure_list(tx, repository_id, 0)
     tx.execute("DELETE FROM appended_line WHERE repository_id = ?", (repository_id,))
     count = 0
     for count, (package_key, line) in enumerate(lines, 1):
