@@ -40,5 +40,6 @@ LONGEST_PLATFORM: Final = 100
 LONGEST_FILE_NAME: Final = 240  # bytes of <full name>.gemspec.rz, so that every file system can hold a sidecar's name
 LONGEST_LINE: Final = 1_000  # characters of an author, licence or address; longer ones are refused
 LONGEST_TEXT: Final = 512 * 1024  # characters of summary and description each
+LONGEST_BINARY: Final = 1024 * 1024  # characters of a value in base64, which is decoded in one step of 20 ms
 MOST_LINES: Final = 1_000  # authors, licences, addresses and metadata entries, each
 FORM_SIZE: Final = 64 * 1024  # bytes of the form of a yank or an owner

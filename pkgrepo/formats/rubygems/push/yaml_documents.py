@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import yaml
 
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.rubygems.limits import MOST_DEPTH, MOST_DIRECTIVES, MOST_EVENTS
+from pkgrepo.formats.rubygems.limits import LONGEST_BINARY, MOST_DEPTH, MOST_DIRECTIVES, MOST_EVENTS
 from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.untrusted.quoting import quoted
 
@@ -43,6 +44,7 @@ _BINARY_TAGS: Final = frozenset({"!binary", "tag:yaml.org,2002:binary"})
 _COLLECTION_TAGS: Final = frozenset({"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 # A percent sign where libyaml may take it for a directive: after a line end of YAML 1.1, or a byte order mark.
 _DIRECTIVES: Final = (b"\n%", b"\r%", b"\xc2\x85%", b"\xe2\x80\xa8%", b"\xe2\x80\xa9%", b"\xef\xbb\xbf%")
+_SEARCHED: Final = 64 * 1024  # bytes at a time, 50 us
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -59,7 +61,7 @@ def read_document(source: Source, data: bytes, what: str, root: str | None = Non
     if data.startswith(_UTF16) or _count_directives(data) > MOST_DIRECTIVES:
         raise source.refuse(f"has a {what} that is not plain UTF-8 YAML without directives")
     try:
-        value, tag = _Builder(source, what).build(yaml.parse(data, Loader=yaml.CSafeLoader))
+        value, tag = _Builder(source, what).build(yaml.parse(_PacedInput(data), Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError):
         # libyaml's own messages repeat parts of the document.
         raise source.refuse(f"has a {what} that is not valid YAML") from None
@@ -68,10 +70,26 @@ def read_document(source: Source, data: bytes, what: str, root: str | None = Non
     return value
 
 
+class _PacedInput:
+    """A document for libyaml, which reads it in pieces of 16 KiB: between these the GIL can be released."""
+
+    def __init__(self, data: bytes) -> None:
+        self._read = io.BytesIO(data).read
+        self._gil = GilReleaser()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size``."""
+        self._gil.release_if_due()
+        return self._read(size)
+
+
 def _count_directives(data: bytes) -> int:
-    if b"%" not in data:
-        return 0
-    return int(data.startswith(b"%")) + sum(map(data.count, _DIRECTIVES))
+    found, gil = int(data.startswith(b"%")), GilReleaser()
+    for start in range(0, len(data), _SEARCHED):
+        for each in _DIRECTIVES:
+            found += data.count(each, start, start + _SEARCHED + len(each) - 1)
+        gil.release_if_due()
+    return found
 
 
 class _Builder:
@@ -160,6 +178,8 @@ class _Builder:
         return text
 
     def _binary(self, text: str) -> str:
+        if len(text) > LONGEST_BINARY:
+            raise self._refuse(f"has a binary value of more than {LONGEST_BINARY} characters")
         try:
             raw = base64.b64decode("".join(text.split()), validate=True)
         except binascii.Error:

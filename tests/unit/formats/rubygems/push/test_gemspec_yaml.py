@@ -9,6 +9,8 @@ import pytest
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.gemspec import ANY, Dependency, GemSpec
+from pkgrepo.formats.rubygems.limits import LONGEST_BINARY
+from pkgrepo.formats.rubygems.push import yaml_documents
 from pkgrepo.formats.rubygems.push.gemspec_yaml import parse_gemspec
 from tests.support.gems import make_gemspec
 
@@ -132,6 +134,7 @@ def test_control_characters_become_blanks() -> None:
         (make_gemspec(extra="files: !ruby/hash:Gem::Version {}\n"), "which no gem needs"),
         (make_gemspec(extra="files: !!python/object:os.system {}\n"), "which no gem needs"),
         (make_gemspec(extra="files: !binary '***'\n"), "not base64"),
+        (make_gemspec(extra="files: !binary " + "A" * (LONGEST_BINARY + 1) + "\n"), "a binary value of more than"),
         (make_gemspec(extra="files: *nothing\n"), "alias of nothing"),
         (make_gemspec(extra="files: " + "[" * 70 + "]" * 70), "more than 64 collections in each other"),
         (make_gemspec(extra="files: [" + "a, " * 200_001 + "]"), "more than 200000 elements"),
@@ -149,6 +152,13 @@ def test_control_characters_become_blanks() -> None:
 )
 def test_what_cannot_be_served_is_refused(text: str | bytes, message: str) -> None:
     assert message in refused(text)
+
+
+def test_the_reactor_is_let_in_while_a_long_text_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[None] = []
+    monkeypatch.setattr(yaml_documents.GilReleaser, "release_if_due", lambda _: released.append(None))
+    refused(make_gemspec(extra=f"description: {'x' * 1024 * 1024}\n"))
+    assert len(released) > 60
 
 
 def test_aliases_that_multiply_take_no_memory() -> None:
