@@ -77,7 +77,7 @@ class _PacedInput:
         self._read = io.BytesIO(data).read
         self._gil = GilReleaser()
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """The next bytes, at most ``size``."""
         self._gil.release_if_due()
         return self._read(size)
