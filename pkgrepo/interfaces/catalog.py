@@ -53,7 +53,11 @@ class ICatalog(Interface):
     """
 
     def generation() -> int:
-        """A number that changes when a commit of any process becomes visible. It is local and costs microseconds."""
+        """
+        A number that changes when a commit of any process becomes visible. It is local and costs a microsecond.
+
+        A commit of another program may be noticed a tenth of a second later.
+        """
 
     def moment() -> AbstractContextManager[int]:
         """

@@ -19,6 +19,7 @@ from pkgrepo.storage.private_files import ensure_private, tighten
 from .connections import CatalogUnusable, check_library, open_reader, open_writer
 from .disk_reserve import DiskReserve
 from .failures import STORAGE_ERRORS, explain
+from .generation import CommitCount, Generation, GenerationPin
 from .schema import Migration, load_migrations, upgrade
 from .transactions import SqliteReader
 from .write_lock import WriteLock
@@ -28,21 +29,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 SCANS = 3  # reader threads; each has a connection with its own cache
-
-
-class GenerationPin:
-    """Reads the generation once, and keeps it for the length of a ``with`` block in the reactor thread."""
-
-    def __init__(self, generation: Callable[[], int]) -> None:
-        self.pinned: int | None = None
-        self._generation = generation
-
-    def __enter__(self) -> int:
-        self.pinned = self._generation()
-        return self.pinned
-
-    def __exit__(self, *_: object) -> None:
-        self.pinned = None
 
 
 @implementer(ICatalog)
@@ -63,6 +49,8 @@ class SqliteCatalog:
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[SqliteReader] = []
         self._reader: SqliteReader | None = None
+        self._commits: CommitCount | None = None
+        self._generation: Generation | None = None
         self._moment = GenerationPin(self._read_generation)
         self._reserve = DiskReserve(path)
 
@@ -76,10 +64,13 @@ class SqliteCatalog:
         check_library()
         self._scanners.start()
         try:
-            self._reader = SqliteReader(await self._scanners(self._open))
+            connection, commits = await self._scanners(self._open)
         except BaseException:
             await self._scanners.stop()
             raise
+        self._reader = SqliteReader(connection)
+        self._commits = commits
+        self._generation = Generation(commits, self._read_version)
         self._writer.start()
 
     async def wait_idle(self) -> bool:
@@ -88,15 +79,16 @@ class SqliteCatalog:
 
     async def stop(self) -> None:
         """Finish all accepted commands, then close the database."""
-        reader = self._reader
-        if reader is None:
+        reader, commits = self._reader, self._commits
+        if reader is None or commits is None:
             return
         await self._writer.drain()
         await self._scanners.stop()
         for each in (reader, *self._idle):
             each.connection.close()
         self._idle.clear()
-        self._reader = None
+        self._reader = self._generation = self._commits = None
+        commits.close()
         # The last connection to close checkpoints the log, which only the writer's connection can.
         await self._writer.close()
         self._reserve.allocate()
@@ -133,6 +125,11 @@ class SqliteCatalog:
         return self._writer.submit(command, *args, **kwargs)
 
     def _read_generation(self) -> int:
+        if self._generation is None:
+            raise RuntimeError("the catalog does not run")
+        return self._generation()
+
+    def _read_version(self) -> int:
         return int(self._reading().all("PRAGMA data_version")[0][0])
 
     def _reading(self) -> SqliteReader:
@@ -140,18 +137,19 @@ class SqliteCatalog:
             raise RuntimeError("the catalog does not run")
         return self._reader
 
-    def _open(self) -> apsw.Connection:
+    def _open(self) -> tuple[apsw.Connection, CommitCount]:
         lock = WriteLock(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._close_to_others()
             with lock.hold():
                 try:
-                    return self._prepare()
-                except STORAGE_ERRORS:
+                    connection = self._prepare(lock)
+                except (*STORAGE_ERRORS, OSError):
                     if not self._reserve.release():
                         raise
-                    return self._prepare()
+                    connection = self._prepare(lock)
+            return connection, CommitCount(self._path)
         except STORAGE_ERRORS as error:
             damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
             hint = "; restore a copy, or move it away and run pkgrepo reindex" if damaged else ""
@@ -161,7 +159,11 @@ class SqliteCatalog:
         finally:
             lock.close()
 
-    def _prepare(self) -> apsw.Connection:
+    def _prepare(self, lock: WriteLock) -> apsw.Connection:
+        with lock.count_commit():
+            return self._upgrade()
+
+    def _upgrade(self) -> apsw.Connection:
         connection = open_writer(self._path)
         try:
             upgrade(connection, self._path, self._migrations or load_migrations())

@@ -192,7 +192,8 @@ class Writer:
             _run(tx, command)
             more = len(taken) < BATCH and time.monotonic() < until
             command = self._next_waiting() if more else None
-        tx.execute("COMMIT")
+        with self._lock.count_commit():
+            tx.execute("COMMIT")
 
     def _next_waiting(self) -> _Command | None:
         try:
@@ -216,7 +217,8 @@ class Writer:
                 tx = self._connect()
                 tx.execute("BEGIN IMMEDIATE")
                 increment(tx, FAILED_COMMITS)
-                tx.execute("COMMIT")
+                with self._lock.count_commit():
+                    tx.execute("COMMIT")
         except (apsw.Error, OSError):
             self._disconnect()
 
