@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 
-from .limits import PIECE, unpacked_budget
+from .limits import PIECE
 from .source import Source
+from .unpacked_stream import UnpackedStream
 
 MOST_STREAMS = 1000  # gzip streams in one file; even an empty one costs time
 
 
-class Gunzip:
+class Gunzip(UnpackedStream):
     """
     Reads the decompressed bytes of a gzip file in order.
 
@@ -19,49 +20,16 @@ class Gunzip:
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._budget = unpacked_budget(source)
+        super().__init__(source)
         self._at = 0
         self._streams = 1
         self._compressed = b""
-        self._decompressed = memoryview(b"")
         self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
 
-    def read(self, count: int) -> bytes:
-        """
-        The next ``count`` bytes; fewer at the end of the data.
-
-        :raises Invalid: the file is damaged or truncated, or its decompressed size exceeds the limit
-        """
-        parts: list[memoryview] = []
-        while count > 0 and (self._decompressed or self._fill()):
-            part, self._decompressed = self._decompressed[:count], self._decompressed[count:]
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
-
-    def skip(self, count: int) -> int:
-        """Skip ``count`` bytes. Returns the number of bytes skipped, which is smaller at the end of the data."""
-        left = count
-        while left > 0 and (self._decompressed or self._fill()):
-            taken = min(left, len(self._decompressed))
-            self._decompressed = self._decompressed[taken:]
-            left -= taken
-        return count - left
-
-    def only_zeros_follow(self) -> bool:
-        """Whether all remaining bytes are zero. Reads to the first other byte, or to the end."""
-        while self._decompressed or self._fill():
-            if self._decompressed.tobytes().strip(b"\x00"):  # any() takes 1000 times as long
-                return False
-            self._decompressed = memoryview(b"")
-        return True
-
-    def _fill(self) -> bool:
-        """Decompress the next piece; False at the end."""
+    def _next_piece(self) -> bytes:
         while True:
             if self._inflater.eof and not self._next_stream():
-                return False
+                return b""
             if not self._compressed:
                 self._compressed = self._read_more()
                 if not self._compressed:
@@ -72,13 +40,7 @@ class Gunzip:
                 raise self._source.refuse("is damaged, or not a gzip archive") from None
             self._compressed = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
             if piece:
-                self._budget -= len(piece)
-                if self._budget < 0:
-                    raise self._source.refuse(
-                        f"would unpack to more than {unpacked_budget(self._source)} bytes, far more than it is packed"
-                    )
-                self._decompressed = memoryview(piece)
-                return True
+                return piece
 
     def _next_stream(self) -> bool:
         """Start the next gzip stream of the file; False if there is none."""

@@ -9,6 +9,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.config import Config
+from pkgrepo.formats.conda.format import CondaFormat
 from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.maven.format import MavenFormat
 from pkgrepo.formats.npm.format import NpmFormat
@@ -32,6 +33,7 @@ Formats = dict[str, IFormat]  # by name
 def make_formats(config: Config) -> Formats:
     """Every format of the server. A new format is added here and nowhere else."""
     formats: tuple[IFormat, ...] = (
+        CondaFormat(),
         ContainerFormat(
             service=config.container.service,
             ping=config.container.ping,

@@ -25,6 +25,7 @@ PATHS = {
     "maven": "com/example/demo/1.0/demo-1.0.jar",
     "python": "packages/demo/1.0/demo-1.0.tar.gz",
     "npm": "demo/-/demo-1.0.0.tgz",
+    "conda": "noarch/demo-1.0.0-py_0.conda",
     "ruby": "gems/demo-1.0.0.gem",
     "docker": "demo/manifests/sha256:" + "0" * 64,
 }

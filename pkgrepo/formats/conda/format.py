@@ -1,0 +1,59 @@
+"""The conda format, as the composition root and the management API see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twisted.web.resource import IResource
+from zope.interface import implementer
+
+from pkgrepo.formats.conda.index.caches import IndexCaches
+from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
+from pkgrepo.proxy.publishing import publishes
+from pkgrepo.repositories.format_base import FormatBase
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+
+from . import layout
+from .configuration import CONFIGURATIONS
+from .names import check_name, version_key
+from .routes import CondaSite
+from .setup import snippets
+
+
+@implementer(IFormat)
+class CondaFormat(FormatBase):
+    """A channel that conda, mamba and pixi install from."""
+
+    name = "conda"
+    aliases = ()
+    configurations = CONFIGURATIONS
+
+    def __init__(self) -> None:
+        self._caches = IndexCaches()
+
+    def resource(self, repository: Repository, services: Services) -> IResource:
+        """See L{IFormat.resource}."""
+        return CondaSite(services, repository, self._caches).resource()
+
+    def index(self, index: PackageIndex, change: Change) -> None:
+        """See L{IFormat.index}."""
+        index_package(index, change)
+
+    def package_key(self, name: str) -> str:
+        """The name itself, which is its own key. See L{IFormat.package_key}."""
+        return check_name(name)
+
+    def version_key(self, text: str) -> str:
+        """The version in lower case. See L{IFormat.version_key}."""
+        return version_key(text)
+
+    def readable_folder(self, package_key: str) -> str:
+        """See L{IFormat.readable_folder}."""
+        return layout.readable_folder(package_key)
+
+    def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.setup}."""
+        return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))

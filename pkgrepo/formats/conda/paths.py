@@ -1,0 +1,102 @@
+"""
+The grammar of request paths below a channel.
+
+A path is split before it is decoded, and each part is decoded once, so that an encoded slash is no separator. Empty
+parts are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+
+from .names import ENDINGS, SUBDIRS, FileName, parse_file_name
+
+SHARDS: Final = "shards"
+SHARD_ENDING: Final = ".msgpack.zst"
+LONGEST_PART: Final = 512  # characters
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@frozen
+class RootPath:
+    """The channel itself."""
+
+
+@frozen
+class ChannelPath:
+    """A document of the whole channel, by its file name."""
+
+    document: str
+
+
+@frozen
+class SubdirPath:
+    """A folder of packages, or with a ``document`` one of its documents."""
+
+    subdir: str
+    document: str = ""
+
+
+@frozen
+class ShardPath:
+    """The records of one package in one folder, by the digest of the file."""
+
+    subdir: str
+    sha256: str
+
+
+@frozen
+class PackagePath:
+    """A package."""
+
+    subdir: str
+    name: FileName
+
+
+Path = RootPath | ChannelPath | SubdirPath | ShardPath | PackagePath
+
+
+def split_path(raw_path: bytes) -> list[str] | None:
+    """The decoded parts of a path as on the wire, None if one of them is no text or could be another path."""
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/") if part]
+    except UnicodeDecodeError:
+        return None
+    return parts if all(map(_is_part, parts)) else None
+
+
+def read_path(parts: list[str]) -> Path | None:
+    """What a path means for a read, None if nothing."""
+    match parts:
+        case []:
+            return RootPath()
+        case [subdir] if subdir in SUBDIRS:
+            return SubdirPath(subdir)
+        case [document]:
+            return ChannelPath(document)
+        case [subdir, file] if subdir in SUBDIRS:
+            return package_path(subdir, file) if file.endswith(ENDINGS) else SubdirPath(subdir, file)
+        case [subdir, shards, file] if subdir in SUBDIRS and shards == SHARDS and file.endswith(SHARD_ENDING):
+            sha256 = file.removesuffix(SHARD_ENDING)
+            return ShardPath(subdir, sha256) if _SHA256.fullmatch(sha256) else None
+        case _:
+            return None
+
+
+def package_path(subdir: str, file: str) -> PackagePath | None:
+    """The path of a package, None if no package is called so."""
+    try:
+        return PackagePath(subdir, parse_file_name(file))
+    except Invalid:
+        return None
+
+
+def _is_part(part: str) -> bool:
+    return len(part) <= LONGEST_PART and part.isprintable() and part.strip(".") != "" and not set(part) & {"/", "\\"}

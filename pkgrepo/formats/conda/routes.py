@@ -1,0 +1,109 @@
+"""
+The path table of a channel: which method of which inner room answers a request.
+
+One catch-all route reads the raw path, see ``paths``. Uploads to a virtual repository go to the repository that takes
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from twisted.python.failure import Failure
+from twisted.web.resource import IResource
+from werkzeug.exceptions import NotFound as Unrouted
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.conda.index.caches import IndexCaches
+from pkgrepo.formats.conda.index.requests import IndexRequests
+from pkgrepo.formats.conda.upload.requests import UploadRequests
+from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answers import Answer, Refusal, text_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Repository
+
+from .files import FileRequests
+from .names import SUBDIRS
+from .paths import ChannelPath, PackagePath, RootPath, SubdirPath, read_path, split_path
+from .refusals import ERRORS
+
+METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
+READS = frozenset({b"GET", b"HEAD"})
+
+Upload = Callable[[Request], Awaitable[Answer]]
+
+app = new_app()
+
+
+class CondaSite:
+    """One channel as a Klein application."""
+
+    app = app
+
+    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
+        self._services = services
+        self._repository = repository
+        self._index = IndexRequests(services, repository, caches)
+        self._files = FileRequests(services, repository)
+        self._uploads = UploadRequests(services, repository)
+
+    def resource(self) -> IResource:
+        """The application's resource."""
+        resource: IResource = self.app.resource()
+        return resource
+
+    @app.route("/", methods=METHODS)
+    @app.route("/<path:rest>", methods=METHODS)
+    @answering(ERRORS)
+    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
+        """Answer any request to the channel."""
+        request.repository = self._repository.path
+        parts = split_path(below(request.raw_path))
+        if parts is None:
+            raise await self._nothing(request)
+        if request.method in READS:
+            return await self._read(request, parts)
+        return await self._write(request, parts)
+
+    def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
+        """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""
+        return self.route(request)
+
+    async def _read(self, request: Request, parts: list[str]) -> Answer:
+        path = read_path(parts)
+        if isinstance(path, PackagePath):
+            return await self._files.file(request, path)
+        await self._services.access.admit(request, Action.READ, self._repository)
+        if isinstance(path, RootPath):
+            return text_answer(f"This is the conda channel {self._repository.path}.\n")
+        if isinstance(path, SubdirPath):
+            return await self._index.document(request, path)
+        if isinstance(path, ChannelPath):
+            raise NotFound("document", path.document)
+        raise await self._nothing(request)
+
+    async def _write(self, request: Request, parts: list[str]) -> Answer:
+        match request.method, parts:
+            case b"PUT", [*_, subdir, file] if len(parts) <= 3 and subdir in SUBDIRS:
+                return await self._uploads.put(request, subdir, file)
+            case b"POST", ["api", "channels", _, "upload", file]:
+                return await self._uploads.put(request, None, file)
+            case b"POST", ["api", "v1", "upload", _]:
+                return await self._uploads.post_form(request)
+        await self._services.access.admit(request, Action.READ, self._repository)
+        headers = ((b"Allow", b"GET, HEAD"),)
+        raise Refusal(405, "this address does not take this method", "method_not_allowed", headers=headers)
+
+    async def _nothing(self, request: Request) -> Exception:
+        """The error for an address with nothing, for callers who may know of the repository."""
+        await self._services.access.admit(request, Action.READ, self._repository)
+        return NotFound("address", below(request.raw_path).decode("ascii", "replace")[:200])
+
+
+_handle: Any = CondaSite.app.handle_errors(Unrouted)
+_handle(CondaSite.unrouted)
+refuse_unrouted(CondaSite.app, ERRORS)

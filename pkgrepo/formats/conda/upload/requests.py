@@ -1,0 +1,161 @@
+"""
+Answers uploads.
+
+===========  =====================================================================  ====================================
+form         request                                                                tools
+===========  =====================================================================  ====================================
+plain        ``PUT [<channel>/]<subdir>/<file>``, the file as the body              curl, rattler-build (Artifactory)
+quetz        ``POST api/channels/<channel>/upload/<file>``, the file as the body    rattler-build, quetz-client
+prefix       ``POST api/v1/upload/<channel>``, a form with the part ``file``        rattler-build, pixi
+===========  =====================================================================  ====================================
+
+The name of the channel is any: the repository decides. Caller and rules are checked before the body is read, and again
+when it has arrived.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import parse_qs
+
+from attrs import frozen
+
+from pkgrepo.errors import DigestMismatch, Forbidden, Invalid
+from pkgrepo.formats.conda import configuration
+from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import check_declared_length, receive_body
+from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, BlobInfo, Identity, Repository
+from pkgrepo.repositories.publish.staged import Staged
+
+from .publishing import DIGESTS, Upload, Uploads
+
+FORM_LIMITS: Final = MultipartLimits(parts=8)
+FORM_OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides the package: attestations
+
+_SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
+
+
+@frozen
+class Options:
+    """What a client wants of an upload: to replace a file, and that the bytes have this sha256 (hex)."""
+
+    force: bool = False
+    sha256: str | None = None
+
+    @classmethod
+    def of(cls, request: Request) -> Options:
+        """The options in the query of a request. :raises Invalid: one is malformed"""
+        query = parse_qs(request.raw_query.decode("latin-1"), max_num_fields=16)
+        force = query.get("force", ["false"])[-1].lower()
+        if force not in ("true", "false"):
+            raise Invalid("force must be true or false", "force")
+        return cls(force == "true", _check_sha256(query.get("sha256", [None])[-1]))
+
+
+class UploadRequests:
+    """Uploads to one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+        self._rules = configuration.push_rules(repository)
+        self._uploads = Uploads(services, repository)
+
+    async def put(self, request: Request, subdir: str | None, file: str) -> Answer:
+        """
+        Publish the package that is the body; ``subdir`` is None for the one that it says itself.
+
+        :raises Invalid: it is no package, or another one; :raises Conflict: its name is taken
+        """
+        identity = await self._services.access.identify(request)
+        name = parse_file_name(file)
+        subdir = None if subdir is None else check_subdir(subdir)
+        options = Options.of(request)
+        await self._admit(identity, name)
+        async with self._services.publisher.stage(self._repository) as staged:
+            blob = await receive_body(
+                request,
+                staged,
+                limit=self._services.max_upload,
+                algorithms=DIGESTS,
+                expected=None if options.sha256 is None else {"sha256": options.sha256},
+            )
+            return await self._publish(request, staged, name, subdir, blob, options)
+
+    async def post_form(self, request: Request) -> Answer:
+        """
+        Publish the package in the part ``file`` of a form, whose header fields say its name and sha256.
+
+        :raises Refusal: the form is malformed; otherwise as for ``put``
+        """
+        identity = await self._services.access.identify(request)
+        await self._services.access.require(identity, Action.WRITE, self._repository)
+        options = Options.of(request)
+        check_declared_length(request, self._services.max_upload + FORM_OVERHEAD)
+        found: tuple[FileName, BlobInfo] | None = None
+        async with self._services.publisher.stage(self._repository) as staged:
+            async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
+                if part.name != "file":
+                    continue
+                if found is not None:
+                    raise Refusal(400, "the form has more than one part named 'file'", "bad_form")
+                name = parse_file_name(part.headers.get("x-file-name") or part.filename or "")
+                await self._admit(identity, name)
+                found = name, await self._receive_part(request, part, staged)
+            if found is None:
+                raise Refusal(400, "the form has no part named 'file'", "bad_form")
+            return await self._publish(request, staged, found[0], None, found[1], options)
+
+    async def _receive_part(self, request: Request, part: Part, staged: Staged) -> BlobInfo:
+        sha256 = _check_sha256(part.headers.get("x-file-sha256"))
+        limit, declared = self._services.max_upload, request.body.declared
+        return await staged.receive(
+            part,
+            limit=limit,
+            expect_size=None if declared is None else min(declared, limit),
+            algorithms=DIGESTS,
+            expected=None if sha256 is None else {"sha256": sha256},
+        )
+
+    async def _publish(
+        self,
+        request: Request,
+        staged: Staged,
+        name: FileName,
+        subdir: str | None,
+        blob: BlobInfo,
+        options: Options,
+    ) -> Answer:
+        if options.sha256 is not None and blob.sha256 != options.sha256:
+            raise DigestMismatch("sha256", options.sha256, blob.sha256)
+        identity = await self._services.access.identify(request, counted=False)  # again: the body may take hours
+        await self._admit(identity, name)
+        overwrite = options.force and await self._services.access.may(
+            identity, Action.OVERWRITE, self._repository, name.name
+        )
+        upload = Upload(name, subdir, blob, overwrite)
+        published = await self._uploads.publish(staged, upload, actor_of(request, identity))
+        path = published.files[0].path
+        return json_answer({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
+
+    async def _admit(self, identity: Identity, name: FileName) -> None:
+        """Check that the caller may upload a package, by permissions and push rules. :raises Forbidden: they may not"""
+        services, repository = self._services, self._repository
+        await services.access.require(identity, Action.WRITE, repository, name.name)
+        if self._rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
+            raise Forbidden("uploads to this repository need an access token, not a password")
+        if self._rules.must_be_project_member:
+            await services.access.require_member(identity, repository, name.name)
+
+
+def _check_sha256(text: str | None) -> str | None:
+    if text is not None and not _SHA256.fullmatch(text):
+        raise Invalid("sha256 must be 64 hexadecimal digits", "sha256")
+    return None if text is None else text.lower()
