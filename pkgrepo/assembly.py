@@ -164,6 +164,7 @@ class Assembly:
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,
                 authorizer=identification.authorizer,
+                sessions=identification.sessions,
                 passwords=core.passwords,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,

@@ -19,6 +19,8 @@ from pkgrepo.repositories.upkeep.sweep import Sweep
 from .core import Core
 from .identification import Identification
 
+SESSIONS_S = 3600.0
+
 
 def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
     """Housekeeping, and the daily garbage collection unless it is off."""
@@ -34,7 +36,7 @@ def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
 
 
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:
-    """Periodic writes of token uses and audit rows, which are collected in memory."""
+    """Periodic writes of token uses and audit rows, which are collected in memory; removal of sessions that ended."""
     audit_log = identification.audit_log
 
     def flusher(flush: Work, every_s: float, last: Work) -> IService:
@@ -42,6 +44,7 @@ def flushers(identification: Identification, reactor: Any) -> Iterator[IService]
         failed = "{what} could not be written"
         return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
 
+    yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
     yield flusher(audit_log.flush, FLUSH_S, last=audit_log.flush)
     yield flusher(audit_log.flush_all, COUNTS_S, last=audit_log.close)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker
 from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.login.unlocks import NewUnlocks
 from pkgrepo.auth.permissions.authorizer import Authorizer
@@ -34,6 +36,7 @@ class Identification:
     uses: TokenUses
     authenticator: Authenticator
     authorizer: Authorizer
+    sessions: BrowserSessions
     access: Access
     accounts: Accounts
     audit_log: AuditLog
@@ -44,11 +47,13 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     catalog = core.catalog
     bearer = BearerTokens(catalog, SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret")))
     unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
+    sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours))
     throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks)
     checkers = [
         PasswordChecker(catalog, core.passwords, throttle),
         TokenChecker(catalog),
         SignedChecker(catalog, bearer),
+        SessionChecker(sessions),
     ]
     uses = TokenUses(catalog)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses)
@@ -67,6 +72,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         uses=uses,
         authenticator=authenticator,
         authorizer=authorizer,
+        sessions=sessions,
         access=Access(authenticator, authorizer, config.server.public_url),
         accounts=accounts,
         audit_log=audit_log,

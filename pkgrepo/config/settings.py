@@ -108,6 +108,7 @@ class Auth:
     anonymous: bool = setting(boolean(), True, "false: reading needs credentials everywhere")
     password_min: int = setting(integer(8, 128), 12, "shortest password that people may choose, in characters")
     token_max_days: int = setting(integer(1, 36_500), 365, "longest life of a new token, in days")
+    login_hours: int = setting(integer(1, 168), 12, "time after which an unused login in a browser ends, in hours")
 
 
 @frozen

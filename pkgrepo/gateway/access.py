@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 
-from pkgrepo.auth.login.credentials import is_blank
-from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
+from pkgrepo.auth.login.credentials import is_blank, session_header
+from pkgrepo.auth.login.sessions import is_csrf
+from pkgrepo.errors import (
+    AuthenticationFailed,
+    AuthenticationRequired,
+    Forbidden,
+    NotFound,
+    PkgrepoError,
+    RepositoryInactive,
+)
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
 from pkgrepo.proxy.publishing import check_publishes
+
+from .session_cookies import session_secret
 
 SAFE_METHODS = (b"GET", b"HEAD")
 CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
@@ -32,7 +42,10 @@ class Access:
         """The caller, if known without waiting."""
         header = request.header(b"authorization")
         if header is None:
-            return ANONYMOUS
+            secret = session_secret(request)
+            if secret is None:
+                return ANONYMOUS
+            header = session_header(secret)
         identity: Identity | None = self._authenticator.recall(header)
         return identity
 
@@ -57,18 +70,40 @@ class Access:
         """
         The caller; with ``blank`` a Basic header with an empty name and password is anonymous.
 
-        With ``counted`` it counts as a use of the token; a request counts once.
+        With ``counted`` it counts as a use of the token; a request counts once. The session of a browser counts for
+        reads, and for changes that repeat its CSRF value in the field ``X-CSRF``.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         :raises Refusal: a page of another site uses credentials that a browser stores
         """
         header = request.header(b"authorization")
-        if header is None or (blank and is_blank(header)):
+        if header is None:
+            return await self._identify_browser(request)
+        if blank and is_blank(header):
             return ANONYMOUS
         self.check_origin(request)
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         address = request.client_address
         identity: Identity = await self._authenticator.authenticate(header, address, client, counted=counted)
+        request.principal = identity.username
+        return identity
+
+    async def _identify_browser(self, request: Request) -> Identity:
+        secret = session_secret(request)
+        if secret is None:
+            return ANONYMOUS
+        if request.method not in SAFE_METHODS:
+            self.check_origin(request)
+            if not is_csrf(secret, (request.header(b"x-csrf") or b"").decode("latin-1")):
+                return ANONYMOUS
+        return await self.session_identity(request, secret)
+
+    async def session_identity(self, request: Request, secret: bytes) -> Identity:
+        """The user of a browser session; anonymous if it has ended."""
+        try:
+            identity: Identity = await self._authenticator.authenticate(session_header(secret), request.client_address)
+        except AuthenticationFailed:
+            return ANONYMOUS
         request.principal = identity.username
         return identity
 

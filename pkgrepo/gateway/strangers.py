@@ -18,6 +18,7 @@ from pkgrepo.model import ANONYMOUS, Identity
 from .access import Access, unknown
 from .mounts import Mounts, split
 from .refusals import refusal_answer
+from .session_cookies import session_secret
 from .statuses import STATUSES
 
 MOST_KEPT: Final = 1000  # answers; about 2 MB
@@ -47,7 +48,7 @@ class Strangers:
 
         The configuration must be in memory as it is now; see L{Mounts.refresh_now}.
         """
-        if request.header(b"authorization") is not None:
+        if request.header(b"authorization") is not None or session_secret(request) is not None:
             return None
         place = split(request.raw_path)
         if place is None:

@@ -45,6 +45,7 @@ from pkgrepo.management.upstreams.routes import Upstreams
 from pkgrepo.management.users.account import Account
 from pkgrepo.management.users.permissions import UserPermissions
 from pkgrepo.management.users.routes import Users
+from pkgrepo.management.users.sessions import BrowserLogins
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
@@ -70,6 +71,7 @@ HANDLERS = (
     Users,
     UserPermissions,
     Account,
+    BrowserLogins,
     Tokens,
     TokenService,
     Projects,

@@ -62,9 +62,10 @@ class Identity:
     """
     Who the caller is, by the credentials of the request.
 
-    ``via`` is their kind: ``anonymous``, ``password``, ``token`` or ``bearer`` (a short-lived token from the token
-    service). ``limits`` are those of the token: the caller may do what the owner may and the limits allow. ``scoped``
-    says of a bearer token whether it was requested with scopes, and is None for all other credentials.
+    ``via`` is their kind: ``anonymous``, ``password``, ``token``, ``bearer`` (a short-lived token from the token
+    service) or ``session`` (a login in a browser, whose key is ``session_id``). ``limits`` are those of the token: the
+    caller may do what the owner may and the limits allow. ``scoped`` says of a bearer token whether it was requested
+    with scopes, and is None for all other credentials.
     """
 
     user_id: int | None = None
@@ -77,6 +78,7 @@ class Identity:
     limits: TokenLimits | None = None
     generation: int = 0
     scoped: bool | None = None
+    session_id: int | None = None
 
     @property
     def anonymous(self) -> bool:

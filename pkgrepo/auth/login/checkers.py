@@ -37,28 +37,15 @@ from pkgrepo.storage.catalog.people.users import (
     record_login,
 )
 
-from .credentials import IPasswordCredentials, ISignedCredentials, ITokenCredentials
+from .credentials import IPasswordCredentials, ISessionCredentials, ISignedCredentials, ITokenCredentials
+from .identities import identity_of
 from .passwords import Passwords, Verdict
+from .sessions import BrowserSessions
 from .throttle import Throttle
 
 log = Logger()
 
 LOGIN_RECORDED_S = 3600  # seconds between two writes of one user's last login
-
-
-def identity_of(user: User, *, via: str, token: Token | None = None) -> Identity:
-    """The identity of a user; ``via`` is the means of authentication."""
-    return Identity(
-        user_id=user.id,
-        username=user.username,
-        admin=user.admin,
-        user_manager=user.user_manager,
-        system_manager=user.system_manager,
-        via=via,
-        token_id=token.id if token else None,
-        limits=token.limits if token else None,
-        generation=user.generation,
-    )
 
 
 @implementer(ICredentialsChecker)
@@ -174,6 +161,26 @@ class SignedChecker:
             else:
                 limits = evolve(token.limits, expires_at=limits.expires_at)
         return evolve(identity_of(user, via="bearer", token=token), limits=limits, scoped=claims.scoped)
+
+
+@implementer(ICredentialsChecker)
+class SessionChecker:
+    """Secrets of browser sessions. They have 256 random bits, so there is no rate limit."""
+
+    credentialInterfaces = (ISessionCredentials,)
+
+    def __init__(self, sessions: BrowserSessions) -> None:
+        self._sessions = sessions
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity of the user who logged in. Fails with C{UnauthorizedLogin}."""
+        return Deferred.fromCoroutine(self._check(credentials))
+
+    async def _check(self, credentials: Any) -> Identity:
+        identity = await self._sessions.find(credentials.secret)
+        if identity is None:
+            raise UnauthorizedLogin
+        return identity
 
 
 def _read_account(r: Reader, username: str) -> tuple[User | None, str]:

@@ -17,6 +17,9 @@ header value                                who sends it
 
 A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Schemes
 are case-insensitive (RFC 9110 11.1). Secrets never appear in ``repr``.
+
+The secret of a browser session comes in a cookie. L{session_header} gives it a form that no header value has, so that
+both ways share one cache of identities.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from pkgrepo.errors import AuthenticationFailed
 MAX_NAME = 256  # characters; failed names are kept in memory for a while
 MAX_SECRET = 1024  # characters; longer passwords only cost hashing time
 
+_SESSION = b"\0session "  # no field value has NUL (RFC 9110 section 5.5)
 _UNNAMED = frozenset({"", "token", "__token__", "oauth2accesstoken", "00000000-0000-0000-0000-000000000000"})
 
 
@@ -56,6 +60,12 @@ class ISignedCredentials(ICredentials):
     """A short-lived token of the token service."""
 
     text = Attribute("the compact form, a str")
+
+
+class ISessionCredentials(ICredentials):
+    """The cookie of a browser session."""
+
+    secret = Attribute("its value, bytes")
 
 
 @implementer(IPasswordCredentials)
@@ -85,7 +95,20 @@ class SignedCredentials:
     text: str = field(repr=False)
 
 
-Credentials = PasswordCredentials | TokenCredentials | SignedCredentials
+@implementer(ISessionCredentials)
+@frozen
+class SessionCredentials:
+    """The secret of a browser session."""
+
+    secret: bytes = field(repr=False)
+
+
+Credentials = PasswordCredentials | TokenCredentials | SignedCredentials | SessionCredentials
+
+
+def session_header(secret: bytes) -> bytes:
+    """The secret of a browser session in place of an Authorization header, for L{parse_authorization}."""
+    return _SESSION + secret
 
 
 def parse_authorization(header: bytes, address: str = "") -> Credentials:
@@ -94,6 +117,8 @@ def parse_authorization(header: bytes, address: str = "") -> Credentials:
 
     :raises AuthenticationFailed: it has none of the forms above
     """
+    if header.startswith(_SESSION):
+        return SessionCredentials(header.removeprefix(_SESSION))
     try:
         value = header.decode("ascii").strip()
     except UnicodeDecodeError:

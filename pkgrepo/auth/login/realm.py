@@ -15,7 +15,7 @@ from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import ANONYMOUS, Identity
 from pkgrepo.storage.catalog.people.users import find_user_by_name
 
-from .checkers import identity_of
+from .identities import identity_of
 
 
 class IIdentity(Interface):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pkgrepo.auth.login.checkers import identity_of
+from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services

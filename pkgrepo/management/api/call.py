@@ -25,6 +25,8 @@ P = ParamSpec("P")
 # The config serial and the identity serial: every change of an object that If-Match can guard increases one of them.
 Serials = tuple[int, int]
 
+Arguments = Mapping[bytes, list[bytes]]
+
 _TRUE = frozenset({"", "1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 
@@ -37,12 +39,22 @@ class Call:
     """
     The caller, the parameters, and the writing of changes with their rows of the audit log.
 
-    ``now_ms`` is the start time of the call; all its changes have this time. ``object`` names the changed object in the
-    audit log. ``audited`` becomes true once the audit log has a row of this call.
+    ``arguments`` are those of the query. ``now_ms`` is the start time of the call; all its changes have this time.
+    ``object`` names the changed object in the audit log. ``audited`` becomes true once the audit log has a row of this
+    call.
     """
 
-    def __init__(self, *, request: Request, route: Route, services: ManagementServices, object: str) -> None:
+    def __init__(
+        self,
+        *,
+        request: Request,
+        arguments: Arguments,
+        route: Route,
+        services: ManagementServices,
+        object: str,
+    ) -> None:
         self.request = request
+        self.arguments = arguments
         self.route = route
         self.identity: Identity = ANONYMOUS
         self.object = object
@@ -93,7 +105,7 @@ class Call:
 
     def query(self, name: str) -> str:
         """The first value of a query parameter; empty when it is absent."""
-        values: Any = self.request.args.get(name.encode("ascii"))
+        values = self.arguments.get(name.encode("ascii"))
         return values[0].decode("utf-8", "replace") if values else ""
 
     def flag(self, name: str) -> bool:
@@ -102,7 +114,7 @@ class Call:
 
         :raises Invalid: it is no boolean
         """
-        if name.encode("ascii") not in self.request.args:
+        if name.encode("ascii") not in self.arguments:
             return False
         text = self.query(name).lower()
         if text not in _TRUE and text not in _FALSE:

@@ -28,14 +28,14 @@ from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository
+from pkgrepo.model import Identity, Repository
 
 from .audit_log import FAILED, REFUSED
-from .call import Call, ConcurrentChange
+from .call import Arguments, Call, ConcurrentChange
 from .etags import tag_of
 from .names import find_repository
 from .pages import Page, next_link
-from .parsing import BODY_LIMIT, parse_json
+from .parsing import BODY_LIMIT, parse_fields, parse_json
 from .problems import ERRORS
 from .route import NDJSON, Created, Lines, Route, Table, Value
 from .services import ManagementServices
@@ -69,19 +69,26 @@ class SegmentResource(Resource):
 
 
 class Dispatcher:
-    """Serves the routes of all handlers in one Klein application."""
+    """
+    Serves the routes of all handlers in one Klein application.
+
+    The pages for people call the same operations by ``call``, so that both have the same permissions and audit log.
+    """
 
     def __init__(self, services: ManagementServices) -> None:
         self.app = new_app()
         self.routes: list[tuple[Table, Route]] = []
         self._services = services
+        self._operations: dict[tuple[str, str], tuple[Route, Callable[..., Awaitable[object]]]] = {}
         refuse_unrouted(self.app, ERRORS)
 
     def mount(self, table: Table, handlers: object) -> None:
         """Serve the routes of a table, whose handlers are methods of ``handlers``."""
         for route in table.routes:
             self.routes.append((table, route))
-            handle = self._handle(route, partial(route.handler, handlers))
+            handler = partial(route.handler, handlers)
+            self._operations[route.method, route.path] = route, handler
+            handle = self._handle(route, handler)
             for method, path in route.addresses:
                 self.app.route(path, methods=[method], endpoint=f"{method} {path}")(handle)
 
@@ -96,15 +103,73 @@ class Dispatcher:
 
         return handle
 
+    async def call(
+        self,
+        request: Request,
+        identity: Identity,
+        operation: tuple[str, str],
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, str | int | bool] | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """
+        Run an operation, a pair of method and path as in its table, for the page that ``request`` asks for.
+
+        ``parameters`` are those of the path, ``fields`` the object that a client would send as body. The result is what
+        the handler returns, a new value without its address. Errors are those of the API.
+        """
+        route, handler = self._operations[operation]
+        arguments = {name.encode(): [_argument(value)] for name, value in (query or {}).items()}
+        call = self._call(request, arguments, route, parameters)
+        call.identity = identity
+
+        async def read_body() -> Any:
+            return parse_fields(fields or {}, route.body)
+
+        value = await self._perform(call, handler, dict(parameters), read_body)
+        return value.value if isinstance(value, Created | Value) else value
+
     async def _answer(
         self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
     ) -> Answer:
-        call = Call(request=request, route=route, services=self._services, object="/".join(parameters.values()))
+        call = self._call(request, request.args, route, parameters)
+
+        async def identify() -> None:
+            self._services.shared.access.check_origin(request)
+            call.identity = await self._services.shared.access.identify(request, blank=route.blank)
+
+        async def read_body() -> Any:
+            return parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+
+        return render(call, await self._perform(call, handler, parameters, read_body, identify))
+
+    def _call(self, request: Request, arguments: Arguments, route: Route, parameters: Mapping[str, str]) -> Call:
+        return Call(
+            request=request,
+            arguments=arguments,
+            route=route,
+            services=self._services,
+            object="/".join(parameters.values()),
+        )
+
+    async def _perform(
+        self,
+        call: Call,
+        handler: Callable[..., Awaitable[object]],
+        parameters: dict[str, str],
+        read_body: Callable[[], Awaitable[Any]],
+        identify: Callable[[], Awaitable[None]] | None = None,
+    ) -> object:
+        """Identify the caller, check the permission, read the body, run the handler, and write the audit row."""
+        route = call.route
         try:
+            if identify is not None:
+                await identify()
             await self._authorize(call, parameters)
             arguments: dict[str, Any] = dict(parameters)
             if route.body is not None:
-                body = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+                body = await read_body()
                 if route.method == "PATCH" and not msgspec.to_builtins(body):
                     raise Invalid("the body names nothing to change")
                 arguments["body"] = body
@@ -114,13 +179,11 @@ class Dispatcher:
         except (PkgrepoError, Refusal) as error:
             self._audit_failure(call, error)
             raise
-        return render(call, value)
+        return value
 
     async def _authorize(self, call: Call, parameters: dict[str, str]) -> None:
-        """Identify the caller and check the permission; only the head of the request is read."""
+        """Check the permission; only the head of the request is read."""
         request, services = call.request, self._services
-        services.shared.access.check_origin(request)
-        call.identity = await services.shared.access.identify(request, blank=call.route.blank)
         call.identity = await call.route.access.effective_identity(call.identity, services.shared.catalog)
         await services.shared.registry.refresh()
         asked = parameters.pop("repository", None)
@@ -152,8 +215,7 @@ class Dispatcher:
     def _audit_failure(self, call: Call, error: Exception) -> None:
         """Audit refusals of requests with credentials, and failures of requests that change something."""
         if isinstance(error, REFUSALS):
-            named = call.request.header(b"authorization") is not None
-            if not named:
+            if call.request.header(b"authorization") is None and call.identity.anonymous:
                 return
             outcome = REFUSED
         elif call.route.audit and not call.identity.anonymous:
@@ -212,11 +274,14 @@ def render(call: Call, value: object) -> Answer:
     return Answer(status, msgspec.json.encode(value), content_type=JSON, headers=headers, etag=etag)
 
 
+def _argument(value: str | int | bool) -> bytes:
+    return str(value).lower().encode() if isinstance(value, bool) else str(value).encode()
+
+
 def _next_link(call: Call, cursor: str) -> bytes:
-    arguments: Mapping[bytes, list[bytes]] = call.request.args
     query = [
         (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
-        for name, values in arguments.items()
+        for name, values in call.arguments.items()
         for value in values
     ]
     path = call.request.raw_path.decode("latin-1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +32,19 @@ def parse_json(data: bytes, kind: type[T] | Any) -> T:
         raise invalid_from(error) from None
     except ERRORS as error:
         raise Refusal(400, f"the body is not JSON: {describe(data.strip(), error)}", "malformed") from None
+    return value
+
+
+def parse_fields(fields: Mapping[str, Any], kind: type[T] | Any) -> T:
+    """
+    An object that was made of the fields of a form, as a value of type ``kind``.
+
+    :raises Invalid: the value is not of that type
+    """
+    try:
+        value: T = msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise invalid_from(error) from None
     return value
 
 

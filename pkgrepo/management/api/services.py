@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.services import Services
@@ -46,6 +47,7 @@ class ManagementServices:
     cache_purge: CachePurge
     authenticator: Authenticator
     authorizer: Authorizer
+    sessions: BrowserSessions
     passwords: Passwords
     bearer: BearerTokens
     audit_log: AuditLog

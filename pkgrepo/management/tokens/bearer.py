@@ -66,8 +66,8 @@ class TokenService(Handlers):
         Actions that the caller lacks are left out of the token. A token without a scope opens the rest of the server,
         but no container repositories. A refresh token is issued only after a login with a password.
         """
-        offline = _values(call.request.args, b"offline_token") == ["true"]
-        return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
+        offline = _values(call.arguments, b"offline_token") == ["true"]
+        return await self._issue(call, call.identity, _values(call.arguments, b"scope"), offline=offline)
 
     @table.route(
         "POST",
@@ -100,7 +100,7 @@ class TokenService(Handlers):
             call.identity = identity
         elif grant:
             raise AuthenticationRequired
-        scopes = _values(call.request.args, b"scope") + form.get("scope", [])
+        scopes = _values(call.arguments, b"scope") + form.get("scope", [])
         offline = form.get("access_type", [""])[0] == "offline"
         return await self._issue(call, identity, scopes, offline=offline)
 

@@ -220,7 +220,8 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     """
     Set the password hash (empty: no password).
 
-    The user's login tokens are revoked, and short-lived tokens become invalid. Access tokens stay valid.
+    The user's login tokens are revoked, browser sessions end, and short-lived tokens become invalid. Access tokens stay
+    valid.
 
     :raises NotFound: no such user
     """
@@ -234,6 +235,7 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
         "UPDATE token SET revoked_at = ? WHERE user_id = ? AND kind = ? AND revoked_at IS NULL",
         (now_ms, user_id, TokenKind.LOGIN.value),
     )
+    tx.execute("DELETE FROM session WHERE user_id = ?", (user_id,))
     bump_generation(tx, user_id)
 
 

@@ -7,7 +7,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login import authenticator as module
-from pkgrepo.auth.login.checkers import identity_of
+from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.tokens.bearer import Access
 from pkgrepo.errors import AuthenticationFailed, TooManyAttempts
 from pkgrepo.interfaces import IAuthenticator

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 from zope.interface.verify import verifyObject
 
-from pkgrepo.auth.login.checkers import identity_of
+from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.permissions import authorizer as module
 from pkgrepo.auth.permissions.ownership import claim_package
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.login.checkers import identity_of
+from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import Forbidden
 from pkgrepo.model import Action, Identity, ProjectRole, RepositoryScope, SubjectKind, TokenLimits, User, Visibility
 from pkgrepo.storage.catalog.people.grants import set_permission
