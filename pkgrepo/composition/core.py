@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.concurrency.batches import Linger
 from pkgrepo.config import Config
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.gateway.image_addresses import ImageAddresses
@@ -37,6 +38,7 @@ from .formats import check_settings, make_formats
 
 log = Logger()
 
+STORED_TOGETHER = 32  # fetched documents or files; the reactor works some milliseconds on the results
 KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
@@ -68,12 +70,14 @@ class Core:
             formats=self.formats,
         )
         self.follower = LayoutFollower(self.context)
+        self.linger = Linger(reactor, config.proxy.store_delay_s, STORED_TOGETHER)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
             clock=self.clock,
             on_change=self.follower.notify,
+            linger=self.linger,
         )
         self.collector = GarbageCollector(self.context, on_change=self.follower.notify)
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)

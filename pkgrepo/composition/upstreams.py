@@ -55,12 +55,13 @@ class ProxyParts:
             on_traffic=self.counters.add_traffic,
         )
         self._supervisor = Supervisor(reactor)
-        kept = KeptAnswers(
+        self._kept = kept = KeptAnswers(
             catalog=core.catalog,
             registry=core.registry,
             stores=core.stores,
             publisher=core.publisher,
             pools=core.pools,
+            linger=core.linger,
         )
         self.documents = Documents(
             kept=kept,
@@ -81,7 +82,8 @@ class ProxyParts:
             clock=core.clock,
             formats=formats,
         )
-        self.transfers = Transfers(Context(reactor=reactor))
+        self._publisher = core.publisher
+        self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying))
         keeper = Keeper(
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
@@ -141,7 +143,8 @@ class ProxyParts:
 
     async def stop(self) -> None:
         """End transfers, the connections to upstreams, and the worker processes."""
-        await self.transfers.stop()
+        with self._publisher.hurrying(), self._kept.hurrying():
+            await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
 

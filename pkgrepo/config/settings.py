@@ -165,6 +165,11 @@ class Proxy:
     max_connections_per_host: int = setting(
         integer(1, 1000), 24, "most requests at a time to one upstream host, in each process"
     )
+    store_delay_s: float = setting(
+        duration(0, 60),
+        "500ms",
+        "how long fetched documents and files, which are served already, may wait to be stored together with more",
+    )
     max_document_size: int = setting(size(1024, 2**40), "256MiB", "largest index document of an upstream, unpacked")
     ca_file: Path | None = setting(
         existing_file(), None, "certificates of private authorities for upstreams, PEM, beside those of the system"

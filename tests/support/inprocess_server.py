@@ -27,6 +27,7 @@ def server_config(folder: Path, **overrides: object) -> Config:
         "server.shutdown_grace": 5,
         "bootstrap.admin.password": PASSWORD,
         "log.access": False,
+        "proxy.store_delay": 0,
     }
     values |= {name.replace("__", "."): value for name, value in overrides.items()}
     return read_config(overrides=values, origin="the test")

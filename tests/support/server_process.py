@@ -126,6 +126,7 @@ def twistd_process(
         "PKGREPO_DATA__DIR": str(folder / "data"),
         "PKGREPO_SERVER__LISTEN": "tcp:0:interface=127.0.0.1",
         "PKGREPO_ADMIN_PASSWORD": "correct horse battery",
+        "PKGREPO_PROXY__STORE_DELAY": "0",
     }
     variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
 from attrs import evolve
@@ -24,7 +25,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.concurrency.batches import Batches
+from pkgrepo.concurrency.batches import Batches, Linger
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -53,10 +54,17 @@ log = Logger()
 
 
 class KeptAnswers:
-    """Finds, reads and stores answers, by repository and key."""
+    """Finds, reads and stores answers, by repository and key. With a ``linger`` more are stored together, later."""
 
     def __init__(
-        self, *, catalog: ICatalog, registry: Registry, stores: Stores, publisher: Publisher, pools: Pools
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        publisher: Publisher,
+        pools: Pools,
+        linger: Linger | None = None,
     ) -> None:
         self._catalog = catalog
         self._registry = registry
@@ -66,7 +74,7 @@ class KeptAnswers:
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
         self._recent = RecentParts()
         self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
-            self._store_together, most=STORED_TOGETHER
+            self._store_together, most=STORED_TOGETHER, linger=linger
         )
 
     async def find(self, repository: Repository, key: str) -> Held | None:
@@ -116,6 +124,10 @@ class KeptAnswers:
         if descriptor is None:
             raise BlobMissing(document.locator)
         return descriptor
+
+    def hurrying(self) -> AbstractContextManager[None]:
+        """A block in which answers are stored without waiting for others."""
+        return self._storing.hurrying()
 
     def hold(self, repository: Repository, held: Held) -> Held:
         """Keep an answer in memory."""

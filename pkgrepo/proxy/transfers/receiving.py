@@ -9,6 +9,7 @@ have it from.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from attrs import frozen
@@ -40,9 +41,14 @@ _BROKEN = (UpstreamTruncated, UpstreamTimeout, UpstreamUnavailable)
 
 @frozen(kw_only=True)
 class Context:
-    """What transfers use of the process. There are as many ``resume_pauses_s`` as resumptions of one transfer."""
+    """
+    What transfers use of the process. There are as many ``resume_pauses_s`` as resumptions of one transfer.
+
+    Files are recorded sooner within a block of ``hurrying``.
+    """
 
     reactor: Any
+    hurrying: Callable[[], AbstractContextManager[None]] = nullcontext
     resume_pauses_s: Sequence[float] = RESUME_PAUSES_S
 
 

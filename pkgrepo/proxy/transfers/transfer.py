@@ -118,7 +118,7 @@ class Transfer(Generic[T]):
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
         """
-        with self._reading():
+        with self._reading(), self._context.hurrying():
             while self._file is None:
                 if self._failure is not None:
                     self._failure.raiseException()

@@ -18,17 +18,17 @@ answer              the client has the response                           -
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 from attrs import Factory, evolve, frozen
 from twisted.logger import Logger, LogLevel
 
-from pkgrepo.concurrency.batches import Batches
+from pkgrepo.concurrency.batches import Batches, Linger
 from pkgrepo.concurrency.single_flight import shield
-from pkgrepo.errors import Conflict, ReadOnly, RepositoryInactive, StorageFailed, StorageFull
+from pkgrepo.errors import Conflict, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository, RepositoryType
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -36,6 +36,7 @@ from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import events, files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
+from .activity import if_active
 from .index import Change, Indexer, PackageIndex
 from .staged import Claim, Staged
 
@@ -114,17 +115,24 @@ class ChangeListener(Protocol):
 
 
 class Publisher:
-    """Publishes and changes packages of every format."""
+    """Publishes and changes packages of every format. With a ``linger`` files are kept more at a time, and later."""
 
     def __init__(
-        self, *, catalog: ICatalog, registry: Registry, stores: Stores, clock: Clock, on_change: ChangeListener
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        clock: Clock,
+        on_change: ChangeListener,
+        linger: Linger | None = None,
     ) -> None:
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
         self._clock = clock
         self._on_change = on_change
-        self._commits: Batches[int, Claim] = Batches(_commit_together, most=COMMITTED_TOGETHER)
+        self._commits: Batches[int, Claim] = Batches(_commit_together, most=COMMITTED_TOGETHER, linger=linger)
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -159,13 +167,16 @@ class Publisher:
     ) -> Published:
         """
         Do the same for a file that no client waits for, such as those of an upstream, which arrive by the hundred.
-
-        Its bytes are made durable together with those of others, so it may take longer, and costs less.
+        Its bytes are made durable together with those of others, so it takes longer, and costs less.
         """
         mine = staged.claim([each.blob.locator for each in release.files])
         waiting = self._commits.add(repository.storage_id, mine)
         published = await shield(self._publish(repository, (release,), mine, waiting, actor, indexer))
         return published[0]
+
+    def hurrying(self) -> AbstractContextManager[None]:
+        """A block in which ``keep`` waits for no other files, since somebody waits for one."""
+        return self._commits.hurrying()
 
     async def publish_together(
         self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
@@ -222,7 +233,7 @@ class Publisher:
         """Run a command that owns the copies that ``commit`` makes durable."""
         await commit
         try:
-            result: C = await self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms())
+            result: C = await self._catalog.write(if_active(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
             # It is unknown whether the transaction exists after a restart, so the copies stay. They are swept if no row
             # names them.
@@ -261,7 +272,7 @@ class Publisher:
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
         """Run a write command that changes a repository's content (see ``package_changes``), and call ``on_change``."""
-        result: T = await shield(self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms()))
+        result: T = await shield(self._catalog.write(if_active(command), repository, *args, self._clock.now_ms()))
         self._on_change(repository)
         return result
 
@@ -291,24 +302,6 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
 def _remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
     for each in gone:
         gc.remove_blob_row(tx, storage_id, each.sha256, each.locator)
-
-
-def _if_active(command: Callable[..., T]) -> Callable[..., T]:
-    """
-    Wrap a command so that it fails if the repository was switched off or removed during the upload.
-
-    It then raises L{RepositoryInactive} or L{NotFound}, and L{ReadOnly} for a virtual repository, which has no content
-    of its own.
-    """
-
-    def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
-        if not repositories.get_repository(tx, repository.id).active:
-            raise RepositoryInactive(repository.path)
-        if repository.type is RepositoryType.VIRTUAL:
-            raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")
-        return command(tx, repository, *args)
-
-    return run
 
 
 def publish_releases(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 
-from pkgrepo.concurrency.batches import Batches
+from pkgrepo.concurrency.batches import Batches, Linger
 
 
 class Work:
@@ -31,6 +32,16 @@ def work() -> Work:
 @pytest.fixture
 def batches(work: Work) -> Batches[int, str]:
     return Batches(work, most=2)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lingering(work: Work, clock: Clock) -> Batches[int, str]:
+    return Batches(work, most=4, linger=Linger(clock, 0.5, 3))
 
 
 def test_items_that_come_meanwhile_are_worked_on_together(work: Work, batches: Batches[int, str]) -> None:
@@ -58,3 +69,34 @@ def test_error_is_that_of_its_batch_alone(work: Work, batches: Batches[int, str]
     assert outcomes == [None, OSError, OSError, None]
     assert batches.add(1, "e") is not None
     assert work.calls[-1] == ["e"]
+
+
+def test_items_linger_until_the_time_is_over(work: Work, clock: Clock, lingering: Batches[int, str]) -> None:
+    lingering.add(1, "a")
+    clock.advance(0.4)
+    lingering.add(1, "b")
+    assert work.calls == []
+    clock.advance(0.1)
+    assert work.calls == [["a", "b"]]
+
+
+def test_enough_items_linger_no_longer(work: Work, clock: Clock, lingering: Batches[int, str]) -> None:
+    done = [lingering.add(1, item) for item in "abcd"]
+    assert work.calls == [["a", "b", "c"]]
+    work.ends[-1].callback(None)
+    assert [each.called for each in done] == [True, True, True, False]
+    assert len(work.calls) == 1
+    clock.advance(0.5)
+    assert work.calls[-1] == ["d"]
+    assert not clock.getDelayedCalls()
+
+
+def test_nothing_lingers_while_somebody_waits(work: Work, clock: Clock, lingering: Batches[int, str]) -> None:
+    lingering.add(1, "a")
+    with lingering.hurrying():
+        assert work.calls == [["a"]]
+        lingering.add(2, "b")
+    assert work.calls == [["a"], ["b"]]
+    lingering.add(3, "c")
+    assert work.calls[-1] == ["b"]
+    assert len(clock.getDelayedCalls()) == 1
