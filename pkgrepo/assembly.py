@@ -29,6 +29,7 @@ from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
+from pkgrepo.web.app import WebApp
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
 
@@ -71,6 +72,7 @@ class Assembly:
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
         branches = management.branches() | root_branches(core.formats, services, management.token_resource())
+        branches["ui"] = WebApp(management.dispatcher, services.access).resource()
         self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
         self.site.moment = core.catalog.moment
         self.site.early = CachedReads(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from twisted.python.failure import Failure
 from twisted.web.resource import IResource
@@ -17,6 +17,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS
 
 from .access import SAFE_METHODS, Access
+from .browsers import shows_page, to_console
 from .klein_app import new_app
 from .mounts import Mount, Mounts, split
 from .refusals import ERRORS
@@ -52,8 +53,10 @@ class RootApp:
 
     @app.route("/")
     @answering(ERRORS)
-    async def root(self, _request: Request) -> Answer:
-        """A text for people who open the address."""
+    async def root(self, request: Request) -> Answer:
+        """The console for browsers, and a text for everybody else."""
+        if shows_page(request):
+            return to_console(request, "/")
         return text_answer(
             "pkgrepo is running. The management API is under /api, repositories are under /repositories.\n"
         )
@@ -79,6 +82,9 @@ class RootApp:
         place = split(request.raw_path)
         if place is None:
             return self.nothing(request)
+        if not place[2] and shows_page(request):
+            page = "/repositories/" + "/".join(quote_from_bytes(unquote_to_bytes(part)) for part in place[:2])
+            return answer_with(request, ERRORS, partial(_send_to, request, page))
         try:
             self._access.check_origin(request)
         except Refusal as refusal:
@@ -123,6 +129,10 @@ def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:
     # split before decoding, so "%2f" is no separator
     request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
     return mount.resource
+
+
+async def _send_to(request: Request, page: str) -> Answer:
+    return to_console(request, page)
 
 
 async def _fail(error: Exception) -> Answer:

@@ -171,6 +171,10 @@ class Stack:
             return f"Bearer {who}"
         return "Basic " + base64.b64encode(f"{who}:{self._secrets[who]}".encode()).decode()
 
+    def password(self, username: str) -> str:
+        """The password of that caller."""
+        return self._secrets[username]
+
     def set_password(self, username: str, password: str) -> None:
         """Use this password for that caller from now on."""
         self._secrets[username] = password

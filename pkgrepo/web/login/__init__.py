@@ -1,0 +1,1 @@
+"""Log in, log out, and the page that makes the first admin."""

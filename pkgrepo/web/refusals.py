@@ -1,0 +1,38 @@
+"""Errors as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pkgrepo import errors
+from pkgrepo.gateway.statuses import STATUSES
+from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+
+from .visits import Visit
+
+TITLES: Final = {
+    400: "This request cannot be understood",
+    401: "You need to log in",
+    403: "You may not do this",
+    404: "Nothing is here",
+    405: "This address takes no such request",
+    409: "This contradicts what is there",
+    413: "Too much was sent",
+    415: "This is no form",
+    422: "A value is wrong",
+    429: "Too many attempts",
+    503: "Not available now",
+}
+
+
+def error_table(visit_of: Callable[[Request], Visit]) -> ErrorTable:
+    """The statuses of domain errors, which are answered by a page."""
+
+    def render(request: Request, refusal: Refusal) -> Answer:
+        title = TITLES.get(refusal.status, "Something went wrong" if refusal.status >= 500 else "This was refused")
+        return visit_of(request).refusal(refusal, title)
+
+    return ErrorTable({**STATUSES, errors.Invalid: (422, "invalid")}, render)

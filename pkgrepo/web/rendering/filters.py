@@ -1,0 +1,96 @@
+"""How pages write sizes, times, numbers and addresses."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_AGES: Final = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+MOST_MARKED: Final = 8  # words of a search that are marked
+
+
+def size(count: int | None) -> str:
+    """A number of bytes with a unit: ``1.5 MiB``."""
+    if count is None:
+        return "–"
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{count} {'byte' if count == 1 else 'bytes'}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
+def number(count: int | None) -> str:
+    """A number with thin spaces between groups of three digits."""
+    return "–" if count is None else f"{count:,}".replace(",", "\u202f")
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """A number and its noun: ``1 file``, ``2 files``."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """The text of an error as a sentence: with a capital and a full stop."""
+    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+
+
+def when(at: datetime | None, now: datetime | None = None) -> Markup:
+    """A date with the age beside it, as a ``time`` element with the exact time."""
+    if at is None:
+        return Markup("–")
+    exact = at.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{} <span class="age">{}</span></time>').format(
+        exact.isoformat(timespec="seconds"),
+        exact.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        exact.strftime("%Y-%m-%d"),
+        age(exact, now or datetime.now(UTC)),
+    )
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago a time was, or how long until it comes."""
+    seconds = (now - at).total_seconds()
+    for unit_s, name in _AGES:
+        count = int(abs(seconds) // unit_s)
+        if count:
+            text = f"{count} {name}{'' if count == 1 else 's'}"
+            return f"{text} ago" if seconds > 0 else f"in {text}"
+    return "just now" if seconds >= 0 else "in a moment"
+
+
+def segment(text: str) -> str:
+    """A text as one segment of a path, with slashes encoded."""
+    return quote(text, safe="")
+
+
+def path(text: str) -> str:
+    """A text as a path whose slashes separate segments."""
+    return quote(text, safe="/")
+
+
+def mark(text: str, query: str) -> Markup:
+    """A text in which the words of a search are marked."""
+    words = [re.escape(word) for word in query.split()[:MOST_MARKED] if word]
+    if not words:
+        return escape(text)
+    parts = re.split(f"({'|'.join(words)})", text, flags=re.IGNORECASE)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+
+
+FILTERS: Final = {
+    "size": size,
+    "number": number,
+    "plural": plural,
+    "sentence": sentence,
+    "when": when,
+    "segment": segment,
+    "path": path,
+    "mark": mark,
+}

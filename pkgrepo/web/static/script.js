@@ -1,0 +1,41 @@
+// Comfort for people with scripts: copying, filtering while typing, keys. Every page works without it.
+"use strict";
+
+for (const button of document.querySelectorAll("button.copy")) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const label = button.textContent;
+    await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+}
+
+for (const input of document.querySelectorAll("input[data-filter]")) {
+  const rows = document.querySelectorAll(`#${input.dataset.filter} tbody tr`);
+  input.addEventListener("input", () => {
+    const text = input.value.toLowerCase();
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
+  });
+}
+
+for (const form of document.querySelectorAll("form[data-confirm]")) {
+  form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
+}
+
+document.addEventListener("keydown", (event) => {
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    document.querySelector("[data-key='/']").focus();
+  } else if (event.key === "Escape" && typing) {
+    document.activeElement.blur();
+  } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !typing) {
+    const rows = [...document.querySelectorAll("a.row")].filter((row) => row.offsetParent);
+    const at = rows.indexOf(document.activeElement);
+    const next = rows[at < 0 ? 0 : at + (event.key === "ArrowDown" ? 1 : -1)];
+    if (next) { event.preventDefault(); next.focus(); }
+  }
+});

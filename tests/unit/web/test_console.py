@@ -1,0 +1,138 @@
+"""The first pages of the console: repositories, search, login."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+import pytest_twisted
+
+from tests.support.browser import Browser
+from tests.support.memory_server import OTHER_PASSWORD
+
+HOSTILE = "\"><script>alert(1)</script>\u202e'"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_person_sees_public_repositories_and_after_a_login_private_ones(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.add_repository("secret", visibility="private")
+    page = await browser.get("/ui/")
+    assert "main/ py" in page.text
+    assert "secret" not in page.text
+    page = await browser.log_in()
+    assert "main/ secret" in page.text
+    assert "/ui/repositories/main/secret" in page.links
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_private_repository_and_one_that_does_not_exist_look_alike(browser: Browser) -> None:
+    await browser.stack.add_repository("secret", visibility="private")
+    pages = [await browser.raw("GET", f"/ui/repositories/main/{name}") for name in ("secret", "absent")]
+    assert [each.status for each in pages] == [303, 303]
+    await browser.stack.add_user("ada")
+    await browser.log_in("ada", OTHER_PASSWORD)
+    texts = [(await browser.get(f"/ui/repositories/main/{name}")).text for name in ("secret", "absent")]
+    assert "does not exist" in texts[0]
+    hidden = [
+        text.partition("request ")[0].replace(name, "X") for text, name in zip(texts, ("secret", "absent"), strict=True)
+    ]
+    assert hidden[0] == hidden[1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -> None:
+    await browser.stack.add_repository("secret", visibility="private")
+    page = await browser.get("/ui/repositories/main/secret?q=a%26b")
+    page = await browser.send(page, "/ui/login", username="admin", password="wrong")
+    assert (page.status, "The name or the password is wrong." in page.text) == (401, True)
+    reply = await browser.raw(
+        "POST",
+        "/ui/login",
+        page.forms["/ui/login"] | {"username": "admin", "password": browser.stack.password("admin")},
+    )
+    assert reply.headers["location"] == "http://registry.example/ui/repositories/main/secret?q=a%26b"
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "/ui//evil.example", "https://evil.example", "/ui/\\evil", "/ui/../x\r\nA: b", "/uix"]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_login_leads_to_no_other_site(browser: Browser, target: str) -> None:
+    form = {"next": target, "username": "admin", "password": browser.stack.password("admin")}
+    reply = await browser.raw("POST", "/ui/login", form)
+    assert reply.headers["location"] == "http://registry.example/ui/"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_form_needs_the_value_of_its_session_and_the_origin_of_the_server(browser: Browser) -> None:
+    page = await browser.log_in()
+    for form, origin in (({}, ""), ({"csrf": "0" * 64}, ""), (page.forms["/ui/logout"], "https://evil.example")):
+        reply = await browser.raw("POST", "/ui/logout", form, **({"Origin": origin} if origin else {}))
+        assert reply.status == 403
+    assert "admin" in (await browser.get("/ui/")).text
+    page = await browser.send(page, "/ui/logout")
+    assert "Log in" in page.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_text_of_others_is_shown_as_text(browser: Browser) -> None:
+    await browser.stack.add_repository("py", description=HOSTILE)
+    for path in ("/ui/", f"/ui/search?q={quote(HOSTILE)}", f"/ui/repositories/main/py?q={quote(HOSTILE)}"):
+        page = await browser.get(path)
+        assert page.status == 200
+        assert "<script>alert" not in page.html
+        assert "script-src 'self'" in page.headers["content-security-policy"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_are_found_and_listed_with_the_set_up(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.publish("main/py", "demo", "1.0")
+    page = await browser.get("/ui/search?q=dem")
+    assert "<mark>dem</mark>o" in page.html
+    page = await browser.get("/ui/repositories/main/py")
+    assert "/ui/repositories/main/py/packages/demo" in page.links
+    assert "pip install" in page.text
+    page = await browser.get("/ui/repositories/main/py/tree/")
+    assert page.status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_browsers_are_led_to_the_console_and_clients_never(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    for path, page in (("/", "/ui/"), ("/repositories/main/py/", "/ui/repositories/main/py")):
+        reply = await browser.raw("GET", path)
+        assert (reply.status, reply.headers["location"]) == (303, f"http://registry.example{page}")
+        for fields in ({"Accept": "text/html"}, {"User-Agent": "pip/25.0", "Accept": "text/html,*/*;q=0.1"}):
+            assert (await browser.stack.call("GET", path, who=None, headers=fields)).status != 303
+
+
+@pytest_twisted.ensureDeferred
+async def test_errors_are_pages(browser: Browser) -> None:
+    for path, status in (("/ui/nowhere", 404), ("/ui/static/x.css", 404), ("/ui/repositories/main/x%00y", 303)):
+        assert (await browser.raw("GET", path)).status == status
+    reply = await browser.raw("POST", "/ui/login", {"a": ["x"] * 600})
+    assert reply.status == 422
+    assert b"Traceback" not in reply.body
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_first_start_makes_the_admin(make_stack) -> None:
+    stack = await make_stack(with_admin=False, compat__open_install=True)
+    browser = Browser(stack)
+    page = await browser.get("/ui/")
+    form = {"username": "admin", "password": OTHER_PASSWORD}
+    page = await browser.send(page, "/ui/install", **form, repeated="another")
+    assert (page.status, "The two passwords differ" in page.text) == (422, True)
+    page = await browser.send(page, "/ui/install", **form, repeated=OTHER_PASSWORD)
+    assert "There is no repository yet" in page.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_assets_are_kept_for_ever(browser: Browser) -> None:
+    page = await browser.get("/ui/")
+    [address] = {part.split('"')[0] for part in page.html.split('href="') if part.startswith("/ui/static/style-")}
+    reply = await browser.raw("GET", address)
+    assert "immutable" in reply.headers["cache-control"]
+    assert b"--ink" in reply.body
