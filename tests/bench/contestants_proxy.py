@@ -48,6 +48,11 @@ class Source(Contestant):
         """The root of an npm registry, without a slash at its end."""
         return self.base_url
 
+    @property
+    def maven_url(self) -> str:
+        """The root of a Maven repository, without a slash at its end."""
+        return self.base_url
+
     def page_url(self, project: str) -> str:
         """The URL of a project's simple page."""
         return f"{self.base_url}/simple/{project}/"
@@ -100,6 +105,20 @@ class DirectPython(Direct):
 
     name = "direct-python"
     kind = "python"
+
+
+class DirectMaven(Direct):
+    """A Maven repository that announces the SHA-1 of its files."""
+
+    name = "direct-maven"
+    kind = "maven"
+
+
+class DirectSilentMaven(Direct):
+    """One that announces nothing, and has files of checksums."""
+
+    name = "direct-maven-silent"
+    kind = "maven-silent"
 
 
 class DirectImages(Direct):
@@ -199,6 +218,26 @@ class PkgrepoPythonProxy(PkgrepoProxy):
     def page_url(self, project: str) -> str:
         """Below the repository."""
         return f"{self.repository_url}/simple/{project}/"
+
+
+class PkgrepoMavenProxy(PkgrepoProxy):
+    """Of Maven artifacts."""
+
+    name = "pkgrepo-maven-proxy"
+    direct: type[Direct] = DirectMaven
+    format = "maven"
+
+    @property
+    def maven_url(self) -> str:
+        """The address of the repository."""
+        return self.repository_url
+
+
+class PkgrepoSilentMavenProxy(PkgrepoMavenProxy):
+    """Of an upstream whose checksums have to be asked for."""
+
+    name = "pkgrepo-maven-silent-proxy"
+    direct = DirectSilentMaven
 
 
 class PkgrepoImageProxy(PkgrepoProxy):
@@ -316,11 +355,15 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
         DirectNpm,
         DirectHuge,
         DirectPython,
+        DirectMaven,
+        DirectSilentMaven,
         DirectImages,
         DirectLine,
         PkgrepoNpmProxy,
         PkgrepoHugeProxy,
         PkgrepoPythonProxy,
+        PkgrepoMavenProxy,
+        PkgrepoSilentMavenProxy,
         PkgrepoImageProxy,
         PkgrepoLineProxy,
         VerdaccioProxy,

@@ -2,7 +2,8 @@
 Installs as clients make them, without their own work on the disk: metadata first, then files, over kept connections.
 
 L{install_npm} asks as npm does: all documents of the tree first, then all tarballs, over at most 15 connections.
-L{install_python} asks as pip does over one connection, or as uv does over many. Every file is verified.
+L{install_python} asks as pip does over one connection, or as uv does over many. L{resolve_maven} asks as Maven 3.9
+does: all POMs first, then all jars, and for checksums that no header field announces. Every file is verified.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from urllib.parse import urljoin, urlsplit
 
 from attrs import define, field, frozen
 
-from .load import FILE, NPM, PIP, STEP_LIMIT_S, LoadFailed, Reply, download, get
+from .load import FILE, MAVEN, NPM, PIP, STEP_LIMIT_S, LoadFailed, Reply, download, get
 from .registry import Registry
 from .scenarios_container import DOCKER
 from .upstream import IMAGE_CONNECTIONS
@@ -33,7 +34,11 @@ from .upstream import IMAGE_CONNECTIONS
 NPM_CONNECTIONS = 15
 PIP_CONNECTIONS = 1
 UV_CONNECTIONS = 50
+MAVEN_CONNECTIONS = 5
 REQUIRES = re.compile(rb"^Requires-Dist: *([A-Za-z0-9._-]+)", re.MULTILINE)
+DEPENDENCY = re.compile(
+    rb"<dependency>\s*<groupId>([^<]*)</groupId>\s*<artifactId>([^<]*)</artifactId>\s*<version>([^<]*)</version>"
+)
 PIECE = 1 << 20
 DISCARDED = bytearray(PIECE)
 
@@ -66,6 +71,11 @@ def install_python(
 ) -> Installed:
     """Install a project with everything it needs, in the newest versions; C{page_url} gives the URL of a page."""
     return asyncio.run(_install(_Python(page_url), [root], connections, headers or {}))
+
+
+def resolve_maven(root_url: str, artifact: str, headers: Mapping[str, str] | None = None) -> Installed:
+    """Resolve an artifact (C{group:artifact:version}) with its dependencies from the repository at a URL."""
+    return asyncio.run(_install(_Maven(root_url), [artifact], MAVEN_CONNECTIONS, headers or {}))
 
 
 def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Installed:
@@ -162,11 +172,11 @@ def _connect(host: str, port: int) -> socket.socket:
 
 @frozen
 class _Wanted:
-    """A file to fetch: where it is, and its digest."""
+    """A file to fetch: where it is, and its digest; with None the SHA-1 that is announced with it."""
 
     url: str
     algorithm: str
-    digest: bytes
+    digest: bytes | None
 
 
 class _Failed(Exception):
@@ -211,11 +221,37 @@ class _Python:
         return [each.decode() for each in REQUIRES.findall(metadata)], wanted
 
 
+class _Maven:
+    """What Maven asks a repository for."""
+
+    def __init__(self, root_url: str) -> None:
+        self._root_url = root_url
+
+    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
+        """Return the dependencies in a POM, and the jar beside it."""
+        group, artifact, version = name.split(":")
+        stem = f"{self._root_url}/{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}"
+        reply = await get(f"{stem}.pom", MAVEN)
+        _verify(f"{stem}.pom", "sha1", reply, await _announced_sha1(f"{stem}.pom", reply, get))
+        needs = [b":".join(each).decode() for each in DEPENDENCY.findall(reply.body)]
+        return needs, _Wanted(f"{stem}.jar", "sha1", None)
+
+
+async def _announced_sha1(url: str, reply: Reply, get: _Get) -> bytes:
+    announced = reply.headers.get("x-checksum-sha1") or (await get(f"{url}.sha1", MAVEN)).body.decode()
+    return bytes.fromhex(announced)
+
+
+def _verify(url: str, algorithm: str, reply: Reply, digest: bytes) -> None:
+    if hashlib.new(algorithm, reply.body).digest() != digest:
+        raise LoadFailed(f"{url} has another digest")
+
+
 _Get = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
 
 
 async def _install(
-    client: _Npm | _Python, roots: Sequence[str], connections: int, more: Mapping[str, str]
+    client: _Npm | _Python | _Maven, roots: Sequence[str], connections: int, more: Mapping[str, str]
 ) -> Installed:
     pool = _Pool(connections)
     seen, wanted, failed = set(roots), [], 0
@@ -239,12 +275,12 @@ async def _install(
     async def fetch(file: _Wanted) -> None:
         nonlocal failed
         try:
-            body = (await get(file.url, FILE)).body
+            reply = await get(file.url, FILE)
+            digest = file.digest or await _announced_sha1(file.url, reply, get)
         except _Failed:
             failed += 1
             return
-        if hashlib.new(file.algorithm, body).digest() != file.digest:
-            raise LoadFailed(f"{file.url} has another digest")
+        _verify(file.url, file.algorithm, reply, digest)
 
     try:
         await asyncio.gather(*map(resolve, roots))

@@ -75,7 +75,7 @@ class Module:
         made = {}
         for suffix in SUFFIXES:
             path = self.stem + suffix
-            made[path] = texts[suffix].encode() if suffix in texts else random.Random(path).randbytes(JAR_SIZE)
+            made[path] = texts[suffix].encode() if suffix in texts else random_bytes(path, JAR_SIZE)
         return made
 
     def deploy(self, root: str) -> list[Post]:
@@ -87,6 +87,11 @@ class Module:
     def put(self, root: str) -> list[Post]:
         """Return the PUTs of its files only."""
         return [put(root + path, content) for path, content in self.files.items()]
+
+
+def random_bytes(seed: str, size: int) -> bytes:
+    """So many bytes that do not compress, the same ones for the same seed."""
+    return random.Random(seed).randbytes(size)
 
 
 def put(path: str, content: bytes) -> Post:

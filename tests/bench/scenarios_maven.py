@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from .contestants_maven import MavenServer, NginxDav, PkgrepoMaven, PkgrepoPrivateMaven
-from .load import LoadFailed, Prober, get, percentile, post_all, put_file, write_turns
+from .load import MAVEN, LoadFailed, Prober, get, percentile, post_all, put_file, write_turns
 from .measure import MIB, Watch
 from .modules import LARGE, Module
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
@@ -18,7 +18,6 @@ from .scenarios_python import SPEED, WRITTEN, asking
 OURS, FLOOR, REFUSING = PkgrepoMaven.name, NginxDav.name, PkgrepoPrivateMaven.name
 PEERS = (OURS, FLOOR)
 READ = (RATE, CPU, P50, P99, RSS)
-MAVEN = {"User-Agent": "Apache-Maven/3.9.9 (Java 17; Linux)", "Cache-Control": "no-cache"}
 FILES = Metric("rate", "requests/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/request", 2)
 PUT_P50 = Metric("put_p50_ms", "p50 ms", 2)

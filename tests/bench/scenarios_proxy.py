@@ -11,21 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urljoin
 
-from attrs import evolve, frozen
-
-from .contestants import Contestant
-from .contestants_container import PkgrepoImages
-from .contestants_npm import NodeRegistry, PkgrepoNpm
 from .contestants_proxy import Direct, Proxy, Sent, Source
-from .contestants_python import PkgrepoPython
-from .installs import PIP_CONNECTIONS, UV_CONNECTIONS, Installed, install_npm, install_python, pull_image, read_at_once
+from .installs import Installed, read_at_once
 from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile, wrk
 from .measure import MIB, Watch
+from .proxied_loads import IMAGE_LOAD, LINE_LOAD, MAVEN_LOAD, NPM_LOAD, PIP_LOAD, SILENT_LOAD, UV_LOAD, Load
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from .scenarios_npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
-from .stocks import publish_node_tree, publish_python_tree, push_image
-from .trees import NODE_TREE, PYTHON_TREE
-from .upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_image, large_wheel
+from .upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_wheel
 
 CPU_MS = Metric("cpu_ms", "CPU ms")
 ASKED = Metric("asked", "requests upstream", compared=False)
@@ -40,80 +33,6 @@ WARM_INSTALLS = 5  # in a round
 FEW = 2  # connections for the large packument
 SLOWEST_S = 8.0  # seconds in which even slow proxies answer some of their requests
 NO_CACHE = {"Cache-Control": "no-cache"}  # asks proxies to revalidate
-
-
-@frozen
-class Load:
-    """
-    Something to install, from whom, and who else has it.
-
-    C{first} fetches another package, C{install} all that is measured, with header fields that are sent as well. C{fill}
-    publishes it to C{hosted}.
-    """
-
-    name: str
-    about: str
-    ours: str
-    direct: str
-    hosted: str
-    peers: tuple[str, ...]
-    first: Callable[[Source], object]
-    install: Callable[[Contestant, Mapping[str, str]], Installed]
-    fill: Callable[[Arena, Contestant], object]
-
-
-def _install_tree(server: Contestant, headers: Mapping[str, str]) -> Installed:
-    assert isinstance(server, Source | NodeRegistry)
-    return _complete(install_npm(server.registry_url, NODE_TREE[0].name, headers), len(NODE_TREE))
-
-
-def _install_wheels(connections: int) -> Callable[[Contestant, Mapping[str, str]], Installed]:
-    def install(server: Contestant, headers: Mapping[str, str]) -> Installed:
-        assert isinstance(server, Source | PkgrepoPython)
-        installed = install_python(server.page_url, PYTHON_TREE[0].name, connections, headers)
-        return _complete(installed, len(PYTHON_TREE))
-
-    return install
-
-
-def _pull(server: Contestant, headers: Mapping[str, str]) -> Installed:
-    assert isinstance(server, Source | PkgrepoImages)
-    image = large_image(Source.mib)
-    installed = pull_image(server.client(image.name), "v1", headers)
-    return _complete(installed, len(image.layers) + 1)
-
-
-def _complete(installed: Installed, files: int) -> Installed:
-    if installed.files + installed.failed < files:
-        raise LoadFailed(f"{installed.files} of {files} files came, and {installed.failed} errors")
-    return installed
-
-
-def _fill_npm(_: Arena, server: Contestant) -> None:
-    assert isinstance(server, NodeRegistry)
-    publish_node_tree(server)
-
-
-def _fill_python(_: Arena, server: Contestant) -> None:
-    assert isinstance(server, PkgrepoPython)
-    publish_python_tree(server)
-
-
-def _fill_images(arena: Arena, server: Contestant) -> None:
-    assert isinstance(server, PkgrepoImages)
-    push_image(server, large_image(Source.mib), arena.cache)
-
-
-def _first_npm(server: Source) -> object:
-    return install_npm(server.registry_url, WARM_UP)
-
-
-def _first_python(server: Source) -> object:
-    return install_python(server.page_url, WARM_UP, PIP_CONNECTIONS)
-
-
-def _first_image(server: Source) -> object:
-    return pull_image(server.client(WARM_UP), "v1", {})
 
 
 def _cold(load: Load) -> Callable[[Arena, str], Trial]:
@@ -212,7 +131,7 @@ def _many(arena: Arena, name: str) -> Trial:
             SHARE.key: _since(before, upstream.sent()).bytes / wheel.size,
         }
 
-    if name == _PIP.direct:
+    if name == PIP_LOAD.direct:
         server = arena.get(name)
         assert isinstance(server, Direct)
         return lambda _: measure(server, server)
@@ -220,7 +139,7 @@ def _many(arena: Arena, name: str) -> Trial:
     def trial(_: int) -> Mapping[str, float]:
         with arena.fresh(name) as server:
             assert isinstance(server, Proxy)
-            _first_python(server)
+            PIP_LOAD.first(server)
             return measure(server, server.upstream)
 
     return trial
@@ -254,7 +173,7 @@ def _beside(arena: Arena, name: str) -> Trial:
     def trial(_: int) -> Mapping[str, float]:
         with arena.fresh(name) as server:
             assert isinstance(server, Proxy)
-            _first_npm(server)
+            NPM_LOAD.first(server)
             probed = f"{server.registry_url}/{WARM_UP}"
             quiet = _probed(probed, lambda: time.sleep(arena.seconds))
             with Watch(server.tree) as watch:
@@ -288,60 +207,6 @@ def _all_of(installed: Installed) -> Installed:
 
 def _since(before: Sent, now: Sent) -> Sent:
     return Sent(now.requests - before.requests, now.bytes - before.bytes)
-
-
-_NPM = Load(
-    name="npm",
-    about=f"npm tree of {len(NODE_TREE)} packages, over 15 connections",
-    ours="pkgrepo-npm-proxy",
-    direct="direct-npm",
-    hosted=PkgrepoNpm.name,
-    peers=("verdaccio-proxy",),
-    first=_first_npm,
-    install=_install_tree,
-    fill=_fill_npm,
-)
-_PIP = Load(
-    name="pip",
-    about=f"{len(PYTHON_TREE)} wheels, one request after the other, as pip",
-    ours="pkgrepo-python-proxy",
-    direct="direct-python",
-    hosted=PkgrepoPython.name,
-    peers=("devpi-proxy", "proxpi"),
-    first=_first_python,
-    install=_install_wheels(PIP_CONNECTIONS),
-    fill=_fill_python,
-)
-_UV = Load(
-    name="uv",
-    about=f"{len(PYTHON_TREE)} wheels, over {UV_CONNECTIONS} connections, as uv",
-    ours=_PIP.ours,
-    direct=_PIP.direct,
-    hosted=_PIP.hosted,
-    peers=_PIP.peers,
-    first=_first_python,
-    install=_install_wheels(UV_CONNECTIONS),
-    fill=_fill_python,
-)
-_IMAGE = Load(
-    name="image",
-    about="image of 8 layers (1 GB unless --mib is given), three at a time",
-    ours="pkgrepo-image-proxy",
-    direct="direct-images",
-    hosted=PkgrepoImages.name,
-    peers=("distribution-proxy",),
-    first=_first_image,
-    install=_pull,
-    fill=_fill_images,
-)
-_LINE = evolve(
-    _IMAGE,
-    name="line",
-    about=f"{_IMAGE.about}, from an upstream at a line of 1 Gbit/s",
-    ours="pkgrepo-line-proxy",
-    direct="direct-line",
-    peers=("distribution-line-proxy",),
-)
 
 
 def _cold_scenario(load: Load) -> Scenario:
@@ -381,25 +246,26 @@ def _scenarios(load: Load) -> Sequence[Scenario]:
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    *(scenario for load in (_NPM, _PIP, _UV, _IMAGE) for scenario in _scenarios(load)),
-    _cold_scenario(_LINE),
+    *(scenario for load in (NPM_LOAD, PIP_LOAD, UV_LOAD, IMAGE_LOAD, MAVEN_LOAD) for scenario in _scenarios(load)),
+    _cold_scenario(LINE_LOAD),
+    _cold_scenario(SILENT_LOAD),
     Scenario(
         name="proxy-many",
         about=f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",
-        lineup=(_PIP.ours, _PIP.direct, *_PIP.peers),
+        lineup=(PIP_LOAD.ours, PIP_LOAD.direct, *PIP_LOAD.peers),
         metrics=(FIRST, SECONDS, CPU_MS, GROWTH, SHARE),
         prepare=_many,
         stock="proxies",
-        goals=(Goal(SHARE, "at most", 1.01), Goal(FIRST, "at most", 1.2, _PIP.direct)),
+        goals=(Goal(SHARE, "at most", 1.01), Goal(FIRST, "at most", 1.2, PIP_LOAD.direct)),
     ),
     Scenario(
         name="proxy-packument",
         about="packument of 5,000 versions (10 MB) in the cache, as npm installs from it",
-        lineup=(_NPM.ours, *_NPM.peers),
+        lineup=(NPM_LOAD.ours, *NPM_LOAD.peers),
         metrics=(RATE, CPU, P50, P99, RSS),
         prepare=_packument,
         stock="proxies",
-        goals=(Goal(RATE, "at least", 50, _NPM.peers[0]),),
+        goals=(Goal(RATE, "at least", 50, NPM_LOAD.peers[0]),),
     ),
     Scenario(
         name="proxy-beside",

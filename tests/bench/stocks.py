@@ -9,12 +9,15 @@ from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
 from .contestants_container import PkgrepoImages
+from .contestants_maven import MavenServer
 from .contestants_npm import NodeRegistry
 from .contestants_python import PkgrepoPython
 from .images import Image
 from .load import Post, Target, basic, post_all
+from .modules import put
 from .registry import Pusher
 from .trees import NODE_TREE, PYTHON_TREE, Node
+from .upstream import java_upstream
 
 PUBLISHERS = 8
 
@@ -42,6 +45,13 @@ def publish_python_tree(server: PkgrepoPython) -> None:
 
     with ThreadPoolExecutor(PUBLISHERS) as pool:
         list(pool.map(publish, PYTHON_TREE))
+
+
+def publish_java_tree(server: MavenServer) -> None:
+    """Put the POMs and jars of the Java tree."""
+    files = java_upstream(announces=False).data
+    posts = [put(f"{server.root}{path}", data) for path, data in files.items()]
+    post_all(server.target, posts, PUBLISHERS)
 
 
 def push_image(server: PkgrepoImages, image: Image, folder: Path) -> None:

@@ -18,14 +18,16 @@ from attrs import evolve
 
 from tests.support import images as small_images
 from tests.support.upstreams.container import ContainerUpstream
+from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import Answer, Fault, Request, etag_of
 from tests.support.upstreams.npm import PUBLISHED, NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.server import ScriptedUpstream
 
 from .images import Image, make_image
+from .modules import GROUP, random_bytes
 from .tarballs import NodePackage, versions
-from .trees import NODE_TREE, PYTHON_TREE
+from .trees import JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
 from .wheels import Wheel
 
 SENT = "/-/sent"
@@ -122,6 +124,29 @@ def _python(port: int, folder: Path, mib: int) -> PythonUpstream:
     return upstream
 
 
+def java_upstream(*, port: int = 0, announces: bool) -> MavenUpstream:
+    """The Maven repository; whether the heads of its answers have the SHA-1 of the files."""
+    upstream = MavenUpstream(port=port, fields={"X-Checksum-SHA1": "{}"} if announces else None)
+    upstream.deploy(GROUP, WARM_UP, "1.0.0")
+    for node in JAVA_TREE:
+        needs = [coordinates(each) for each in JAVA_TREE if each.name in node.needs]
+        upstream.deploy(GROUP, node.name, node.newest, random_bytes(node.name, node.padding), depends=needs)
+    return upstream
+
+
+def coordinates(node: Node) -> str:
+    """The artifact of a tree, with its newest version."""
+    return f"{GROUP}:{node.name}:{node.newest}"
+
+
+def _maven(port: int, _folder: Path, _mib: int) -> MavenUpstream:
+    return java_upstream(port=port, announces=True)
+
+
+def _maven_silent(port: int, _folder: Path, _mib: int) -> MavenUpstream:
+    return java_upstream(port=port, announces=False)
+
+
 def _images(port: int, folder: Path, mib: int) -> ContainerUpstream:
     upstream = ContainerUpstream(port=port)
     upstream.push(WARM_UP, small_images.make_image(), "v1")
@@ -148,6 +173,8 @@ KINDS: Mapping[str, Callable[[int, Path, int], ScriptedUpstream]] = {
     "npm": _npm,
     "npm-huge": _huge,
     "python": _python,
+    "maven": _maven,
+    "maven-silent": _maven_silent,
     "images": _images,
     "images-line": _images_on_a_line,
 }
