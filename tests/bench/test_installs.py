@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.installs import install_npm, install_python, pull_image, read_at_once
+from tests.bench.installs import install_npm, install_python, pull_image, read_at_once, resolve_maven
 from tests.bench.load import LoadFailed
 from tests.bench.registry import Registry
 from tests.bench.trees import tree
 from tests.support.images import make_image
 from tests.support.upstreams import faults
 from tests.support.upstreams.container import ContainerUpstream
-from tests.support.upstreams.messages import Fault
+from tests.support.upstreams.maven import MavenUpstream
+from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 
@@ -76,6 +77,21 @@ def test_python_fetches_pages_metadata_and_newest_wheels(
     assert (installed.files, installed.failed, python.count()) == (12, 0, requests)
     assert python.connections <= connections
     assert python.count(python.file_path("p_0-1.39.0-py3-none-any.whl")) == 1
+
+
+@pytest.mark.parametrize(("fields", "requests"), [({"X-Checksum-SHA1": "{}"}, 4), ({}, 8)])
+def test_maven_fetches_poms_and_jars_and_the_checksums_that_no_field_announces(
+    fields: dict[str, str], requests: int
+) -> None:
+    with MavenUpstream(fields=fields) as upstream:
+        upstream.deploy("g", "a", "1", depends=["g:b:2"])
+        jar = upstream.deploy("g", "b", "2")
+        installed = resolve_maven(upstream.url, "g:a:1")
+        assert (installed.files, installed.failed, len(upstream.requests())) == (2, 0, requests)
+        upstream.serve(f"{jar}.sha1", Answer(body=b"0" * 40))
+        upstream.serve(jar, Answer(body=b"other", fields={"X-Checksum-SHA1": "0" * 40} if fields else {}))
+        with pytest.raises(LoadFailed, match="another digest"):
+            resolve_maven(upstream.url, "g:a:1")
 
 
 def test_an_image_comes_with_its_blobs() -> None:

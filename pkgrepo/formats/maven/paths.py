@@ -21,6 +21,7 @@ The file's name is read by what the directories say, since artifacts, versions a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -32,6 +33,7 @@ from .names import SNAPSHOT, UNWANTED, Coordinates, is_literal_snapshot, is_part
 
 LONGEST_SEGMENT: Final = 255  # bytes
 LONGEST_PATH: Final = 1024  # bytes
+RECENT: Final = 1000  # parsed paths, at most 2 MB
 
 METADATA_NAME: Final = "maven-metadata.xml"
 METADATA_NAMES: Final = (METADATA_NAME, "repo-metadata.xml")
@@ -143,9 +145,12 @@ def parse_path(raw: bytes, *, directory_ok: bool) -> Path:
     return _parse_segments(_decode(raw))
 
 
+@lru_cache(maxsize=RECENT)
 def parse_text(path: str) -> Path:
     """
     What a decoded path of a file means, such as that of an entry of an archive.
+
+    It is asked several times while one file is published or fetched, so recent answers are kept.
 
     :raises Invalid: it is no path of a file
     """

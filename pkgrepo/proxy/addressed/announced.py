@@ -15,6 +15,7 @@ SIZES: Final = {"sha512": 128, "sha256": 64, "sha1": 40, "md5": 32}  # character
 LARGEST_FILE: Final = 4096  # bytes of a file with one checksum
 
 _FIELDS = ("X-Checksum-{}", "x-goog-meta-checksum-{}", "x-amz-meta-checksum-{}")
+_NAMES = {algorithm: [field.format(algorithm) for field in _FIELDS] for algorithm in SIZES}
 _ETAG = re.compile(r'"\{SHA1\{([0-9a-fA-F]{40})\}\}"')
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
 
@@ -45,10 +46,10 @@ class Fields(Protocol):
 def digests_in_header(fields: Fields) -> dict[str, str]:
     """The digests in the header of an answer, by names of C{hashlib}, in lower-case hex."""
     found: dict[str, str] = {}
-    for algorithm, size in SIZES.items():
-        for name in _FIELDS:
-            value = (fields.get(name.format(algorithm)) or "").strip()
-            if len(value) == size and _HEX.fullmatch(value):
+    for algorithm, names in _NAMES.items():
+        for name in names:
+            value = (fields.get(name) or "").strip()
+            if len(value) == SIZES[algorithm] and _HEX.fullmatch(value):
                 found[algorithm] = value.lower()
                 break
     etag = _ETAG.fullmatch((fields.get("ETag") or "").strip())

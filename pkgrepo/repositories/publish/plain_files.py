@@ -68,7 +68,7 @@ def put_plain_file(
         raise Conflict(f"{new.path} is a file of a package")
     elif before.sha256 == blob.sha256:
         return PlainPut(before, changed=False, replaced=False, surplus=surplus)
-    put = files.replace_file if before is not None and overwrite else files.add_file
+    put = files.insert_file if before is None else files.replace_file if overwrite else files.add_file
     file = put(tx, repository.id, repository.storage_id, evolve(new, blob=blob), None, None, now_ms, reuse=True)
     _record(tx, repository, file, file.size - (0 if before is None else before.size), kind, actor, now_ms)
     return PlainPut(file, changed=True, replaced=before is not None, surplus=surplus)

@@ -349,7 +349,7 @@ def publish_release(
         if before is not None and before.sha256 == blob.sha256:
             kept.append(before)
             continue
-        put = files.replace_file if before is not None and release.overwrite else files.add_file
+        put = files.insert_file if before is None else files.replace_file if release.overwrite else files.add_file
         file = put(
             tx,
             repository.id,

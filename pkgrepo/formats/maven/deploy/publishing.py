@@ -24,7 +24,7 @@ from pkgrepo.repositories.publish.deployments import publish_deployment
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.publisher import Published, Release, log_published
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments, files
-from pkgrepo.storage.catalog.packages.tree import check_place, file_or_folder
+from pkgrepo.storage.catalog.packages.tree import check_place, file_or_folder, list_folders
 
 from .limits import SHOWN_COMPONENTS
 from .parts import Part, one_of_each, split_parts
@@ -32,6 +32,7 @@ from .problems import Problems, first_sentence
 from .stepping import Turns
 
 ATTEMPTS: Final = 20  # to add plugins to metadata that other clients change at the same time
+FEW_FOLDERS: Final = 100
 
 
 class Refused(PkgrepoError):  # noqa: N818 - named for what happened
@@ -173,8 +174,9 @@ class Publishing:
         """Claim the package, and check again, in the transaction, that the files can be at their paths."""
         permit.claim(tx, self._repository, part.coordinates.package_key, identity, now_ms)
         _check_folders(tx, self._repository.id, part)
+        folders = _folders_in(tx, self._repository.id, part)
         for file, _ in part.files:
-            if file_or_folder(tx, self._repository.id, file.path) is True:
+            if file.filename in folders:
                 raise Conflict(f"{file.path} is a folder")
             checksum_claims.remove_claims(tx, self._repository.id, file.path)
 
@@ -215,6 +217,14 @@ def _check_folders(r: Reader, repository_id: int, part: Part) -> None:
         check_place(r, repository_id, part.first.path)
 
 
+def _folders_in(r: Reader, repository_id: int, part: Part) -> set[str]:
+    """The names of folders in the directory of a part, among them each that a file of the part has."""
+    found = list_folders(r, repository_id, part.coordinates.directory, "", FEW_FOLDERS)
+    if len(found) < FEW_FOLDERS:  # nearly always none: one look-up instead of one for each file
+        return set(found)
+    return {each.filename for each, _ in part.files if file_or_folder(r, repository_id, each.path) is True}
+
+
 def _find_problems(r: Reader, repository_id: int, parts: Sequence[Part], permits: Sequence[PushPermit]) -> Problems:
     problems = Problems()
     for part, permit in zip(parts, permits, strict=True):
@@ -222,12 +232,11 @@ def _find_problems(r: Reader, repository_id: int, parts: Sequence[Part], permits
             _check_folders(r, repository_id, part)
         except Conflict as error:
             problems.add(part.coordinates.directory, str(error), 409)
+        folders = _folders_in(r, repository_id, part)
         for file, staged in part.files:
             found = files.find_file(r, repository_id, file.path)
-            if found is not None:
-                if found.sha256 != staged.blob.sha256 and not permit.overwrite:
-                    problems.add(file.path, permit.why_not.sentence, permit.why_not.status)
-                continue
-            if file_or_folder(r, repository_id, file.path) is True:
+            if found is not None and found.sha256 != staged.blob.sha256 and not permit.overwrite:
+                problems.add(file.path, permit.why_not.sentence, permit.why_not.status)
+            if file.filename in folders:
                 problems.add(file.path, "there is a folder at this path", 409)
     return problems

@@ -79,7 +79,7 @@ def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) ->
             "UPDATE blob SET touched_at = ?, digests = ? WHERE storage_id = ? AND sha256 = ?",
             (now_ms, dump(others), storage_id, key),
         )
-    return evolve(info, size=row[0], locator=row[1], digests={"sha256": info.sha256, **others})
+    return BlobInfo(info.sha256, row[0], row[1], {"sha256": info.sha256, **others})
 
 
 def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bool:

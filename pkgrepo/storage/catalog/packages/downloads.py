@@ -86,7 +86,8 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
 def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, CacheCounts]:
     proxies = set(column(tx, "SELECT id FROM repository WHERE type = 'Proxy'"))
     sizes: dict[tuple[Kind, int], int] = {}
-    found: dict[Place, CacheCounts] = {}
+    hits: Counter[Place] = Counter()
+    saved_bytes: Counter[Place] = Counter()
     for each in batch:
         if each.fetched or each.repository_id not in proxies:
             continue
@@ -96,8 +97,9 @@ def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, Cache
                 sizes[item] = number(tx, _SIZES[each.kind], (each.item_id,))
             size = sizes[item]
         place = each.repository_id, each.at_ms // DAY_MS
-        found[place] = found.get(place, CacheCounts()) + CacheCounts(hits=1, saved_bytes=size)
-    return found
+        hits[place] += 1
+        saved_bytes[place] += size
+    return {place: CacheCounts(hits=count, saved_bytes=saved_bytes[place]) for place, count in hits.items()}
 
 
 def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:

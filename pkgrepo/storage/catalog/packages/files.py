@@ -86,16 +86,36 @@ def add_file(
         if found.sha256 != new.blob.sha256:
             raise FileExists(_filename(new.path), found.sha256)
         return found
-    sha256 = bytes.fromhex(new.blob.sha256)
+    return insert_file(tx, repository_id, storage_id, new, package_id, version_id, now_ms, reuse=reuse)
+
+
+def insert_file(
+    tx: Transaction,
+    repository_id: int,
+    storage_id: int,
+    new: NewFile,
+    package_id: int | None,
+    version_id: int | None,
+    now_ms: int,
+    *,
+    reuse: bool = False,
+) -> File:
+    """
+    Do the same for a path that is known to have no file: L{find_file} has said so in this transaction.
+
+    :raises FileBurned: the path has a tombstone, and ``reuse`` is False
+    """
     if has_tombstone(tx, repository_id, new.path):
         if not reuse:
             raise FileBurned(_filename(new.path))
         tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
-    tx.execute(
+    attrs, blob = dump(new.attrs), new.blob
+    file_id = tx.insert(
         """
         INSERT INTO file (repository_id, storage_id, path, package_id, version_id, sha256, size, media_type, attrs,
                           created_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        RETURNING id
         """,
         (
             repository_id,
@@ -103,14 +123,28 @@ def add_file(
             new.path,
             package_id,
             version_id,
-            sha256,
-            new.blob.size,
+            bytes.fromhex(blob.sha256),
+            blob.size,
             new.media_type,
-            dump(new.attrs),
+            attrs,
             now_ms,
         ),
     )
-    return _get(tx, repository_id, new.path)
+    return File(
+        id=file_id,
+        repository_id=repository_id,
+        storage_id=storage_id,
+        path=new.path,
+        package_id=package_id,
+        version_id=version_id,
+        sha256=blob.sha256,
+        size=blob.size,
+        locator=blob.locator,
+        media_type=new.media_type,
+        digests=blob.digests,
+        attrs=load(attrs),
+        created_at=at(now_ms),
+    )
 
 
 def replace_file(
