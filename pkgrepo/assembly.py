@@ -157,6 +157,7 @@ class Assembly:
             ManagementServices(
                 shared=services,
                 formats=core.formats,
+                companions=core.companions,
                 stores=core.stores,
                 folders=core.folders,
                 secrets=core.secrets,

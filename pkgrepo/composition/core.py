@@ -17,6 +17,7 @@ from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.layout.follower import LayoutFollower
@@ -61,6 +62,7 @@ class Core:
             self.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
         self.formats = make_formats(config)
+        self.companions = Companions(self.formats)
         self.context = MaintenanceContext(
             catalog=self.catalog,
             registry=self.registry,

@@ -67,7 +67,7 @@ class CachedReads:
 
     def _find(self, request: Request) -> PreparedAnswer | None:
         place = split(request.raw_path)
-        mount = None if place is None else self._mounts.find(place[0], place[1])
+        mount = None if place is None else self._mounts.locate(place)[0]
         repository = self._images.of_request(request) if mount is None else mount.repository
         if repository is None:
             return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from attrs import frozen
+from attrs import Factory, frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.placeholders import make_placeholder
@@ -21,8 +21,11 @@ PREFIX = b"/repositories/"
 _NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, none of which is longer
 
 
-def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Storage, repository and the path below it, all undecoded; None for other addresses."""
+Place = tuple[bytes, bytes, bytes]  # storage, repository and the path below it, all undecoded
+
+
+def split(raw_path: bytes) -> Place | None:
+    """The place of an address; None for addresses that are below no repository."""
     if not raw_path.startswith(PREFIX):
         return None
     storage, _, rest = raw_path[len(PREFIX) :].partition(b"/")
@@ -30,18 +33,28 @@ def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
     return (storage, name, below) if storage and name else None
 
 
-def below(raw_path: bytes) -> bytes:
-    """The path below its repository, undecoded and without the slash before it; only for paths of a mount."""
-    return raw_path[len(PREFIX) :].split(b"/", 2)[2] if raw_path.count(b"/") > 3 else b""
+def below(raw_path: bytes, repository: Repository | None = None) -> bytes:
+    """
+    The path below its repository, undecoded and without the slash before it; only for paths of a mount.
+
+    ``repository`` is given where it may be a companion, which has a longer path.
+    """
+    depth = 2 if repository is None else 1 + repository.path.count("/")
+    return (raw_path[len(PREFIX) :].split(b"/", depth)[depth:] or [b""])[0]
 
 
 @frozen
 class Mount:
-    """A repository with the resource of its format; valid until the configuration changes."""
+    """
+    A repository with the resource of its format; valid until the configuration changes.
+
+    ``companions`` are the mounts of its companion repositories, by the path segment below its own address.
+    """
 
     repository: Repository
     format: IFormat
     resource: IResource
+    companions: Mapping[bytes, Mount] = Factory(dict)
 
 
 class Mounts:
@@ -62,6 +75,16 @@ class Mounts:
         """Read the configuration again if it may have changed; see L{Registry}."""
         await self._registry.refresh()
 
+    def locate(self, place: Place) -> tuple[Mount | None, Place]:
+        """The mount that serves a place, or None; and the place with the path below that mount."""
+        mount = self.find(place[0], place[1])
+        if mount is not None and mount.companions:
+            segment, _, rest = place[2].partition(b"/")
+            companion = mount.companions.get(segment)
+            if companion is not None:
+                return companion, (place[0], place[1], rest)
+        return mount, place
+
     def find(self, storage: bytes, name: bytes) -> Mount | None:
         """The mount at ``storage/name``, as spelt in a raw path, or None."""
         if self._registry.serial != self._serial:
@@ -71,7 +94,7 @@ class Mounts:
         if mount is not None:
             return mount
         repository = self._registry.find(unquote(storage.decode("latin-1")), unquote(name.decode("latin-1")))
-        if repository is None:
+        if repository is None or repository.parent is not None:  # a companion is reached through its parent
             return None
         # Kept under the repository's own spelling only: clients can make up any number of others.
         key = (repository.storage_name.encode("utf-8"), repository.name.encode("utf-8"))
@@ -80,7 +103,7 @@ class Mounts:
             self._mounts[key] = mount
         return mount
 
-    def open_to_strangers(self, place: tuple[bytes, bytes, bytes]) -> Mount | None:
+    def open_to_strangers(self, place: Place) -> Mount | None:
         """
         The mount that answers callers who may not know of a repository, where a format has such answers; else None.
 
@@ -104,4 +127,16 @@ class Mounts:
         format_ = self._formats.get(repository.format)
         if format_ is None:
             return None
-        return Mount(repository=repository, format=format_, resource=format_.resource(repository, self._services))
+        return Mount(
+            repository=repository,
+            format=format_,
+            resource=format_.resource(repository, self._services),
+            companions={each.name.rpartition("/")[2].encode("ascii"): mount for each, mount in self._below(repository)},
+        )
+
+    def _below(self, parent: Repository) -> Iterator[tuple[Repository, Mount]]:
+        """The companions of a repository with their mounts."""
+        for each in self._registry.companions_of(parent):
+            mount = self._mount(each)
+            if mount is not None:
+                yield each, mount

@@ -19,7 +19,7 @@ from pkgrepo.model import ANONYMOUS
 from .access import SAFE_METHODS, Access
 from .browsers import shows_page, to_console
 from .klein_app import new_app
-from .mounts import Mount, Mounts, split
+from .mounts import Mount, Mounts, Place, split
 from .refusals import ERRORS
 from .strangers import unknown_place
 
@@ -90,21 +90,21 @@ class RootApp:
         except Refusal as refusal:
             return answer_with(request, ERRORS, partial(_fail, refusal))
         if self._mounts.refresh_now():
-            mount = self._mounts.find(place[0], place[1])
+            mount, inside = self._mounts.locate(place)
             if mount is not None and self._access.knows_now(ANONYMOUS, mount.repository):
-                return _resource_of(request, mount, place[2])
+                return _resource_of(request, mount, inside[2])
         return self._admit(request, place)
 
-    async def _admit(self, request: Request, place: tuple[bytes, bytes, bytes]) -> Any:
+    async def _admit(self, request: Request, place: Place) -> Any:
         """
         The resource of a repository that is private, or not known without waiting, for a caller who may know of it.
 
         All others get the same refusal whether there is such a repository or not.
         """
         await self._mounts.refresh()
-        mount = self._mounts.find(place[0], place[1])
+        mount, inside = self._mounts.locate(place)
         if mount is not None and await self._access.knows(ANONYMOUS, mount.repository):
-            return _resource_of(request, mount, place[2])
+            return _resource_of(request, mount, inside[2])
         open_mount = self._mounts.open_to_strangers(place)
         if open_mount is not None:
             return _resource_of(request, open_mount, place[2])
@@ -120,7 +120,7 @@ class RootApp:
             return await answer_with(request, ERRORS, partial(_fail, refusal))
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        return _resource_of(request, mount, place[2])
+        return _resource_of(request, mount, inside[2])
 
 
 def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:

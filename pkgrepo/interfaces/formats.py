@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zope.interface import Attribute, Interface
@@ -196,6 +196,20 @@ class IProbedFormat(Interface):
         URLs for the URL of a route, and the statuses with which a working upstream answers a GET.
 
         They are tried in order, since some upstreams do not have the first ones; at least one is returned.
+        """
+
+
+class ICompanionFormat(Interface):
+    """A format whose repositories can belong to repositories of other formats. Provided beside ``IFormat``."""
+
+    companion_of = Attribute("the names of these formats, a tuple of str")
+    segment = Attribute("the path segment below the address of the other repository, also the last one of its name")
+
+    def companion_config(parent: Repository, companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
+        """
+        The configuration of the companion of a repository of another format; None if it gets none.
+
+        ``companion`` finds the public id of the companion of a repository, by the public id of that.
         """
 
 

@@ -11,7 +11,7 @@ from .audit import SYSTEM, Actor, AuditEntry
 from .packages import BlobInfo, Document, File, Fragment, NewFile, Origin, Package, Version, VersionState
 from .permissions import Action, Grant, SubjectKind
 from .projects import Project, ProjectBinding, ProjectMember, ProjectRole
-from .repositories import Repository, RepositoryType, Storage, Visibility
+from .repositories import Repository, RepositoryType, Storage, Visibility, folder_of
 from .tokens import RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from .upstreams import ReadLimits, UpstreamHealth, UpstreamState
 from .users import ANONYMOUS, Group, Identity, User, UserKind
@@ -53,4 +53,5 @@ __all__ = [
     "Version",
     "VersionState",
     "Visibility",
+    "folder_of",
 ]

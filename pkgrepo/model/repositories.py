@@ -49,9 +49,23 @@ class Storage:
         return bool(self.settings.get("readable_layout", True))
 
 
+def folder_of(name: str) -> str:
+    """
+    The folder of a repository in the readable layout, by its name.
+
+    A companion's folder is beside its parent's, in which a package may have any name; no repository's name has a dot.
+    """
+    return name.replace("/", ".")
+
+
 @frozen
 class Repository:
-    """One repository. ``config`` and ``settings`` are its configuration with the defaults filled in."""
+    """
+    One repository. ``config`` and ``settings`` are its configuration with the defaults filled in.
+
+    A companion repository has a ``parent``, which decides who may do what in it: ``visibility`` and ``active`` are the
+    parent's. Its name is the parent's name, a slash, and the path segment at which it is served below the parent.
+    """
 
     id: int
     uid: str
@@ -70,6 +84,17 @@ class Repository:
     package_count: int
     created_at: datetime
     updated_at: datetime
+    parent: Repository | None = None
+
+    @property
+    def authority(self) -> Repository:
+        """The repository whose visibility, grants, tokens and projects apply: the parent, or itself without one."""
+        return self if self.parent is None else self.parent
+
+    @property
+    def folder(self) -> str:
+        """The folder in the readable layout; see L{folder_of}."""
+        return folder_of(self.name)
 
     @property
     def path(self) -> str:
@@ -85,5 +110,5 @@ class Repository:
     @property
     def auth_enabled(self) -> bool:
         """Whether reads need credentials also when the repository is public."""
-        auth = self.settings.get("auth")
+        auth = self.authority.settings.get("auth")
         return bool(auth and auth.get("enabled", False))

@@ -13,8 +13,10 @@ def check_publishes(repository: Repository) -> None:
     """
     Check that clients may publish to a repository, and change and delete packages in it.
 
-    :raises ReadOnly: it is a proxy repository, or a virtual one without ``publish_to``
+    :raises ReadOnly: it is a proxy repository, a virtual one without ``publish_to``, or a companion of one
     """
+    if repository.parent is not None:
+        check_publishes(repository.parent)
     if repository.type is RepositoryType.PROXY:
         raise ReadOnly(
             f"repository {repository.path} is a proxy: its packages come from upstream, and nothing is published, "

@@ -67,6 +67,18 @@ class Registry:
         """Return all repositories, sorted by path."""
         return sorted(self._snapshot.latest().by_uid.values(), key=lambda repository: repository.path)
 
+    def listed(self) -> list[Repository]:
+        """Return all repositories that stand for themselves, sorted by path: those that are no companions."""
+        return [each for each in self.all() if each.parent is None]
+
+    def companions_of(self, parent: Repository) -> list[Repository]:
+        """Return the companions of a repository, sorted by path."""
+        return [each for each in self.all() if each.parent is not None and each.parent.id == parent.id]
+
+    def find_folder(self, storage: str, folder: str) -> Repository | None:
+        """Return the repository of a folder in the readable layout, or None; see L{Repository.folder}."""
+        return self.find(storage, folder.replace(".", "/"))
+
     def storages(self) -> list[Storage]:
         """Return all storages, sorted by name."""
         return sorted(self._snapshot.latest().storages.values(), key=lambda storage: storage.name)

@@ -49,6 +49,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     for repository in config.bootstrap.repositories:
         await core.registry.refresh()  # which repository is the default depends on the ones before
         await core.catalog.write(_ensure_repository, repository, core, now_ms)
+    await core.companions.ensure_all(core.catalog, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
     return password
@@ -130,6 +131,7 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
         config, settings = format_.validate(wanted.config)
         add_repository(
             tx,
+            companions=core.companions,
             storage_id=storage.id,
             name=wanted.name,
             format=format_.name,

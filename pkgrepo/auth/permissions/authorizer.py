@@ -65,7 +65,8 @@ class Authorizer:
     Decides what an identity may do.
 
     ``anonymous`` is the server's setting for reading without credentials. A changed repository is a new object, so the
-    cache only needs to be cleared when the identity serial moves. ``clock`` returns seconds since the epoch.
+    cache only needs to be cleared when the identity serial moves. ``clock`` returns seconds since the epoch. What is
+    asked about a companion repository is decided for the repository that it belongs to.
     """
 
     def __init__(self, catalog: ICatalog, *, anonymous: bool = True, clock: Callable[[], float] = time.time) -> None:
@@ -113,6 +114,7 @@ class Authorizer:
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
         """The result of ``knows`` if it is known without waiting, else None."""
+        repository = repository.authority
         readable = self.may_now(ANONYMOUS, Action.READ, repository)
         if readable is not False:
             return readable
@@ -131,6 +133,7 @@ class Authorizer:
         True if it may do anything there, if only with one package, or if everybody may read it. For a bearer token the
         rights of its owner count, who could request another token.
         """
+        repository = repository.authority
         known = self.knows_now(identity, repository)
         if known is not None:
             return known
@@ -193,7 +196,7 @@ class Authorizer:
 
     async def owning_project(self, repository: Repository, package: str) -> Project | None:
         """The project that owns a package name, or None; the package need not exist."""
-        return await self._catalog.look(read_owner, repository, package)
+        return await self._catalog.look(read_owner, repository.authority, package)
 
     async def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
         """Whether the identity has the role developer or above in the project that owns the package, or is an admin."""
@@ -282,6 +285,7 @@ class Authorizer:
             return _EXPIRED
         if not self._identity_serial.refresh_now():
             return None
+        repository = repository.authority
         self._use_serial()
         decision = self._recall(identity, action, repository, package)
         if decision is None:
@@ -298,6 +302,7 @@ class Authorizer:
         if not self._in_force(identity):
             return [_EXPIRED] * len(questions)
         await self._identity_serial.refresh()
+        questions = [(action, repository.authority, package) for action, repository, package in questions]
         self._use_serial()
         recalled = [self._recall(identity, *each) for each in questions]
         missing = [each for each, found in zip(questions, recalled, strict=True) if found is None]

@@ -79,6 +79,7 @@ def claim_package(tx: Transaction, repository: Repository, package: str, owner: 
 
     :raises Forbidden: another pusher claimed it meanwhile
     """
+    repository = repository.authority
     rule = ownership(repository, package)
     assert owner.user_id is not None
     found = owning_project(tx, repository.id, rule.patterns, rule.project_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Action, Repository, Visibility
 from pkgrepo.repositories.registry import Registry
@@ -66,6 +66,12 @@ def get_format(formats: Mapping[str, IFormat], name: str, pointer: str = "/forma
     raise Invalid(f"there is no format {name!r}; there are {', '.join(sorted(formats))}", pointer)
 
 
+def check_independent(repository: Repository) -> None:
+    """:raises Conflict: the repository belongs to another one, which decides how it is configured and removed"""
+    if repository.parent is not None:
+        raise Conflict(f"repository {repository.path} belongs to {repository.parent.path}: change that one instead")
+
+
 def find_repository(registry: Registry, name: str) -> Repository | None:
     """The repository with this id or this path ``storage/name``; None when there is none."""
     storage, slash, rest = name.partition("/")
@@ -76,13 +82,16 @@ async def get_repository(
     registry: Registry, name: str, pointer: str, knows: Callable[[Repository], Awaitable[bool]] | None = None
 ) -> Repository:
     """
-    The repository with the id or path in a body or query.
+    The repository with the id or path in a body or query, to which rights are given or which becomes a member.
 
     ``knows`` tells whether the caller may know that a repository exists; without it, every repository is found.
 
-    :raises Invalid: there is none, or the caller may not know of it; ``pointer`` is the place of the name
+    :raises Invalid: there is none, the caller may not know of it, or it is a companion, which has neither; ``pointer``
+        is the place of the name
     """
     repository = find_repository(registry, name)
     if repository is None or (knows is not None and not await knows(repository)):
         raise Invalid(f"there is no repository {name!r}; give its id, or storage/name", pointer)
+    if repository.parent is not None:
+        raise Invalid(f"{repository.path} belongs to {repository.parent.path}: name that one instead", pointer)
     return repository

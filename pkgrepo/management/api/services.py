@@ -15,6 +15,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
 from pkgrepo.proxy.upkeep.purge import CachePurge
+from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
@@ -38,6 +39,7 @@ class ManagementServices:
 
     shared: Services
     formats: Mapping[str, IFormat]
+    companions: Companions
     stores: Stores
     folders: StorageFolders
     secrets: SecretBox

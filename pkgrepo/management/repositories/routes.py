@@ -11,7 +11,7 @@ from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.names import get_format, parse_visibility
+from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
 from pkgrepo.management.repositories.configuration.parts import joined, pointing_into, validated, warnings_of
@@ -52,9 +52,13 @@ class Repositories(ConfigurationHandlers):
         aliases=[("GET", "/repository/list")],
     )
     async def list_page(self, call: Call) -> Page[RepositoryRecord]:
-        """Sorted by path. Hidden repositories are listed only for callers with the action edit."""
+        """
+        Sorted by path. Hidden repositories are listed only for callers with the action edit.
+
+        What belongs to another repository, such as the conda channel of a Python repository, is not listed.
+        """
         usage = call.flag("include_usage")
-        every = self._registry.all()
+        every = self._registry.listed()
         if usage:
             fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
             every = [fresh.get(each.id, each) for each in every]
@@ -98,6 +102,7 @@ class Repositories(ConfigurationHandlers):
             repository = await call.write(
                 entry,
                 add_repository,
+                companions=self._services.companions,
                 storage_id=storage.id,
                 name=body.name,
                 format=format_.name,
@@ -163,6 +168,7 @@ class Repositories(ConfigurationHandlers):
     async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
         """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
         repository = await call.fresh_repository()
+        check_independent(repository)
         call.check_unchanged(self._record(call, repository))
         changes: dict[str, Any] = {}
         if body.visibility is not UNSET:
@@ -198,17 +204,20 @@ class Repositories(ConfigurationHandlers):
         Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
         """
         repository = await call.fresh_repository()
+        check_independent(repository)
         call.check_unchanged(self._record(call, repository))
         dry, purge = call.flag("dry_run"), call.flag("purge")
         if call.query("confirm") not in (repository.name, repository.path) and not dry:
             raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
         await self._catalog.look(check_no_member, repository)
+        companions = self._registry.companions_of(repository)
         if not dry:
             entry = call.entry(detail={"purge": purge, "format": repository.format})
             await call.write(entry, remove_repository, repository, now_ms=call.now_ms, purge=purge, actor=call.actor)
             self._services.on_change(repository)
-            while purge and await self._catalog.write(purge_repository, repository.id):
-                pass
+            for each in (*companions, repository) if purge else ():
+                while await self._catalog.write(purge_repository, each.id):
+                    pass
         return DeletedRepository(
             id=repository.uid,
             path=repository.path,

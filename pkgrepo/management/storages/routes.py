@@ -169,7 +169,7 @@ class Storages(Handlers):
     async def _check_name(self, storage: Storage, name: str) -> None:
         """Check a new name of the storage against its repositories, whose addresses begin with it."""
         services = self._services
-        for each in services.shared.registry.all():
+        for each in services.shared.registry.listed():
             if each.storage_id == storage.id and name != storage.name:
                 try:
                     services.formats[each.format].check_place(name, each.name)
@@ -180,7 +180,7 @@ class Storages(Handlers):
                 )
 
     def _check_unused(self, storage: Storage) -> None:
-        users = [each.path for each in self._registry.all() if each.storage_id == storage.id]
+        users = [each.path for each in self._registry.listed() if each.storage_id == storage.id]
         if users:
             raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
 

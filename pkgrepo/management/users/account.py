@@ -60,7 +60,7 @@ class Account(Handlers):
         """Flags, default actions, and grants in repositories, including those of groups."""
         user = await self._user(call)
         found = await self._catalog.look(grants.permissions_of_user, user.id)
-        return Permissions.of(user, found, self._registry.all())
+        return Permissions.of(user, found, self._registry.listed())
 
     @table.route(
         "POST",

@@ -65,7 +65,7 @@ class UserPermissions(Handlers):
         await check_may_grant(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
         detail = audit_detail(changes)
         if wanted is not None:
-            paths = {each.id: each.path for each in self._registry.all()}
+            paths = {each.id: each.path for each in self._registry.listed()}
             detail["repositories"] = {paths[key]: action_names(actions) for key, actions in wanted.items()}
         entry = call.entry(user.username, detail)
         user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
@@ -75,7 +75,7 @@ class UserPermissions(Handlers):
 
     async def _permissions(self, user: User) -> Permissions:
         found = await self._catalog.look(grants.permissions_of_user, user.id)
-        return Permissions.of(user, found, self._registry.all())
+        return Permissions.of(user, found, self._registry.listed())
 
     async def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}

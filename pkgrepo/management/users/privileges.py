@@ -61,7 +61,7 @@ async def check_may_grant(
     :raises Forbidden: the caller is no admin, and does not hold a right that this adds
     """
     if not is_full_admin(call.identity):
-        every = services.shared.registry.all()
+        every = services.shared.registry.listed()
         await services.authorizer.check_delegation(
             call.identity, user, every, grants=grants, default_actions=default_actions
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Repository, RepositoryType
+from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
 
@@ -55,22 +56,38 @@ def ca_files(config: Config) -> set[str]:
     return {route["ca_file"] for route in routes if "ca_file" in route}
 
 
-def add_repository(tx: Transaction, /, *, format: str, config: Config, **more: Any) -> Repository:
+def add_repository(
+    tx: Transaction, /, *, companions: Companions, format: str, config: Config, now_ms: int, **more: Any
+) -> Repository:
     """
-    See L{repositories.add_repository}. The type is that of the configuration.
+    See L{repositories.add_repository}. The type is that of the configuration. Its companions are added, too.
 
     :raises Invalid: the members of a virtual repository are wrong
     """
     _check(tx, config, format)
-    return repositories.add_repository(tx, format=format, config=config, type=config["type"], **more)
+    added = repositories.add_repository(tx, format=format, config=config, type=config["type"], now_ms=now_ms, **more)
+    companions.ensure(tx, added, now_ms)
+    return added
 
 
 def configure_repository(
-    tx: Transaction, repository: Repository, *, config: Config, settings: Config, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    *,
+    companions: Companions,
+    config: Config,
+    settings: Config,
+    now_ms: int,
 ) -> Repository:
-    """See L{repositories.update_repository}. :raises Invalid: the members of a virtual repository are wrong"""
+    """
+    See L{repositories.update_repository}. Its companions follow.
+
+    :raises Invalid: the members of a virtual repository are wrong
+    """
     _check(tx, config, repository.format, repository.uid)
-    return repositories.update_repository(tx, repository.id, config=config, settings=settings, now_ms=now_ms)
+    changed = repositories.update_repository(tx, repository.id, config=config, settings=settings, now_ms=now_ms)
+    companions.ensure(tx, changed, now_ms)
+    return changed
 
 
 def remove_repository(tx: Transaction, repository: Repository, *, now_ms: int, purge: bool, actor: Actor) -> None:

@@ -74,7 +74,9 @@ def restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidec
         restore_tombstone(tx, repository.id, tombstone)
 
 
-def restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:
+def restore_repository(
+    tx: Transaction, storage_id: int, sidecar: RepositorySidecar, parent_id: int | None, now_ms: int
+) -> None:
     """Add a repository with the public id and the time of creation that it had."""
     repositories.add_repository(
         tx,
@@ -90,4 +92,5 @@ def restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySide
         now_ms=now_ms,
         created_ms=round(sidecar.created_at.timestamp() * 1000),
         uid=sidecar.uid,
+        parent_id=parent_id,
     )

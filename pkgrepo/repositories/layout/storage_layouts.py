@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound
-from pkgrepo.model import Repository, Storage
+from pkgrepo.model import Repository, Storage, folder_of
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import settings
@@ -80,7 +80,7 @@ class StorageLayouts(MaintenanceWork):
         layout = await self._context.open_layout(storage)
         if layout is not None:
             uids = {uid} if successor is None else {uid, successor.uid}
-            await self._pools.disk(discard_folder, layout, name, uids)
+            await self._pools.disk(discard_folder, layout, folder_of(name), uids)
         return successor
 
     async def _with_layout(self) -> list[Storage]:

@@ -136,7 +136,7 @@ class LayoutWriter(ABC, Generic[S]):
 
     def plan_repository(self) -> Plan:
         """Return the change that makes the repository's own sidecar up to date, if any."""
-        place = f"{self._repository.name}/{REPOSITORY}"
+        place = f"{self._repository.folder}/{REPOSITORY}"
         return Plan(documents=self._changed({place: encode(RepositorySidecar.of(self._repository))}))
 
     def apply(self, plan: Plan) -> None:
@@ -187,7 +187,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def place_of(self, _package_key: str, path: str, _sha256: str) -> str:
         """See L{LayoutWriter.place_of}."""
-        return shorten(f"{self._repository.name}/{self._format.readable_path(path)}")
+        return shorten(f"{self._repository.folder}/{self._format.readable_path(path)}")
 
     def plan(self, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         """See L{LayoutWriter.plan}."""
@@ -228,7 +228,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_leftovers}."""
-        top = self._repository.name
+        top = self._repository.folder
         expected = {top}
         places: set[str] = set()
         for key, texts in known.items():
@@ -246,12 +246,12 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         )
 
     def _folder_of(self, package_key: str) -> str:
-        return shorten(f"{self._repository.name}/{self._format.readable_folder(package_key)}")
+        return shorten(f"{self._repository.folder}/{self._format.readable_folder(package_key)}")
 
     def _outer_places(self, package_key: str, version: str) -> Iterator[str]:
         """The places that files of a version may have outside of its directory."""
         for place in self._format.readable_places(package_key, version):
-            yield shorten(f"{self._repository.name}/{place}")
+            yield shorten(f"{self._repository.folder}/{place}")
 
     def _other_places(self, directory: str, package_key: str, version: str, kept: frozenset[str]) -> tuple[str, ...]:
         """What is at places of a version and must not be there."""

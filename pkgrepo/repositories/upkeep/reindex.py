@@ -109,7 +109,7 @@ class Reindexer(MaintenanceWork):
             self._report.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
 
         await self._restore_repositories(storage, layout, unreadable)
-        trees = {each.name for each in self._registry.all() if self._is_tree(each) and each.storage_id == storage.id}
+        trees = {each.folder for each in self._registry.all() if self._is_tree(each) and each.storage_id == storage.id}
         walk = layout.walk(failed=unreadable)
         places = await self._pools.disk(lambda: [place for place in walk if _is_sidecar(place, trees)])
         places.sort(key=lambda place: (place.count("/"), place))
@@ -218,7 +218,7 @@ class Reindexer(MaintenanceWork):
             found.append((repository, sidecar))
 
     def _repository_of(self, storage: Storage, place: str) -> Repository:
-        repository = self._registry.find(storage.name, place.split("/", 1)[0])
+        repository = self._registry.find_folder(storage.name, place.split("/", 1)[0])
         if repository is None:
             raise Invalid("its repository has no sidecar")
         return repository
@@ -228,7 +228,12 @@ class Reindexer(MaintenanceWork):
             return
         if sidecar.format not in self._formats:
             raise Invalid(f"no format is called {sidecar.format!r}")
-        await self._catalog.write(restore_repository, storage.id, sidecar, self._clock.now_ms())
+        parent_name = sidecar.name.rpartition("/")[0]  # empty unless it is a companion, which comes after its parent
+        parent = self._registry.find(storage.name, parent_name)
+        if parent_name and parent is None:
+            raise Invalid(f"there is no repository {parent_name!r}, which it belongs to")
+        parent_id = None if parent is None else parent.id
+        await self._catalog.write(restore_repository, storage.id, sidecar, parent_id, self._clock.now_ms())
         await self._registry.refresh()
         self._report.repositories += 1
 
@@ -326,7 +331,7 @@ class Reindexer(MaintenanceWork):
         image: str,
         entry: BlobEntry | ManifestSidecar,
     ) -> BlobInfo:
-        place = ImagePlaces.of(repository.name, image).bytes_of(entry.digest)
+        place = ImagePlaces.of(repository.folder, image).bytes_of(entry.digest)
         return await self._find_bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
 
     async def _restore_tags(self, repository: Repository, sidecar: ImageSidecar) -> None:

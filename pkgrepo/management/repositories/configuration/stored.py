@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo.errors import Conflict, Forbidden
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.names import get_repository
+from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.definitions.credentials import seal_credentials
@@ -72,6 +72,7 @@ class ConfigurationHandlers(Handlers):
 
     async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
         """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
+        check_independent(repository)
         with pointing_into("", cut=prefix):
             fixed, settings = validated(self._services.formats[repository.format], config, "")
             if fixed["type"] != repository.type:
@@ -87,6 +88,7 @@ class ConfigurationHandlers(Handlers):
                 call.entry(detail=_difference(changed, *shown)),
                 configure_repository,
                 repository,
+                companions=self._services.companions,
                 config=fixed,
                 settings=settings,
                 now_ms=call.now_ms,

@@ -123,7 +123,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
 
     def places(self, image: str) -> ImagePlaces:
         """Return the paths of an image of the repository."""
-        return ImagePlaces.of(self._repository.name, image)
+        return ImagePlaces.of(self._repository.folder, image)
 
     def package_id(self, reader: Reader, image: str) -> int | None:
         """Return the catalog key of an image, or None if it has no manifests."""
@@ -201,7 +201,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_leftovers}."""
-        top = self._repository.name
+        top = self._repository.folder
         expected = {top}
         for key in known:
             places = self.places(key)

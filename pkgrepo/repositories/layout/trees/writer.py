@@ -62,7 +62,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     def __init__(self, layout: LayoutFolder, repository: Repository, format_: IPathFormat) -> None:
         super().__init__(layout, repository)
         self._format = format_
-        self._places = TreePlaces(repository.name)
+        self._places = TreePlaces(repository.folder)
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> TreeSnapshot:
         """See L{LayoutWriter.read}."""
@@ -116,7 +116,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_leftovers}. The versions of the package ``""`` are the paths of plain files."""
         directories: set[str] = set()
-        places = {f"{self._repository.name}/{REPOSITORY}"}
+        places = {f"{self._repository.folder}/{REPOSITORY}"}
         for key, texts in known.items():
             if key:
                 places.update((self._places.of_package(key), self._places.of_burned(key), self._places.of_kept(key)))
@@ -130,7 +130,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         return Plan(
             removals=tuple(
                 place
-                for place in self._layout.walk(self._repository.name)
+                for place in self._layout.walk(self._repository.folder)
                 if place not in places and place.rpartition("/")[0] not in directories
             )
         )

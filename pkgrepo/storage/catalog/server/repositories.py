@@ -13,23 +13,23 @@ config serial     any change of a storage or repository                      the
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import every, find, number
+from pkgrepo.storage.catalog.rows import number
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
 _REPOSITORY = """
     SELECT r.id, r.uid, r.storage_id, s.name, r.name, r.format, r.type, r.visibility, r.active, r.description,
-           r.config, r.settings, r.serial, r.bytes_used, r.package_count, r.created_at, r.updated_at
+           r.config, r.settings, r.serial, r.bytes_used, r.package_count, r.created_at, r.updated_at, r.parent_id
     FROM repository r JOIN storage s ON s.id = r.storage_id
     WHERE r.deleted_at IS NULL
 """
@@ -39,6 +39,7 @@ class RepositoryChanges(TypedDict, total=False):
     """What ``update_repository`` can change."""
 
     name: str
+    type: RepositoryType
     visibility: Visibility
     active: bool
     description: str
@@ -58,22 +59,27 @@ def config_serial(r: Reader) -> int:
 
 def all_repositories(r: Reader) -> list[Repository]:
     """All repositories, ordered by path."""
-    return every(r, _repository, f"{_REPOSITORY} ORDER BY s.key, r.key")
+    return _read_all(r, f"{_REPOSITORY} ORDER BY s.key, r.key")
 
 
 def repositories_of_type(r: Reader, type: RepositoryType) -> list[Repository]:
     """All repositories of a type, ordered by path."""
-    return every(r, _repository, f"{_REPOSITORY} AND r.type = ? ORDER BY s.key, r.key", (type,))
+    return _read_all(r, f"{_REPOSITORY} AND r.type = ? ORDER BY s.key, r.key", (type,))
+
+
+def companions_of(r: Reader, parent_id: int) -> list[Repository]:
+    """The companion repositories of a repository, ordered by path."""
+    return _read_all(r, f"{_REPOSITORY} AND r.parent_id = ? ORDER BY r.key", (parent_id,))
 
 
 def find_repository(r: Reader, uid: str) -> Repository | None:
     """The repository with this public id, or None."""
-    return find(r, _repository, f"{_REPOSITORY} AND r.uid = ?", (uid,))
+    return _read_one(r, f"{_REPOSITORY} AND r.uid = ?", (uid,))
 
 
 def find_by_path(r: Reader, storage_key: str, key: str) -> Repository | None:
     """The repository with this key in the storage with that key, or None."""
-    return find(r, _repository, f"{_REPOSITORY} AND s.key = ? AND r.key = ?", (storage_key, key))
+    return _read_one(r, f"{_REPOSITORY} AND s.key = ? AND r.key = ?", (storage_key, key))
 
 
 def get_repository(r: Reader, repository_id: int) -> Repository:
@@ -82,8 +88,7 @@ def get_repository(r: Reader, repository_id: int) -> Repository:
 
     :raises NotFound: there is none
     """
-    row = existing(r.one(f"{_REPOSITORY} AND r.id = ?", (repository_id,)), "repository", str(repository_id))
-    return _repository(row)
+    return existing(_read_one(r, f"{_REPOSITORY} AND r.id = ?", (repository_id,)), "repository", str(repository_id))
 
 
 def add_repository(
@@ -102,11 +107,12 @@ def add_repository(
     active: bool = True,
     settings: Mapping[str, Any] | None = None,
     uid: str | None = None,
+    parent_id: int | None = None,
 ) -> Repository:
     """
     Add a repository. ``key`` is derived from the name unless given.
 
-    ``uid`` and ``created_ms`` are given to restore a repository that existed before.
+    ``uid`` and ``created_ms`` are given to restore a repository that existed before; ``parent_id`` for a companion.
 
     :raises AlreadyExists: a repository of the storage has this name (case does not matter)
     """
@@ -115,8 +121,8 @@ def add_repository(
     repository_id = tx.insert(
         """
         INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, active, description, config,
-                                settings, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+                                settings, created_at, updated_at, parent_id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             uid or str(uuid.uuid4()),
@@ -132,6 +138,7 @@ def add_repository(
             dump(settings or {}),
             now_ms if created_ms is None else created_ms,
             now_ms,
+            parent_id,
         ),
     )
     bump_config_serial(tx)
@@ -142,7 +149,8 @@ def update_repository(
     tx: Transaction, repository_id: int, *, now_ms: int, **changes: Unpack[RepositoryChanges]
 ) -> Repository:
     """
-    Change the given fields. Also increments the serial of the repository, since answers may depend on the fields.
+    Change the given fields. Also increments the serial of the repository and its companions, since answers may depend
+    on the fields. The companions are renamed with it.
 
     :raises NotFound: no such repository; :raises AlreadyExists: the new name is taken
     """
@@ -154,13 +162,14 @@ def update_repository(
     tx.execute(
         """
         UPDATE repository
-        SET name = ?, key = ?, visibility = ?, active = ?, description = ?, config = ?, settings = ?, updated_at = ?,
-            serial = serial + 1
+        SET name = ?, key = ?, type = ?, visibility = ?, active = ?, description = ?, config = ?, settings = ?,
+            updated_at = ?, serial = serial + 1
         WHERE id = ?
         """,
         (
             after.name,
             key,
+            after.type,
             after.visibility,
             int(after.active),
             after.description,
@@ -170,6 +179,12 @@ def update_repository(
             repository_id,
         ),
     )
+    for each in companions_of(tx, repository_id):
+        name = after.name + each.name.removeprefix(before.name)
+        tx.execute(
+            "UPDATE repository SET name = ?, key = ?, serial = serial + 1 WHERE id = ?",
+            (name, repository_key(name), each.id),
+        )
     bump_config_serial(tx)
     return get_repository(tx, repository_id)
 
@@ -178,7 +193,7 @@ def remove_repository(
     tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False, actor: Actor = SYSTEM
 ) -> None:
     """
-    Mark a repository as removed; its name can be used again at once.
+    Mark a repository and its companions as removed; their names can be used again at once.
 
     Its content stays until it is purged (see L{purge}): after a retention time, or as soon as possible with ``purge``.
     An event is added, which stays after the purge.
@@ -186,6 +201,8 @@ def remove_repository(
     :raises NotFound: no such repository
     """
     removed = get_repository(tx, repository_id)
+    for each in companions_of(tx, repository_id):
+        remove_repository(tx, each.id, now_ms=now_ms, purge=purge, actor=actor)
     tx.execute(
         "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ?",
         (now_ms, int(purge), repository_id),
@@ -240,6 +257,26 @@ def _increment(tx: Transaction, column: str, repository_id: int) -> int:
     if row is None:
         raise NotFound("repository", str(repository_id))
     return int(row[0])
+
+
+def _read_all(r: Reader, query: str, parameters: Sequence[Value] = ()) -> list[Repository]:
+    rows = r.all(query, parameters)
+    found = {row[0]: _repository(row) for row in rows}
+    return [_with_parent(r, found[row[0]], row[17], found) for row in rows]
+
+
+def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository | None:
+    row = r.one(query, parameters)
+    return None if row is None else _with_parent(r, _repository(row), row[17], {})
+
+
+def _with_parent(
+    r: Reader, repository: Repository, parent_id: int | None, found: Mapping[int, Repository]
+) -> Repository:
+    if parent_id is None:
+        return repository
+    parent = found.get(parent_id) or get_repository(r, parent_id)
+    return evolve(repository, parent=parent, visibility=parent.visibility, active=parent.active)
 
 
 def _check_name(tx: Transaction, storage_id: int, name: str, key: str, *, besides: int) -> None:

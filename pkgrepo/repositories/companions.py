@@ -1,0 +1,74 @@
+"""
+Companion repositories: repositories of one format that belong to repositories of another one.
+
+==========================  ==============================================================================
+change of the parent        what happens to the companion, in the same transaction
+==========================  ==============================================================================
+added                       it is added, with the configuration that its format derives from the parent
+configured                  its configuration is derived again
+renamed, removed            it is renamed and removed with it (``storage.catalog.server.repositories``)
+==========================  ==============================================================================
+
+At a start, parents get the companions that they lack, such as those of an earlier release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.interfaces import ICatalog, ICompanionFormat, IFormat, Transaction
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.storage.catalog.server import repositories
+
+
+class Companions:
+    """Adds and configures companions. ``formats`` are all formats by name; those with companions provide it."""
+
+    def __init__(self, formats: Mapping[str, IFormat]) -> None:
+        self._formats: list[Any] = [each for each in formats.values() if ICompanionFormat.providedBy(each)]
+
+    async def ensure_all(self, catalog: ICatalog, now_ms: int) -> None:
+        """Add the companions that repositories lack, and bring the configuration of the others up to date."""
+        if self._formats:
+            await catalog.write(self._ensure_all, now_ms)
+
+    def ensure(self, tx: Transaction, parent: Repository, now_ms: int) -> None:
+        """Add or configure the companions of a repository: part of a write command."""
+        for format_ in self._formats:
+            if parent.format in format_.companion_of:
+                self._ensure_one(tx, parent, format_, now_ms)
+
+    def _ensure_all(self, tx: Transaction, now_ms: int) -> None:
+        every = [each for each in repositories.all_repositories(tx) if each.parent is None]
+        # The companion of a virtual repository names those of the members.
+        for each in sorted(every, key=lambda each: each.type is RepositoryType.VIRTUAL):
+            self.ensure(tx, each, now_ms)
+
+    def _ensure_one(self, tx: Transaction, parent: Repository, format_: Any, now_ms: int) -> None:
+        def companion(uid: str) -> str | None:
+            member = repositories.find_repository(tx, uid)
+            found = [] if member is None else repositories.companions_of(tx, member.id)
+            return next((each.uid for each in found if each.format == format_.name), None)
+
+        given = format_.companion_config(parent, companion)
+        if given is None:
+            return
+        config, settings = format_.validate(given)
+        type_ = RepositoryType(config["type"])
+        present = next((e for e in repositories.companions_of(tx, parent.id) if e.format == format_.name), None)
+        if present is None:
+            repositories.add_repository(
+                tx,
+                storage_id=parent.storage_id,
+                name=f"{parent.name}/{format_.segment}",
+                format=format_.name,
+                type=type_,
+                visibility=parent.visibility,
+                config=config,
+                settings=settings,
+                now_ms=now_ms,
+                parent_id=parent.id,
+            )
+        elif (present.type, present.config, present.settings) != (type_, config, settings):
+            repositories.update_repository(tx, present.id, type=type_, config=config, settings=settings, now_ms=now_ms)
