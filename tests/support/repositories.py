@@ -88,7 +88,7 @@ class RepositoryServices:
         if repository:
             await self.add_repository("py")
 
-    async def add_repository(self, name: str, **settings: Any) -> Repository:
+    async def add_repository(self, name: str, *, parent_id: int | None = None, **settings: Any) -> Repository:
         return await self.catalog.write(
             repositories.add_repository,
             storage_id=self.storage.id,
@@ -99,6 +99,7 @@ class RepositoryServices:
             config={"type": "Hosted"},
             settings=settings,
             now_ms=self.clock.now_ms(),
+            parent_id=parent_id,
         )
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories import configuration
 
 
@@ -44,6 +45,14 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
 
 CONFIGURATIONS = configuration.Configurations("the conda format", HostedConfig)
+
+
+def companion_config(parent: Repository) -> Mapping[str, Any] | None:
+    """The configuration of the channel beside a repository of another format, whose rules for uploads it has."""
+    if parent.type is RepositoryType.VIRTUAL:
+        return None
+    rules = {key: parent.policy[key] for key in Policy.__struct_fields__ if key in parent.policy}
+    return {"type": RepositoryType.HOSTED.value} | ({"policy": rules} if rules else {})
 
 
 def push_rules(repository: Repository) -> PushRules:

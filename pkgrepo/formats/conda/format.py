@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from twisted.web.resource import IResource
 from zope.interface import implementer
@@ -10,26 +11,28 @@ from zope.interface import implementer
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.records import index_package
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IFormat
+from pkgrepo.interfaces import ICompanionFormat, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from . import layout
-from .configuration import CONFIGURATIONS
+from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
 from .routes import CondaSite
 from .setup import snippets
 
 
-@implementer(IFormat)
+@implementer(IFormat, ICompanionFormat)
 class CondaFormat(FormatBase):
     """A channel that conda, mamba and pixi install from."""
 
     name = "conda"
     aliases = ()
     configurations = CONFIGURATIONS
+    companion_of = ("python",)
+    segment = "conda"
 
     def __init__(self) -> None:
         self._caches = IndexCaches()
@@ -37,6 +40,10 @@ class CondaFormat(FormatBase):
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
         return CondaSite(services, repository, self._caches).resource()
+
+    def companion_config(self, parent: Repository, _companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
+        """See L{ICompanionFormat.companion_config}. A virtual repository has no channel."""
+        return companion_config(parent)
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

@@ -62,7 +62,7 @@ class CondaSite:
     async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
         """Answer any request to the channel."""
         request.repository = self._repository.path
-        parts = split_path(below(request.raw_path))
+        parts = split_path(below(request.raw_path, self._repository))
         if parts is None:
             raise await self._nothing(request)
         if request.method in READS:
@@ -101,7 +101,7 @@ class CondaSite:
     async def _nothing(self, request: Request) -> Exception:
         """The error for an address with nothing, for callers who may know of the repository."""
         await self._services.access.admit(request, Action.READ, self._repository)
-        return NotFound("address", below(request.raw_path).decode("ascii", "replace")[:200])
+        return NotFound("address", below(request.raw_path, self._repository).decode("ascii", "replace")[:200])
 
 
 _handle: Any = CondaSite.app.handle_errors(Unrouted)

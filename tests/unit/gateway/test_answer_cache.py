@@ -58,8 +58,8 @@ class Mounts:
         self.mount = None
         self.known = True
 
-    def find(self, _storage, _name):
-        return self.mount
+    def locate(self, place):
+        return self.mount, place
 
     def refresh_now(self):
         return self.known

@@ -11,10 +11,13 @@ from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.model import SYSTEM, Repository, Visibility
 from pkgrepo.proxy.definitions.members import MOST_LEVELS, check_no_member, exposure_warnings
 from pkgrepo.proxy.definitions.storing import add_repository, configure_repository, remove_repository, shown_config
+from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories, storages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW
+
+NO_COMPANIONS = Companions({})
 
 
 class Scene:
@@ -28,6 +31,7 @@ class Scene:
     def add(self, name: str, format: str = "python", visibility: str = "public", **config: Any) -> Repository:
         made: Repository = self.catalog.do(
             add_repository,
+            companions=NO_COMPANIONS,
             storage_id=self.storage.id,
             name=name,
             format=format,
@@ -42,7 +46,12 @@ class Scene:
 
     def join(self, repository: Repository, *members: Repository) -> Repository:
         changed: Repository = self.catalog.do(
-            configure_repository, repository, config=self.config(*members), settings={}, now_ms=NOW
+            configure_repository,
+            repository,
+            companions=NO_COMPANIONS,
+            config=self.config(*members),
+            settings={},
+            now_ms=NOW,
         )
         return changed
 

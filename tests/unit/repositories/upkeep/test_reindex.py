@@ -189,6 +189,25 @@ async def test_invalid_sidecars_are_reported_and_the_rest_is_restored(world, aga
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_companion_is_restored_with_its_parent_beside_a_package_of_its_name(world, again):
+    companion = await world.add_repository("py/conda", parent_id=world.repository.id)
+    await world.publish(*make_wheel("conda", "1.0"))
+    await world.publish(*make_wheel("conda", "2.0"), where=companion)
+    await world.follow()
+    assert {place.split("/")[0] for place in world.shown()} >= {"py", "py.conda"}
+    assert (await build(again)).problems == []
+    restored = again.registry.find("main", "py/conda")
+    assert (restored.uid, restored.parent) == (companion.uid, again.repository)
+    for repository, version in ((restored, "2.0"), (again.repository, "1.0")):
+        package = again.catalog.peek(packages.find_package, repository.id, "conda")
+        assert again.catalog.peek(versions.version_texts, package.id) == [version]
+    await again.follow()
+    await again.catalog.write(repositories.remove_repository, again.repository.id, now_ms=0)
+    await again.follow()
+    assert not [place for place in again.shown() if place.startswith("py")]
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_storage_that_cannot_be_opened_does_not_block_others(world, again, monkeypatch):
     await world.publish(*WHEEL)
     await world.follow()

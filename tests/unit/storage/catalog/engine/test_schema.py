@@ -11,9 +11,9 @@ from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, Migration, load_migrations
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.server import layout_pending, settings
+from pkgrepo.storage.catalog.server import layout_pending, settings, storages
 from pkgrepo.storage.catalog.server.layout_pending import Entry
-from tests.support.catalogs import NOW, add_repository
+from tests.support.catalogs import NOW
 
 ALL = load_migrations()
 FIRST = ALL[:1]
@@ -117,17 +117,28 @@ async def test_files_of_an_earlier_release_lose_the_rights_of_others(path):
     assert readable_by_others(path.parent) == []
 
 
+def add_old_repository(tx):
+    """Add a repository to a catalog of an earlier release, and return its key."""
+    storage = storages.add_storage(tx, name="main", kind="Local", settings={}, now_ms=NOW)
+    return tx.insert(
+        "INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, active, description, config,"
+        " settings, created_at, updated_at)"
+        " VALUES ('uid', ?, 'py', 'py', 'python', 'Hosted', 'public', 1, '', '{}', '{}', 0, 0) RETURNING id",
+        (storage.id,),
+    )
+
+
 @pytest_twisted.ensureDeferred
 async def test_packages_from_before_a_migration_are_modified_after_their_last_second(path):
     """Nobody was told a date of theirs, and some clients make one of the time of the last change."""
 
     def add_package(tx):
-        repository = add_repository(tx)
+        repository_id = add_old_repository(tx)
         tx.execute(
             "INSERT INTO package (repository_id, key, name, created_at, updated_at) VALUES (?, 'old', 'old', ?, ?)",
-            (repository.id, NOW, NOW + 10_999),
+            (repository_id, NOW, NOW + 10_999),
         )
-        return repository.id
+        return repository_id
 
     (repository_id,) = await run(path, FIRST, (add_package,))
     (package,) = await run(path, ALL, (packages.find_package, repository_id, "old"))
@@ -139,13 +150,13 @@ async def test_packages_from_before_are_compared_with_the_readable_layout(path):
     """Earlier releases wrote images in another form, and forgot what they could not show."""
 
     def add_packages(tx):
-        repository = add_repository(tx)
+        repository_id = add_old_repository(tx)
         for name in ("app", "tool"):
             tx.execute(
                 "INSERT INTO package (repository_id, key, name, created_at, updated_at) VALUES (?, ?, ?, 0, 0)",
-                (repository.id, name, name),
+                (repository_id, name, name),
             )
-        return repository.id
+        return repository_id
 
     (repository_id,) = await run(path, ALL[:4], (add_packages,))
     (pending,) = await run(path, ALL, (layout_pending.list_pending, None, 10))
