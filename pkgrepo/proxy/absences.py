@@ -10,6 +10,7 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 
 from .configuration import proxy_config_of
+from .trace import StepKind, Trace
 
 MOST: Final = 10_000
 
@@ -22,9 +23,12 @@ class Absences:
         self._what = what
         self._until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
-    def check(self, repository: Repository, key: str) -> None:
+    def check(self, repository: Repository, key: str, trace: Trace | None = None) -> None:
         """:raises NotFound: no upstream had it a short while ago"""
-        if self._until_ms.get((repository.id, key), 0) > self._clock.now_ms():
+        until_ms = self._until_ms.get((repository.id, key), 0)
+        if until_ms > self._clock.now_ms():
+            if trace is not None:
+                trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=until_ms)
             raise NotFound(self._what, key)
 
     def note(self, repository: Repository, key: str) -> None:

@@ -29,12 +29,14 @@ class StepKind(StrEnum):
     FAILED = "failed"
     STALE = "stale"  # the kept answer is used, since the route failed
     CACHED = "cached"  # the kept answer is used, since it is fresh
+    GONE = "gone"  # the kept answer is used, although no route has it any more
     # of versions and files
     HIDDEN = "hidden"  # versions are younger than a rule allows
     FILE_KEPT = "file_kept"
     FILE_LISTED = "file_listed"  # an upstream lists it; it is fetched when a client asks for it
     FILE_UNLISTED = "file_unlisted"
     FILE_REFUSED = "file_refused"  # it is younger than a rule allows
+    UNSIGNED = "unsigned"  # readers do not see it before a trusted key has signed it
 
 
 class HiddenVersion(msgspec.Struct, frozen=True, array_like=True):
@@ -51,7 +53,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``repository`` is the path of the one that it is about, ``rule`` that of the one whose rule decided. ``at_ms`` is
     when an upstream said it. ``fetched_ms`` is when a kept answer was fetched, ``fresh_until_ms`` when it is asked for
-    again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule.
+    again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule. ``what`` the step is
+    about, if not the package; ``digest`` is that of a manifest.
     """
 
     step: StepKind
@@ -66,6 +69,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     days: float | None = None
     hidden: Sequence[HiddenVersion] = ()
     path: str = ""
+    what: str = ""
+    digest: str = ""
 
 
 @define

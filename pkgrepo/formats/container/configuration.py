@@ -92,16 +92,11 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
     The configuration of a proxy repository, see there; ``default`` is that of hosted ones.
 
     library_prefix tells when ``library/`` stands before names without a slash at the upstreams: auto tries both forms.
+    minimum_release_age counts from when this server first saw a manifest: registries tell no time of publication.
     """
 
     library_prefix: Literal["auto", "always", "never"] | None = None
     default: bool | None = None
-
-    def normalised(self) -> Self:
-        """See there. :raises Invalid: it has a rule about times, which images of upstreams do not have"""
-        if self.policy is not None and self.policy.minimum_release_age is not None:
-            raise Invalid("registries do not tell when an image was published", "/policy/minimum_release_age")
-        return super().normalised()
 
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
@@ -110,9 +105,7 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
     default: bool | None = None
 
     def normalised(self) -> Self:
-        """See there. :raises Invalid: it has a rule about times, or joins images, whose tags cannot be joined"""
-        if self.policy is not None and self.policy.minimum_release_age is not None:
-            raise Invalid("registries do not tell when an image was published", "/policy/minimum_release_age")
+        """See there. :raises Invalid: it joins images, whose tags cannot be joined"""
         if self.resolution != "first":
             raise Invalid("an image is served by the first member that has it", "/resolution")
         return super().normalised()

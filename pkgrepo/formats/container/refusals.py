@@ -15,6 +15,7 @@ from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
+from pkgrepo.proxy.resolving.release_age import TooYoung
 from pkgrepo.repositories.images.blobs import StillNeeded
 from pkgrepo.repositories.images.push import TagConditionFailed
 from pkgrepo.repositories.publish.upload_leases import UploadUnknown
@@ -86,6 +87,7 @@ ERRORS = ErrorTable(
         errors.AuthenticationRequired: (401, "UNAUTHORIZED"),
         errors.TooManyAttempts: (429, "TOOMANYREQUESTS"),
         errors.Forbidden: (403, "DENIED"),
+        TooYoung: (403, "DENIED"),
         errors.RepositoryInactive: (503, "UNAVAILABLE"),
         errors.ReadOnly: (405, "UNSUPPORTED"),
         errors.TooLarge: (413, "SIZE_INVALID"),

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import frozen
 
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
+
+
+@frozen(eq=False)
+class Terms:
+    """
+    The terms on which the answer of a member may be cached as that of the virtual ``repository`` that was addressed.
+
+    ``unchanged`` is a query that tells whether the member is still the one that answers. At ``ends_s`` (Unix seconds;
+    0 for never) another one may have it. It is not ``cacheable`` if another one failed.
+    """
+
+    repository: Repository
+    unchanged: Callable[[Reader], bool]
+    ends_s: int = 0
+    cacheable: bool = True
 
 
 @frozen
@@ -12,7 +30,8 @@ class Target:
     """
     An image, its ``name`` in the request below ``base``, and the name in the ``scope`` of tokens.
 
-    ``base`` is ``/v2``, or the address of the repository followed by it.
+    ``base`` is ``/v2``, or the address of the repository followed by it. With ``terms`` the image is that of a member
+    of the addressed repository.
     """
 
     repository: Repository
@@ -20,6 +39,12 @@ class Target:
     name: str
     base: str
     scope: str
+    terms: Terms | None = None
+
+    @property
+    def shown(self) -> Repository:
+        """The repository that the request addresses, whose visibility decides who may cache answers."""
+        return self.repository if self.terms is None else self.terms.repository
 
     @property
     def alone(self) -> bool | None:

@@ -66,8 +66,12 @@ class AgeRule:
         :raises TooYoung: it is refused; the error names no other repository, which the client may not know
         """
         if self.hides(published_ms, now_ms):
-            where = asked.path if asked.path == self.repository else f"a member of {asked.path}"
-            raise TooYoung(name, where, self.days, self.opening_ms(published_ms))
+            raise self.refusal(name, published_ms, asked)
+
+    def refusal(self, name: str, published_ms: int | None, asked: Repository) -> TooYoung:
+        """The error for a release of this time, see ``check``."""
+        where = asked.path if asked.path == self.repository else f"a member of {asked.path}"
+        return TooYoung(name, where, self.days, self.opening_ms(published_ms))
 
 
 def find_age_rule(leaf: Leaf, key: str) -> AgeRule | None:

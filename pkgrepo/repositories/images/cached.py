@@ -6,8 +6,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
-from pkgrepo.storage.catalog.images import manifests
-from pkgrepo.storage.catalog.packages import tags, upstream_documents
+from pkgrepo.storage.catalog.images import first_sights, manifests
+from pkgrepo.storage.catalog.packages import packages, tags, upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
 from .blobs import Stored
@@ -21,6 +21,7 @@ def keep_manifest(
     tx: Transaction, repository: Repository, image: str, push: Push, tag: UpstreamDocument | None, now_ms: int
 ) -> Stored:
     """Store a manifest of an upstream, and the state of the tag for which it was fetched, if any."""
+    _note_sight(tx, repository, image, push.tags[0] if push.tags else "", push.manifest.digest, now_ms)
     stored = put_manifest(tx, repository, image, push, SYSTEM, now_ms)
     if tag is not None:
         upstream_documents.put_document(tx, repository, tag, None, now_ms)
@@ -40,6 +41,7 @@ def keep_tag(
     if found is None or found.digest != digest:
         if not manifests.touch_manifest(tx, package.id, digest, now_ms):
             raise NotFound("manifest", digest)
+        _note_sight(tx, repository, image, name, digest, now_ms)
         tags.set_tag(tx, package.id, name, actor=SYSTEM, now_ms=now_ms, digest=digest)
         bump_package_serial(tx, repository, package, now_ms)
         append_package_event(tx, package, "tagged", {"digest": digest, "tags": [name]}, SYSTEM, now_ms)
@@ -50,3 +52,13 @@ def drop_tag(tx: Transaction, repository: Repository, image: str, name: str, key
     """Remove a tag that its upstream does not have any more, with its state; ``key`` is that of the state."""
     upstream_documents.remove_document(tx, repository, key)
     delete_tag(tx, repository, image, name, SYSTEM, now_ms)
+
+
+def _note_sight(tx: Transaction, repository: Repository, image: str, tag: str, digest: str, now_ms: int) -> None:
+    """Record that a manifest was seen, by its digest or under a tag; then also what the tag points to until now."""
+    package = packages.find_package(tx, repository.id, image)
+    before = tags.find_tag(tx, package.id, tag) if package is not None and tag else None
+    if before is not None and before.digest not in (None, digest):
+        moved_ms = round(before.updated_at.timestamp() * 1000)  # restored tags have no sight yet
+        first_sights.note_sight(tx, repository.id, image, tag, str(before.digest), moved_ms, moved_ms)
+    first_sights.note_sight(tx, repository.id, image, tag, digest, now_ms, now_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.push_rules import check_deletion
@@ -47,7 +48,7 @@ class BlobRequests:
             ):
                 raise unknown(str(digest))
         body = await services.files.body(repository.storage_id, found.locator, found.size)
-        answer = blob_answer(repository, digest, body)
+        answer = blob_answer(target.shown, digest, body)
         item = None
         if repository.type is RepositoryType.PROXY:
             item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
@@ -59,11 +60,11 @@ class BlobRequests:
                 now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
                 return now is not None and now.locator == found.locator
 
-            services.answer_cache.put_answer(
+            cache_answer(
+                services.answer_cache,
                 request,
-                repository,
+                target,
                 answer,
-                package=target.image,
                 fresh=fresh,
                 generation=generation,
                 item=item,

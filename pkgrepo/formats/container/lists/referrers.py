@@ -69,7 +69,7 @@ def referrers_answer(
     target: Target, entries: Sequence[Mapping[str, Any]], more_headers: Fields = (), *, filtered: bool
 ) -> Answer:
     """The answer with a list of referrers; ``filtered`` says that it has only the types that the client wants."""
-    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)), *more_headers)
+    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
     if filtered:
         headers += ((b"OCI-Filters-Applied", b"artifactType"),)
     value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}

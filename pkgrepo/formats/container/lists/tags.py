@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
@@ -46,15 +47,14 @@ class TagListRequests:
             return package_serial(r, repository.id, target.image) == serial
 
         if view.audiences == (None,):  # else the answer depends on the caller and on the trusted keys
-            self._services.answer_cache.put_answer(
-                request, repository, answer, package=target.image, fresh=fresh, generation=generation
-            )
+            cache = self._services.answer_cache
+            cache_answer(cache, request, target, answer, fresh=fresh, generation=generation)
         return answer
 
 
 def tags_answer(target: Target, found: Sequence[str], size: int, more_headers: Fields = ()) -> Answer:
     """The answer with a page of at most ``size`` tags; there is another page if more are ``found``."""
-    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)), *more_headers)
+    headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
     if len(found) > size:
         found = found[:size]
         if found:

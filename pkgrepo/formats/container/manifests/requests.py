@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.push_rules import check_deletion
@@ -41,6 +42,7 @@ class ManifestRequests:
         identity: Identity,
         reference: str,
         *,
+        served: str | None = None,
         more_headers: Fields = (),
         ends_s: int = 0,
         counted: bool = True,
@@ -48,14 +50,15 @@ class ManifestRequests:
         """
         A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
-        With ``ends_s`` the answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
+        With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
+        answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
 
         :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
         """
         services, repository = self._services, target.repository
         view = await self._visibility.view(identity, repository, target.image)
         generation = services.catalog.generation()
-        by_digest = is_digest_like(reference)
+        by_digest, reference = is_digest_like(reference), served or reference
         found = await self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
             client = await self._authorization.pushing_client(request, identity, target)
@@ -67,7 +70,7 @@ class ManifestRequests:
         public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
         # a manifest can become hidden, so clients must revalidate it even by digest
         fixed = by_digest and len(view.audiences) == 1
-        control = file_cache_control(repository) if fixed else document_cache_control(repository)
+        control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
         headers: Fields = (
             (b"Docker-Content-Digest", digest),
             (b"Cache-Control", control if public else b"private, no-cache"),
@@ -93,11 +96,11 @@ class ManifestRequests:
             return _is_public(r, target, reference, view, found)
 
         if public and (request.method == b"GET" or not by_digest):
-            services.answer_cache.put_answer(
+            cache_answer(
+                services.answer_cache,
                 request,
-                repository,
+                target,
                 answer,
-                package=target.image,
                 fresh=fresh,
                 generation=generation,
                 item=item,

@@ -9,7 +9,9 @@ from attrs import frozen
 from pkgrepo.gateway.services import Services
 from pkgrepo.proxy.absences import Absences
 
+from .ages import ReleaseAges
 from .blobs import UpstreamBlobs
+from .holders import Holders
 from .lists import UpstreamLists
 from .manifests import UpstreamManifests
 from .places import Places
@@ -21,7 +23,9 @@ from .tokens import UpstreamTokens
 class UpstreamImages:
     """Images of the upstreams of all proxy repositories."""
 
+    holders: Holders
     manifests: UpstreamManifests
+    ages: ReleaseAges
     blobs: UpstreamBlobs
     lists: UpstreamLists
 
@@ -30,18 +34,21 @@ class UpstreamImages:
         """The parts, with empty memories."""
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
         client = RegistryClient(services.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
-        places, absences = Places(catalog), Absences(clock, "image")
+        places, absences = Places(catalog, clock), Absences(clock, "image")
+        manifests = UpstreamManifests(
+            catalog=catalog,
+            publisher=publisher,
+            pools=services.pools,
+            clock=clock,
+            client=client,
+            places=places,
+            absences=absences,
+            counters=services.cache_counters,
+        )
         return cls(
-            manifests=UpstreamManifests(
-                catalog=catalog,
-                publisher=publisher,
-                pools=services.pools,
-                clock=clock,
-                client=client,
-                places=places,
-                absences=absences,
-                counters=services.cache_counters,
-            ),
+            holders=Holders(catalog=catalog, resolver=services.resolver, clock=clock),
+            manifests=manifests,
+            ages=ReleaseAges(catalog=catalog, clock=clock, manifests=manifests),
             blobs=UpstreamBlobs(
                 catalog=catalog,
                 publisher=publisher,

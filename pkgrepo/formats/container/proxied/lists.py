@@ -8,27 +8,29 @@ without the referrers API has an index of them under a tag (OCI distribution 1.1
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
-from .manifests import ACCEPT, Confirmation, Outcome
+from .confirmations import Confirmation, Outcome, recall, times_of
+from .flights import TracedFlight
+from .manifests import ACCEPT
 from .places import Place, Places
 from .registry_client import RegistryClient, next_page
 
@@ -57,11 +59,10 @@ Ask = Callable[[Place], Awaitable[Sequence[Any]]]
 
 @frozen
 class UpstreamList:
-    """A list, the key of the row that has it, when its content changed (ms), and until when it can be used."""
+    """A list, the row that has it, and until when it can be used."""
 
     entries: Sequence[Any]
-    key: str
-    fetched_ms: int
+    document: UpstreamDocument
     confirmation: Confirmation
 
 
@@ -84,15 +85,15 @@ class UpstreamLists:
         self._client = client
         self._places = places
         self._absences = absences
-        self._flight: SingleFlight[tuple[int, str], UpstreamDocument] = SingleFlight()
+        self._flight: TracedFlight[UpstreamDocument] = TracedFlight()
 
-    async def tags(self, repository: Repository, image: str) -> UpstreamList:
+    async def tags(self, repository: Repository, image: str, trace: Trace | None = None) -> UpstreamList:
         """
         All tags of an image, in bytewise order.
 
         :raises NotFound: there is no such image; :raises UpstreamFailed: that is not known, and no list is kept
         """
-        return await self._get(repository, image, f"tags/{image}", self._ask_tags)
+        return await self._get(repository, image, f"tags/{image}", self._ask_tags, trace)
 
     async def referrers(self, repository: Repository, image: str, digest: Digest) -> UpstreamList:
         """
@@ -103,28 +104,31 @@ class UpstreamLists:
         key = f"referrers/{image}@{digest}"
         return await self._get(repository, image, key, lambda place: self._ask_referrers(place, digest))
 
-    async def _get(self, repository: Repository, image: str, key: str, ask: Ask) -> UpstreamList:
+    async def _get(
+        self, repository: Repository, image: str, key: str, ask: Ask, trace: Trace | None = None
+    ) -> UpstreamList:
         state: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
+        trace = trace or Trace()
         if state is None:
-            self._absences.check(repository, key)
+            self._absences.check(repository, key, trace)
         if state is None or self._clock.now_ms() >= state.fresh_until_ms:
-            refuse_circle(repository.id, repository.path)
-            state = await self._flight.run(
-                (repository.id, key), lambda: self._refresh(repository, image, key, ask, state)
-            )
+            work = partial(self._refresh, repository, image, key, ask, state)
+            state = await self._flight.run(repository, key, work, trace)
+        else:
+            recall(trace, repository, state)
         outcome = Outcome.STALE if state.meta.get("stale") else Outcome.HIT
         confirmation = Confirmation(outcome, state.fresh_until_ms // 1000)
-        return UpstreamList(state.meta["entries"], key, state.fetched_ms, confirmation)
+        return UpstreamList(state.meta["entries"], state, confirmation)
 
     async def _refresh(
-        self, repository: Repository, image: str, key: str, ask: Ask, before: UpstreamDocument | None
+        self, repository: Repository, image: str, key: str, ask: Ask, before: UpstreamDocument | None, trace: Trace
     ) -> UpstreamDocument:
         async def ask_place(place: Place) -> tuple[Place, Sequence[Any]]:
             return place, await ask(place)
 
         config = proxy_config_of(repository)
         try:
-            place, entries = await self._places.first(repository, image, ask_place)
+            place, entries = await self._places.first(repository, image, ask_place, trace)
         except NotFound:
             self._absences.note(repository, key)
             if before is not None:
@@ -134,9 +138,12 @@ class UpstreamLists:
             if before is None:
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
+            trace.add(StepKind.STALE, **times_of(before))
             state = self._state(before.route, image, key, before.meta["entries"], STALE_RETRY_MS, before, stale=True)
         else:
             state = self._state(place.route.name, image, key, entries, config.ttl_s * 1000, before)
+            trace.add(StepKind.FETCHED, route=place.route.name, at_ms=state.checked_ms, what=key)
+        state = evolve(state, trace=trace.store())
         await self._publisher.change(upstream_documents.put_document, repository, state, None)
         return state
 

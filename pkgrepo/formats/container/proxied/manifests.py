@@ -20,14 +20,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from enum import Enum
 from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid, NotFound, StorageFailed, StorageFull, UpstreamFailed, UpstreamMismatch
 from pkgrepo.formats.container.documents.document import ManifestDocument
 from pkgrepo.formats.container.documents.media_types import (
@@ -43,10 +41,10 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
 from pkgrepo.repositories.images.push import Push
@@ -58,6 +56,8 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
+from .confirmations import Confirmation, Outcome, recall, times_of
+from .flights import TracedFlight
 from .places import Place, Places, tag_key
 from .registry_client import RegistryClient
 
@@ -66,28 +66,6 @@ STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what u
 MOST_STALE: Final = 10_000  # tags whose upstream fails, in memory
 
 log = Logger()
-
-
-class Outcome(Enum):
-    """How something was found: kept, fetched just now, kept and confirmed just now, or kept while upstreams fail."""
-
-    HIT = CacheCounts()  # counted as a download, see L{CacheCounters}
-    MISS = CacheCounts(misses=1)
-    CONFIRMED = CacheCounts(confirmed=1)
-    STALE = CacheCounts(stale=1)
-
-
-@frozen
-class Confirmation:
-    """Until when something kept is served without asking an upstream (Unix s; 0 for ever), and how it was found."""
-
-    outcome: Outcome
-    ends_s: int = 0
-
-    @property
-    def stale(self) -> bool:
-        """Whether upstreams failed, or do not have it any more."""
-        return self.outcome is Outcome.STALE
 
 
 @frozen
@@ -124,76 +102,81 @@ class UpstreamManifests:
         self._places = places
         self._absences = absences
         self._counters = counters
-        self._flight: SingleFlight[tuple[int, str], Confirmation] = SingleFlight()
+        self._flight: TracedFlight[Confirmation] = TracedFlight()
         self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
-    async def ensure(self, target: Target, reference: str, *, revalidate: bool = False) -> Confirmation:
+    async def ensure(
+        self, target: Target, reference: str, trace: Trace | None = None, *, revalidate: bool = False
+    ) -> Confirmation:
         """
         Fetch a manifest, unless what is kept can be served. With ``revalidate`` a tag is confirmed again.
 
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known, and nothing is kept
         """
         try:
-            found = await self._ensure(target, reference, revalidate=revalidate)
+            found = await self._ensure(target, reference, trace or Trace(), revalidate=revalidate)
         except NotFound:
             self._counters.add(target.repository.id, CacheCounts(absent=1))
             raise
         self._counters.add(target.repository.id, found.outcome.value)
         return found
 
-    async def _ensure(self, target: Target, reference: str, *, revalidate: bool) -> Confirmation:
+    async def _ensure(self, target: Target, reference: str, trace: Trace, *, revalidate: bool) -> Confirmation:
         repository, image = target.repository, target.image
         if not is_digest_like(reference):
             if not is_tag(reference):
                 raise NotFound("tag", reference)
-            return await self._ensure_tag(target, reference, revalidate=revalidate)
+            return await self._ensure_tag(target, reference, trace, revalidate=revalidate)
         digest = find_digest(reference)
         if digest is None:
             raise NotFound("manifest", reference)
         if await self._is_kept(repository, image, digest):
+            trace.add(StepKind.FILE_KEPT, repository=repository.path, what=reference, digest=str(digest))
             return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
-        self._absences.check(repository, key)
-        refuse_circle(repository.id, repository.path)
-        return await self._flight.run((repository.id, key), lambda: self._fetch_digest(target, digest, key))
+        self._absences.check(repository, key, trace)
+        return await self._flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
 
-    async def _ensure_tag(self, target: Target, tag: str, *, revalidate: bool) -> Confirmation:
+    async def _ensure_tag(self, target: Target, tag: str, trace: Trace, *, revalidate: bool) -> Confirmation:
         repository, image = target.repository, target.image
         key, now_ms = tag_key(image, tag), self._clock.now_ms()
         kept, state = await self._catalog.look(_read_tag, repository, image, tag)
         usable = kept is not None and bool(kept.locator)
-        if usable and state is not None and "gone_ms" not in state.meta and now_ms < state.fresh_until_ms:
-            if not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
-                return Confirmation(Outcome.HIT, state.fresh_until_ms // 1000)
-        elif usable and state is not None and now_ms < state.fresh_until_ms:
-            return Confirmation(Outcome.STALE, state.fresh_until_ms // 1000)
+        if usable and state is not None and now_ms < state.fresh_until_ms:
+            is_gone = "gone_ms" in state.meta
+            if is_gone or not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
+                recall(trace, repository, state)
+                return Confirmation(Outcome.STALE if is_gone else Outcome.HIT, state.fresh_until_ms // 1000)
         stale_until_ms = self._stale_until_ms.get((repository.id, key), 0)
         if usable and now_ms < stale_until_ms:
+            if state is not None:
+                trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
             return Confirmation(Outcome.STALE, stale_until_ms // 1000)
         if not usable:
-            self._absences.check(repository, key)
-        refuse_circle(repository.id, repository.path)
-        return await self._flight.run(
-            (repository.id, key), lambda: self._refresh_tag(target, tag, kept if usable else None, state)
-        )
+            self._absences.check(repository, key, trace)
+        work = partial(self._refresh_tag, target, tag, kept if usable else None, state)
+        return await self._flight.run(repository, key, work, trace)
 
     async def _refresh_tag(
-        self, target: Target, tag: str, kept: Manifest | None, state: UpstreamDocument | None
+        self, target: Target, tag: str, kept: Manifest | None, state: UpstreamDocument | None, trace: Trace
     ) -> Confirmation:
         repository, image = target.repository, target.image
         key = tag_key(image, tag)
         try:
             known = kept is not None or await self._catalog.look(_has_manifests, repository.id, image)
-            found = await self._places.first(repository, image, partial(self._ask_tag, target, tag, state, known=known))
+            ask = partial(self._ask_tag, target, tag, state, trace, known=known)
+            found = await self._places.first(repository, image, ask, trace)
         except NotFound:
             if kept is None:
                 self._absences.note(repository, key)
                 raise
-            return await self._note_gone(target, tag, kept, state)
+            return await self._note_gone(target, tag, kept, state, trace)
         except (UpstreamFailed, StorageFull, StorageFailed) as error:
             if kept is None:
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
+            if state is not None:
+                trace.add(StepKind.STALE, **times_of(state))
             until_ms = self._clock.now_ms() + STALE_RETRY_MS
             self._stale_until_ms[repository.id, key] = until_ms
             if len(self._stale_until_ms) > MOST_STALE:
@@ -203,7 +186,7 @@ class UpstreamManifests:
         return found
 
     async def _ask_tag(
-        self, target: Target, tag: str, before: UpstreamDocument | None, place: Place, *, known: bool
+        self, target: Target, tag: str, before: UpstreamDocument | None, trace: Trace, place: Place, *, known: bool
     ) -> Confirmation:
         """
         Bring a tag to the state that an upstream tells.
@@ -216,18 +199,20 @@ class UpstreamManifests:
         if digest is not None:
             state = self._state(repository, place, target, tag, str(digest), before)
             if await self._is_kept(repository, image, digest):
+                trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(state))
+                state = evolve(state, trace=trace.store())
                 await self._publisher.change(keep_tag, repository, image, tag, str(digest), state)
                 return Confirmation(Outcome.CONFIRMED, state.fresh_until_ms // 1000)
             reference = str(digest)
         fetched = await self._fetch(place, reference, digest)
-        return Confirmation(Outcome.MISS, await self._keep(target, fetched, tag, before) // 1000)
+        return Confirmation(Outcome.MISS, await self._keep(target, fetched, trace, tag, before) // 1000)
 
-    async def _fetch_digest(self, target: Target, digest: Digest, key: str) -> Confirmation:
+    async def _fetch_digest(self, target: Target, digest: Digest, key: str, trace: Trace) -> Confirmation:
         async def ask(place: Place) -> None:
-            await self._keep(target, await self._fetch(place, str(digest), digest))
+            await self._keep(target, await self._fetch(place, str(digest), digest), trace)
 
         try:
-            await self._places.first(target.repository, target.image, ask)
+            await self._places.first(target.repository, target.image, ask, trace)
         except NotFound:
             self._absences.note(target.repository, key)
             raise
@@ -251,10 +236,15 @@ class UpstreamManifests:
             document = await parse_in_thread(self._pools, data, content_type, other_types=True)
         except (Invalid, DigestInvalid) as error:
             raise UpstreamFailed(route, f"it sent a manifest that cannot be used: {error}") from None
-        return _Fetched(place, data, evolve(document, evidence=False), digest, url)
+        return _Fetched(place, data, document, digest, url)
 
     async def _keep(
-        self, target: Target, fetched: _Fetched, tag: str | None = None, before: UpstreamDocument | None = None
+        self,
+        target: Target,
+        fetched: _Fetched,
+        trace: Trace,
+        tag: str | None = None,
+        before: UpstreamDocument | None = None,
     ) -> int:
         """Store a manifest, with its tag if it was asked for by one. Returns when to ask for the tag again (ms)."""
         repository, place = target.repository, fetched.place
@@ -269,14 +259,20 @@ class UpstreamManifests:
                 alone=target.alone,
                 upstream={"route": place.route.name, "url": fetched.url, "fetched_ms": self._clock.now_ms()},
             )
-            state = None if tag is None else self._state(repository, place, target, tag, digest, before)
+            name = f"{place.name}@{digest}" if tag is None else f"{place.name}:{tag}"
+            now_ms = self._clock.now_ms()
+            trace.add(StepKind.FETCHED, route=place.route.name, at_ms=now_ms, what=name, digest=digest)
+            state = None
+            if tag is not None:
+                state = self._state(repository, place, target, tag, digest, before)
+                state = evolve(state, trace=trace.store())
             await self._publisher.change_with_blobs(
                 keep_manifest, repository, staged, [blob], target.image, push, state
             )
         return 0 if state is None else state.fresh_until_ms
 
     async def _note_gone(
-        self, target: Target, tag: str, kept: Manifest, state: UpstreamDocument | None
+        self, target: Target, tag: str, kept: Manifest, state: UpstreamDocument | None, trace: Trace
     ) -> Confirmation:
         """Keep serving a tag that its upstream does not have any more, or remove it. :raises NotFound: it is removed"""
         repository, config, now_ms = target.repository, proxy_config_of(target.repository), self._clock.now_ms()
@@ -288,15 +284,20 @@ class UpstreamManifests:
             await self._publisher.change(drop_tag, repository, target.image, tag, key)
             self._absences.note(repository, key)
             raise NotFound("tag", tag)
+        until_ms = now_ms + config.negative_ttl_s * 1000
+        trace.add(
+            StepKind.GONE, what=f"{target.image}:{tag}", digest=kept.digest, fresh_until_ms=gone_ms + keep_s * 1000
+        )
         changed = UpstreamDocument(
             key=key,
             package_key=target.image,
             route="" if state is None else state.route,
             url="" if state is None else state.url,
             meta={**meta, "digest": kept.digest, "gone_ms": gone_ms},
+            trace=trace.store(),
             fetched_ms=now_ms if state is None else state.fetched_ms,
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + config.negative_ttl_s * 1000,
+            fresh_until_ms=until_ms,
         )
         await self._publisher.change(keep_tag, repository, target.image, tag, kept.digest, changed)
         return Confirmation(Outcome.STALE, changed.fresh_until_ms // 1000)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, Literal, TypeVar
 
 from attrs import frozen
@@ -19,6 +20,8 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages.upstream_documents import list_documents
 
 LIBRARY: Final = "library/"
@@ -41,12 +44,15 @@ class Place:
 class Places:
     """Remembers where images were found. What it does not know it reads from the rows of their tags."""
 
-    def __init__(self, catalog: ICatalog) -> None:
+    def __init__(self, catalog: ICatalog, clock: Clock) -> None:
         self._catalog = catalog
+        self._clock = clock
         self._found: OrderedDict[tuple[int, str], tuple[str, str]] = OrderedDict()
         self._with_library: dict[tuple[int, str], bool] = {}
 
-    async def first(self, repository: Repository, image: str, ask: Callable[[Place], Awaitable[T]]) -> T:
+    async def first(
+        self, repository: Repository, image: str, ask: Callable[[Place], Awaitable[T]], trace: Trace | None = None
+    ) -> T:
         """
         The first answer of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
 
@@ -61,11 +67,14 @@ class Places:
         for place in self._each(repository, image, known):
             if place.route is failed:
                 continue
+            step = partial((trace or Trace()).add, route=place.route.name, what=place.name)
             try:
                 answer = await ask(place)
             except NotFound:
+                step(StepKind.ABSENT, at_ms=self._clock.now_ms())
                 continue
             except UpstreamFailed as error:
+                step(StepKind.FAILED, at_ms=self._clock.now_ms(), why=str(error))
                 failure, failed = failure or error, place.route
                 if known is not None and known[0] == place.route.name:
                     break

@@ -1,23 +1,19 @@
 """
 Reads of repositories whose images come from elsewhere: from upstreams (Proxy), or from their members (Virtual).
 
-What is wanted is fetched unless it is kept, and then answered as for a hosted image, whose cached answers it shares. If
-an upstream fails whose list was never asked for, the list has what is kept of the image.
-
-An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it.
+What is wanted is fetched unless it is kept, and then answered as for a hosted image, and cached like that. If an
+upstream fails whose list was never asked for, the list has what is kept of the image.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
-from attrs import evolve
-
-from pkgrepo.errors import NotFound, RepositoryInactive, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.blobs import requests as blobs
 from pkgrepo.formats.container.blobs.requests import BlobRequests, blob_answer, parse_known
+from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.lists import tags
 from pkgrepo.formats.container.lists.paging import parse_page
 from pkgrepo.formats.container.lists.referrers import ReferrerRequests, referrers_answer, wanted_types
@@ -32,20 +28,19 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.model import Identity, Repository
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
 from pkgrepo.storage.catalog.packages import upstream_documents
-from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
+from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
+from .confirmations import Outcome
+from .holders import Holder
 from .images import UpstreamImages
-from .manifests import Outcome
 
 STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5.1
-
-T = TypeVar("T")
 
 
 class ProxiedReads:
@@ -74,24 +69,27 @@ class ProxiedReads:
 
         :raises Refusal: there is no such manifest; :raises UpstreamFailed: that is not known
         """
+        trace = Trace()
 
-        async def read(holder: Target) -> Answer:
-            if holder.repository.type is RepositoryType.HOSTED:
-                return await self._manifests.get(request, holder, identity, reference)
-            found = await self._images.manifests.ensure(holder, reference, revalidate=request.revalidates)
-            headers = STALE if found.stale else ()
+        async def read(holder: Holder) -> Answer:
+            image = holder.target
+            if holder.is_hosted:
+                return await self._manifests.get(request, image, identity, reference)
+            found = await self._images.manifests.ensure(image, reference, trace, revalidate=request.revalidates)
+            chosen = await self._images.ages.choose(holder, reference, trace)
             return await self._manifests.get(
                 request,
-                holder,
+                image,
                 identity,
                 reference,
-                more_headers=headers,
-                ends_s=found.ends_s,
+                served=chosen.digest,
+                more_headers=STALE if found.stale else (),
+                ends_s=min(filter(None, (found.ends_s, chosen.ends_s)), default=0),
                 counted=found.outcome is not Outcome.MISS,
             )
 
         try:
-            return await self._first(target, read, by_digest=is_digest_like(reference))
+            return await self._images.holders.first(target, read, trace, by_digest=is_digest_like(reference))
         except NotFound:
             raise manifests.unknown(reference) from None
 
@@ -103,22 +101,24 @@ class ProxiedReads:
         """
         digest = parse_known(text)
 
-        async def read(holder: Target) -> Answer:
-            repository, image, upstream = holder.repository, holder.image, self._images.blobs
-            hosted = repository.type is RepositoryType.HOSTED
-            if hosted or await upstream.find(repository, image, digest) is not None:
-                return await self._blobs.get(request, holder, identity, text)
+        async def read(holder: Holder) -> Answer:
+            repository, image = holder.target.repository, holder.target.image
+            shown, upstream = holder.target.shown, self._images.blobs
+            if not holder.is_hosted:
+                await self._images.ages.check_blob(holder, str(digest))
+            if holder.is_hosted or await upstream.find(repository, image, digest) is not None:
+                return await self._blobs.get(request, holder.target, identity, text)
             if request.method == b"HEAD":
                 size = await upstream.size(repository, image, digest)
-                return blob_answer(repository, digest, Content(size, open=_open_nothing))
+                return blob_answer(shown, digest, Content(size, open=_open_nothing))
             content = await upstream.content(repository, image, digest)
             if isinstance(content, LinkedBlob):
                 body = await self._services.files.body(repository.storage_id, content.locator, content.size)
-                return blob_answer(repository, digest, body)
-            return blob_answer(repository, digest, arriving(content))
+                return blob_answer(shown, digest, body)
+            return blob_answer(shown, digest, arriving(content))
 
         try:
-            return await self._first(target, read, by_digest=True)
+            return await self._images.holders.first(target, read, Trace(), by_digest=True)
         except NotFound:
             raise blobs.unknown(str(digest)) from None
 
@@ -131,29 +131,31 @@ class ProxiedReads:
         """
         size, last = parse_page(request)
 
-        async def read(holder: Target) -> Answer:
-            if holder.repository.type is RepositoryType.HOSTED:
-                return await self._tags.get(request, holder, identity, rest)
-            repository, generation = holder.repository, self._services.catalog.generation()
+        async def read(holder: Holder) -> Answer:
+            image = holder.target
+            if holder.is_hosted:
+                return await self._tags.get(request, image, identity, rest)
+            repository, generation = image.repository, self._services.catalog.generation()
             try:
-                found = await self._images.lists.tags(repository, holder.image)
+                found = await self._images.lists.tags(repository, image.image)
             except UpstreamFailed:
-                kept = await self._services.catalog.scan(_kept_tags, repository.id, holder.image, last, size + 1)
+                kept = await self._services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
                 if kept is None:
                     raise
-                return tags_answer(holder, kept, size, STALE)
+                return tags_answer(image, kept, size, STALE)
             after = bisect_right(found.entries, last)
             headers = STALE if found.confirmation.stale else ()
-            answer = tags_answer(holder, found.entries[after : after + size + 1], size, headers)
+            answer = tags_answer(image, found.entries[after : after + size + 1], size, headers)
+            document = found.document
 
             def fresh(r: Reader) -> bool:
-                return upstream_documents.fetched_at(r, repository.id, found.key) == found.fetched_ms
+                return upstream_documents.fetched_at(r, repository.id, document.key) == document.fetched_ms
 
-            self._services.answer_cache.put_answer(
+            cache_answer(
+                self._services.answer_cache,
                 request,
-                repository,
+                image,
                 answer,
-                package=holder.image,
                 fresh=fresh,
                 generation=generation,
                 ends_s=found.confirmation.ends_s,
@@ -161,7 +163,7 @@ class ProxiedReads:
             return answer
 
         try:
-            return await self._first(target, read)
+            return await self._images.holders.first(target, read, Trace())
         except NotFound:
             raise tags.unknown(target) from None
 
@@ -174,67 +176,26 @@ class ProxiedReads:
         digest = parse_digest(text)
         types, after = wanted_types(request), parameter(request, "last")
 
-        async def read(holder: Target) -> Answer:
-            if holder.repository.type is RepositoryType.HOSTED:
-                return await self._referrers.get(request, holder, identity, text)
+        async def read(holder: Holder) -> Answer:
+            image = holder.target
+            if holder.is_hosted:
+                return await self._referrers.get(request, image, identity, text)
             try:
-                found = await self._images.lists.referrers(holder.repository, holder.image, digest)
+                found = await self._images.lists.referrers(image.repository, image.image, digest)
             except UpstreamFailed:
-                kept = await self._referrers.get(request, holder, identity, text, more_headers=STALE)
-                if await self._services.catalog.look(_has_referrers, holder.repository, holder.image, str(digest)):
+                kept = await self._referrers.get(request, image, identity, text, more_headers=STALE)
+                if await self._services.catalog.look(_has_referrers, image.repository, image.image, str(digest)):
                     return kept
                 raise
             entries = [each for each in found.entries if not types or each.get("artifactType") in types]
             headers = STALE if found.confirmation.stale else ()
             shown = [each for each in entries if each["digest"] > after]
-            return referrers_answer(holder, shown, headers, filtered=bool(types))
+            return referrers_answer(image, shown, headers, filtered=bool(types))
 
         try:
-            return await self._first(target, read)
+            return await self._images.holders.first(target, read, Trace())
         except NotFound:
             return referrers_answer(target, [], filtered=bool(types))
-
-    async def _first(self, target: Target, read: Callable[[Target], Awaitable[T]], *, by_digest: bool = False) -> T:
-        """
-        What the first repository behind the addressed one answers.
-
-        If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
-        serve a stranger's image under the name of the first one's, except ``by_digest``.
-
-        :raises NotFound: none has it; :raises UpstreamFailed: that is not known
-        """
-        failure: UpstreamFailed | None = None
-        for holder in await self._holders(target):
-            if failure is not None and not by_digest and not await self._has_image(holder.repository, target.image):
-                continue
-            try:
-                return await read(holder)
-            except NotFound:
-                continue
-            except UpstreamFailed as error:
-                failure = failure or error
-        raise failure or NotFound("image", target.image)
-
-    async def _holders(self, target: Target) -> list[Target]:
-        """The image in the repositories that are asked for it, in order."""
-        repository, image, resolver = target.repository, target.image, self._services.resolver
-        leaves = resolver.leaves(repository)
-        hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
-        found = [each for each in hosted if await self._has_image(each, image)]
-        if not found:
-            proxies = [each for each in leaves if each.type is RepositoryType.PROXY]
-            found = [each for each in proxies if not _is_reserved(resolver.leaf(repository, each), image)]
-        elif not any(each.active for each in found):
-            raise RepositoryInactive(found[0].path)
-        return [evolve(target, repository=each) for each in found if each.active]
-
-    async def _has_image(self, repository: Repository, image: str) -> bool:
-        return await self._services.catalog.look(package_serial, repository.id, image) is not None
-
-
-def _is_reserved(leaf: Leaf, image: str) -> bool:
-    """Whether a rule keeps images of upstreams from being served under this name, also kept ones."""
-    return any(rules.reserved_by(image) is not None for _, rules in leaf.rules)
 
 
 def _kept_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:

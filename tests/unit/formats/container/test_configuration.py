@@ -42,7 +42,6 @@ def test_proxies_may_be_the_default_and_have_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
-        (PROXY | {"policy": {"minimum_release_age": 7}}, "/policy/minimum_release_age"),
         (PROXY | {"library_prefix": "sometimes"}, "/library_prefix"),
         ({"type": "Virtual", "members": ["a/b"], "resolution": "merge"}, "/resolution"),
         ({"push_rules": {"allow_tag_overwrite": "yes"}}, "/push_rules/allow_tag_overwrite"),

@@ -4,6 +4,7 @@ import pytest_twisted
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.images import first_sights
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, fragments, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
@@ -12,6 +13,7 @@ from tests.support.catalogs import NOW, add_repository, make_blob, publish
 CONTENT = (
     "file",
     "checksum_claim",
+    "first_sight",
     "version",
     "fragment",
     "tag",
@@ -30,6 +32,7 @@ def fill(tx, repository):
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
     for n in range(3):
         checksum_claims.put_claim(tx, repository.id, f"{n}", "md5", "00", NOW)
+        first_sights.note_sight(tx, repository.id, "app", "1", f"{n}", NOW, NOW + n)
     for n in range(2):
         made = deployments.add_deployment(
             tx,

@@ -1,0 +1,41 @@
+"""Puts answers to reads of images in the answer cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pkgrepo.gateway.answer_cache import AnswerCache
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+
+from .target import Target
+
+
+def cache_answer(
+    cache: AnswerCache,
+    request: Request,
+    target: Target,
+    answer: Answer,
+    *,
+    fresh: Callable[[Reader], bool],
+    ends_s: int = 0,
+    **rest: Any,
+) -> None:
+    """
+    Cache an answer for the repository that the request addresses, which may be a virtual one around that of the image.
+
+    It is the same for all clients; ``rest`` are further fields of L{CachedAnswer}.
+    """
+    terms = target.terms
+    if terms is not None:
+        if not terms.cacheable:
+            return
+        unchanged, of_member = terms.unchanged, fresh
+        ends_s = min(filter(None, (ends_s, terms.ends_s)), default=0)
+
+        def fresh(r: Reader) -> bool:
+            return unchanged(r) and of_member(r)
+
+    cache.put_answer(request, target.shown, answer, package=target.image, fresh=fresh, ends_s=ends_s, **rest)

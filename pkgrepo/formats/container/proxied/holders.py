@@ -1,0 +1,152 @@
+"""
+Which repositories are asked for an image, in which order, and for how long that stays so.
+
+An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.formats.container.target import Target, Terms
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.refusals import MemberInactive, NameReserved
+from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.packages.packages import package_serial
+from pkgrepo.storage.catalog.server import repositories
+
+T = TypeVar("T")
+
+
+@frozen(eq=False)
+class Holder:
+    """An image in one of the repositories behind the addressed one, with the rules on the way to it."""
+
+    target: Target
+    leaf: Leaf
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether clients push to it."""
+        return self.target.repository.type is RepositoryType.HOSTED
+
+
+class Holders:
+    """Finds them in the configuration and the catalog."""
+
+    def __init__(self, *, catalog: ICatalog, resolver: Resolver, clock: Clock) -> None:
+        self._catalog = catalog
+        self._resolver = resolver
+        self._clock = clock
+
+    async def first(
+        self, target: Target, read: Callable[[Holder], Awaitable[T]], trace: Trace, *, by_digest: bool = False
+    ) -> T:
+        """
+        What the first repository behind the addressed one answers.
+
+        If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
+        serve a stranger's image under the name of the first one's, except ``by_digest``.
+
+        :raises NotFound: none has it; :raises UpstreamFailed: that is not known
+        :raises RepositoryInactive: the only members that have it are switched off
+        """
+        failure: UpstreamFailed | None = None
+        asked = await self._each(target, trace)
+        for index, holder in enumerate(asked):
+            repository = holder.target.repository
+            if failure is not None and not by_digest and not await self._has_image(repository, target.image):
+                trace.add(StepKind.WITHHELD, repository=repository.path)
+                continue
+            try:
+                answer = await read(self._with_terms(target, asked, index, cacheable=failure is None))
+            except NotFound:
+                continue
+            except UpstreamFailed as error:
+                failure = failure or error
+                continue
+            for each in asked[index + 1 :]:
+                trace.add(StepKind.UNNEEDED, repository=each.target.repository.path)
+            return answer
+        raise failure or NotFound("image", target.image)
+
+    async def _each(self, target: Target, trace: Trace) -> list[Holder]:
+        """
+        The repositories that are asked.
+
+        :raises NameReserved: there is none, since a rule reserves the name; :raises RepositoryInactive: see ``first``
+        """
+        repository, image = target.repository, target.image
+        serial = self._resolver.config_serial  # before the configuration is read
+        every = list(self._resolver.ways(repository))
+        serials = await self._serials(every, image, trace)
+        owners = [each for each in every if serials.get(each.repository.id) is not None]
+        chosen = owners or _unreserved(every, image, trace)
+        active = [each for each in chosen if each.repository.active]
+        if owners and not active:
+            raise MemberInactive(repository.path, image)
+        for each in chosen if not owners else ():
+            if not each.repository.active:
+                trace.add(StepKind.INACTIVE, repository=each.repository.path)
+        terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials))
+        return [Holder(evolve(target, repository=each.repository, terms=terms), each) for each in active]
+
+    async def _serials(self, every: Sequence[Leaf], image: str, trace: Trace) -> Mapping[int, int | None]:
+        """The serials of the image in all hosted repositories, by their ids; None where there is no such image."""
+        serials: dict[int, int | None] = {}
+        for hosted in (each.repository for each in every if each.repository.type is RepositoryType.HOSTED):
+            found = serials[hosted.id] = await self._catalog.look(package_serial, hosted.id, image)
+            has = StepKind.OWNED if hosted.active else StepKind.OWNED_INACTIVE
+            trace.add(StepKind.NOT_OWNED if found is None else has, repository=hosted.path)
+        return serials
+
+    def _with_terms(self, target: Target, asked: list[Holder], index: int, *, cacheable: bool) -> Holder:
+        """The holder with what its answer may be cached for: those before it may have it later."""
+        holder, terms = asked[index], asked[index].target.terms
+        if target.repository.type is not RepositoryType.VIRTUAL or terms is None:
+            return evolve(holder, target=evolve(holder.target, terms=None))
+        before = [each.target.repository for each in asked[:index] if not each.is_hosted]
+        wait_s = min((proxy_config_of(each).negative_ttl_s for each in before), default=None)
+        ends_s = 0 if wait_s is None else self._clock.now_ms() // 1000 + wait_s
+        terms = evolve(terms, ends_s=ends_s, cacheable=cacheable)
+        return evolve(holder, target=evolve(holder.target, terms=terms))
+
+    async def _has_image(self, repository: Repository, image: str) -> bool:
+        return await self._catalog.look(package_serial, repository.id, image) is not None
+
+
+def _unreserved(every: Sequence[Leaf], image: str, trace: Trace) -> list[Leaf]:
+    """
+    The proxies of which no rule reserves the name: then images of upstreams are not served, also kept ones.
+
+    :raises NameReserved: there are others only
+    """
+    found, pattern = [], None
+    for leaf in every:
+        if leaf.repository.type is RepositoryType.HOSTED:
+            continue
+        reserved = next(((by, owner) for owner, rules in leaf.rules if (by := rules.reserved_by(image))), None)
+        if reserved is None:
+            found.append(leaf)
+        else:
+            pattern, owner = reserved
+            trace.add(StepKind.RESERVED, repository=leaf.repository.path, pattern=pattern, rule=owner.path)
+    if not found and pattern is not None:
+        raise NameReserved("image", image, pattern)
+    return found
+
+
+def _unchanged(r: Reader, image: str, serial: int, serials: Mapping[int, int | None]) -> bool:
+    """Whether the same repositories are asked for an image, and the hosted ones have of it what they had."""
+    if repositories.config_serial(r) != serial:
+        return False
+    return all(package_serial(r, each, image) == before for each, before in serials.items())
