@@ -1,10 +1,16 @@
-"""One question to one route: the conditional request, and what is made of the answer."""
+"""
+One question to one route: the conditional request, and what is made of the answer.
+
+Of a growing document the bytes behind those that are kept are asked for first. If they do not fit, the whole is.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Any
 
 from attrs import frozen
 
@@ -12,7 +18,9 @@ from pkgrepo import __version__
 from pkgrepo.errors import BlobMissing, Invalid, TooLarge, UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import BlobInfo, Repository
-from pkgrepo.proxy.parts.normalising import Normaliser
+from pkgrepo.proxy.parts.jobs import Job
+from pkgrepo.proxy.parts.layout import PartsDamaged
+from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.instances import Upstreams
@@ -21,11 +29,13 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 
-from .held import DocumentRequest
+from .appending import Claims, Extension, KnownSums, extend, receive_rest
+from .held import DocumentRequest, Growing
 
 ABSENT = (404, 410)
 
 OpenPrevious = Callable[[], Awaitable[int | None]]
+ReadOld = Callable[[Callable[..., Any]], Awaitable[Any]]
 
 
 @frozen
@@ -41,10 +51,15 @@ class Received:
     """
     A new answer of a route: its final URL, validators, and sha256 (hex).
 
+    It is to be kept under ``key`` with ``meta``. If that is the ``tail_key`` of the question, it continues the earlier
+    answer.
+
     Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. Whoever gets this
     closes that and ``stack``, which removes the parts if they were not claimed.
     """
 
+    key: str
+    meta: Mapping[str, Any]
     url: str
     etag: str | None
     last_modified: str | None
@@ -63,6 +78,7 @@ class Asker:
         self._clock = clock
         self._upstreams = upstreams
         self._normaliser = normaliser
+        self._sums = KnownSums()
 
     async def ask(
         self,
@@ -72,11 +88,13 @@ class Asker:
         *,
         old: UpstreamDocument | None,
         open_previous: OpenPrevious,
+        read_old: ReadOld,
     ) -> Confirmed | Received | None:
         """
         The answer of a route; None if it does not have it.
 
-        ``old`` is its earlier answer, which it may confirm. ``open_previous`` opens the parts of the answer that is
+        ``old`` is its earlier answer, which it may confirm; ``read_old`` calls a function with its parts.
+        ``open_previous`` opens the parts of the answer that is
         replaced, of whatever route, for the times at which versions were first seen; None if there are none.
 
         :raises UpstreamFailed: or C{NormalisingFailed}, C{StorageFull}, C{StorageFailed}: there is no usable answer now
@@ -84,6 +102,12 @@ class Asker:
         if old is not None and old.meta.get("release") != __version__:
             old = None  # another release of the program may have normalised it differently
         try:
+            if old is not None and request.growing is not None:
+                answer = await self._ask_for_rest(
+                    repository, route, request, request.growing, old, open_previous, read_old
+                )
+                if answer is not None:
+                    return answer
             return await self._ask(repository, route, request, old, open_previous)
         except Invalid as error:
             raise UpstreamFailed(route.name, str(error)) from error
@@ -96,12 +120,7 @@ class Asker:
         old: UpstreamDocument | None,
         open_previous: OpenPrevious,
     ) -> Confirmed | Received | None:
-        upstream = self._upstreams.of(repository.id, route)
-        headers = {"Accept": request.accept}
-        if old is not None and old.etag:
-            headers["If-None-Match"] = old.etag
-        if old is not None and old.last_modified:
-            headers["If-Modified-Since"] = old.last_modified
+        upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
         for url in request.urls(route.url):
             async with upstream.open("GET", url, headers, decode=True) as response:
                 if response.status == 304 and old is not None:
@@ -112,6 +131,75 @@ class Asker:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
                 return await self._receive(repository, route, request, response, old, open_previous)
         return None
+
+    async def _ask_for_rest(
+        self,
+        repository: Repository,
+        route: Route,
+        request: DocumentRequest,
+        growing: Growing,
+        old: UpstreamDocument,
+        open_previous: OpenPrevious,
+        read_old: ReadOld,
+    ) -> Confirmed | Received | None:
+        """
+        What was appended since the earlier answer, or the whole if the route sends that.
+
+        Returns None if it can neither be had nor verified: ask for the whole.
+        """
+        size = old.meta.get("bytes", 0)
+        if not size:
+            return None
+        upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
+        # One byte that is known, so that the range is never empty; not compressed, as it is a range of the plain form.
+        headers["Range"] = f"bytes={size - 1}-"
+        async with upstream.open("GET", next(iter(request.urls(route.url))), headers) as response:
+            if response.status == 304:
+                return Confirmed(old.etag, old.last_modified)
+            if response.status == 200:
+                return await self._receive(repository, route, request, response, old, open_previous)
+            claims = Claims.of(response) if response.status == 206 else None
+            rest = None if claims is None else await receive_rest(response, size)
+        if claims is None or rest is None:
+            return None
+        context = Context(request.name, response.url, response.headers.get("content-type") or "")
+        job = Job(growing.normaliser, context, self._clock.now_ms())
+        append = partial(extend, self._sums.find(old.source), old.source, rest, claims, growing, job)
+        with suppress(BlobMissing, PartsDamaged):
+            made: Extension | None = await read_old(append)
+            if made is not None:
+                self._sums.replace(old.source, made.sums)
+                return await self._stage_rest(repository, request, response, old, made, size + len(rest))
+        return None
+
+    async def _stage_rest(
+        self,
+        repository: Repository,
+        request: DocumentRequest,
+        response: IUpstreamResponse,
+        old: UpstreamDocument,
+        made: Extension,
+        size: int,
+    ) -> Confirmed | Received:
+        etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
+        source = made.sums.sha256.hexdigest()
+        if source == old.source:
+            return Confirmed(etag, modified)
+        async with AsyncExitStack() as stack:
+            staged = await stack.enter_async_context(self._publisher.stage(repository))
+            parts = await staged.store(made.parts)
+            return Received(
+                key=request.tail_key,
+                meta={"bytes": size, "base": old.meta.get("base") or old.source},
+                url=response.url,
+                etag=etag,
+                last_modified=modified,
+                source=source,
+                parts=parts,
+                content=_content(staged, parts, request),
+                staged=staged,
+                stack=stack.pop_all(),
+            )
 
     async def _receive(
         self,
@@ -136,22 +224,22 @@ class Asker:
                     now_ms=self._clock.now_ms(),
                     previous=previous,
                     known_sha256=None if old is None else old.source,
+                    algorithms=() if request.listing is None else ("md5",),
                 )
                 if not response.framed and "html" in content_type:
                     # JSON that was cut off does not parse, but a page lacks its last links only.
                     raise UpstreamFailed(route.name, "it sent a page of unknown length, which may be cut off")
                 if outcome.parts is None:
                     return Confirmed(etag, modified)
-                content = staged.content(outcome.parts)
-                if content is None:
-                    raise BlobMissing(request.key)
                 return Received(
+                    key=request.key,
+                    meta=_meta(request, outcome),
                     url=response.url,
                     etag=etag,
                     last_modified=modified,
                     source=outcome.sha256,
                     parts=outcome.parts,
-                    content=content,
+                    content=_content(staged, outcome.parts, request),
                     staged=staged,
                     stack=stack.pop_all(),
                 )
@@ -160,3 +248,25 @@ class Asker:
         finally:
             if previous is not None:
                 os.close(previous)
+
+
+def _headers(request: DocumentRequest, old: UpstreamDocument | None) -> dict[str, str]:
+    headers = {"Accept": request.accept}
+    if old is not None and old.etag:
+        headers["If-None-Match"] = old.etag
+    if old is not None and old.last_modified:
+        headers["If-Modified-Since"] = old.last_modified
+    return headers
+
+
+def _meta(request: DocumentRequest, outcome: Outcome) -> dict[str, Any]:
+    """What is kept of a whole document for the questions that follow."""
+    size = {} if request.growing is None else {"bytes": outcome.size}
+    return size if request.listing is None else {**size, "md5": outcome.digests["md5"]}
+
+
+def _content(staged: Staged, parts: BlobInfo, request: DocumentRequest) -> int | bytes:
+    content = staged.content(parts)
+    if content is None:
+        raise BlobMissing(request.key)
+    return content

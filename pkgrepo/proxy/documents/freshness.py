@@ -10,6 +10,9 @@ fresh       an upstream said it within the repository's ``cache_ttl``       no u
 old         it is no longer fresh                                           the route that said it confirms or replaces
                                                                             it; a route that fails leaves it served
                                                                             (stale) for ``STALE_RETRY_MS``
+named       it is kept, and a fresh list of the upstream names these       fresh
+            bytes
+not named   that list came later, and names other bytes                     like old
 absent      every route said that it does not have it                       like fresh and old, with ``negative_ttl``
 ==========  ==============================================================  ===========================================
 
@@ -32,7 +35,6 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.routes import Route
@@ -44,6 +46,7 @@ from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from .asking import Asker, Confirmed, Received
 from .held import DocumentRequest, Held, UnstoredParts
 from .kept_answers import KeptAnswers
+from .listings import Listings
 
 STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
@@ -72,6 +75,7 @@ class Documents:
         self._counters = counters
         self._asker = asker
         self._clock = clock
+        self._listings = Listings(kept)
         self._flight: SingleFlight[tuple[int, str], Held | Unknown] = SingleFlight()
         self._refetches: SingleFlight[tuple[int, str], Held | Unknown] = SingleFlight()
 
@@ -99,14 +103,14 @@ class Documents:
 
         :raises UpstreamFailed: an upstream failed, and there is no old answer
         """
-        first = held = await self._kept.find(repository, request.key)
+        first = held = await self._look(repository, request)
         cached = held is not None and self._suffices(repository, request, held, revalidate=revalidate)
         if held is None or not cached:
             refuse_circle(repository.id, repository.path)
 
             async def work() -> Held | Unknown:
                 # Another call may have ended since the look-up.
-                before = await self._kept.find(repository, request.key)
+                before = await self._look(repository, request)
                 if before is not None and self._suffices(repository, request, before, revalidate=revalidate):
                     return before
                 return await self._refresh(repository, request, before)
@@ -128,13 +132,12 @@ class Documents:
                 fetched_ms=document.fetched_ms if document.found else None,
                 fresh_until_ms=document.fresh_until_ms,
             )
-        return held
+        listed_ms = await self._listings.listed_ms(repository, request)
+        return held if held.listed_ms == listed_ms else evolve(held, listed_ms=listed_ms)
 
-    async def read(
-        self, repository: Repository, request: DocumentRequest, held: Held, work: Callable[[PartsFile], T]
-    ) -> T:
+    async def read(self, repository: Repository, request: DocumentRequest, held: Held, work: Callable[..., T]) -> T:
         """
-        The result of ``work``, which is called on a thread with the parts of an answer.
+        The result of ``work``, which is called on a thread with the parts of an answer; those of its base are before.
 
         If they are lost or damaged, upstreams are asked again, and what they have now is read.
 
@@ -161,9 +164,18 @@ class Documents:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
         return await self._kept.find(repository, key)
 
+    async def _look(self, repository: Repository, request: DocumentRequest) -> Held | None:
+        """The answer that is kept, with what a list says of it."""
+        held = await self._kept.find_grown(repository, request)
+        if held is None or request.listing is None:
+            return held
+        return await self._listings.compare(repository, request, held, self._clock.now_ms())
+
     def _suffices(self, repository: Repository, request: DocumentRequest, held: Held, *, revalidate: bool) -> bool:
         document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
         if held.failure is None:
+            if held.named is False and document.checked_ms <= held.listed_ms:
+                return False
             # The configuration may have other times now.
             ttl_ms = _ttl_ms(repository, request) if document.found else 1000 * config.negative_ttl_s
             if now_ms >= document.checked_ms + (min(ttl_ms, REVALIDATE_MS) if revalidate else ttl_ms):
@@ -185,6 +197,9 @@ class Documents:
         old = before if before is not None and before.document.found else None
         if old is not None and self._route(repository, old.document.route) is None:
             old = None
+        if old is not None and old.named:
+            confirmed = Confirmed(old.document.etag, old.document.last_modified)
+            return self._confirmed(repository, request, old, confirmed, trace)
         failure: PkgrepoError | None = None
         for route in self._routes(repository, request):
             mine = old if old is not None and old.document.route == route.name else None
@@ -195,6 +210,7 @@ class Documents:
                     request,
                     old=None if mine is None else mine.document,
                     open_previous=lambda: self._open_previous(repository, before),
+                    read_old=lambda work: self._read_old(repository, before, work),
                 )
             except FAILURES as error:
                 trace.add(StepKind.FAILED, route=route.name, at_ms=self._clock.now_ms(), why=str(error))
@@ -213,6 +229,10 @@ class Documents:
         if before is not None and (old is not None or not before.document.found):
             return self._stale(repository, before, failure, trace)
         return Unknown(failure, trace.store())
+
+    async def _read_old(self, repository: Repository, before: Held | None, work: Callable[..., T]) -> T:
+        assert before is not None, "an earlier answer is read"
+        return await self._kept.read(repository, before, work)
 
     async def _open_previous(self, repository: Repository, before: Held | None) -> int | None:
         if before is not None and before.document.found:
@@ -233,7 +253,7 @@ class Documents:
         now_ms = self._clock.now_ms()
         trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms)
         document = UpstreamDocument(
-            key=request.key,
+            key=answer.key,
             package_key=request.package_key,
             route=route.name,
             url=answer.url,
@@ -241,13 +261,15 @@ class Documents:
             last_modified=answer.last_modified,
             source=answer.source,
             sha256=answer.parts.sha256,
-            meta={"release": __version__},
+            meta={"release": __version__, **answer.meta},
             trace=trace.store(),
             fetched_ms=_later(now_ms, before),
             checked_ms=now_ms,
             fresh_until_ms=now_ms + _ttl_ms(repository, request),
         )
         held = Held(document, UnstoredParts(answer.content), stored=False)
+        if before is not None and answer.key == request.tail_key:
+            held = evolve(held, base=before.base or before)
         return self._kept.put(repository, held, answer)
 
     def _confirmed(

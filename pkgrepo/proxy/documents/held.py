@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+
+
+@frozen
+class Growing:
+    """
+    How a document is kept that only grows: what was appended has parts of its own, behind those of the rest.
+
+    ``normaliser`` is the ``module:function`` that makes them. ``read`` gives the bytes that parts were made of, also
+    those of the rest.
+    """
+
+    normaliser: str
+    read: Callable[[PartsFile], Iterator[bytes]]
+
+
+@frozen
+class Listing:
+    """
+    A list of documents with their digests, which an upstream has too.
+
+    ``confirms`` is called with a document's name and MD5 (hex), and with the parts of the answer to ``request``. It
+    tells whether that names the document with this MD5; None if it does not name it.
+    """
+
+    request: DocumentRequest
+    confirms: Callable[..., bool | None]
 
 
 @frozen
@@ -25,6 +52,9 @@ class DocumentRequest:
     With ``merges`` the answers of all routes are joined, each of which has its own key; otherwise the first route that
     has it answers alone. ``route`` is the name of the only route that is asked, empty for all. An answer is fresh for
     ``most_ttl_s`` seconds at most, whatever the repository's ``cache_ttl`` is.
+
+    Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
+    document of a ``listing`` that is kept and fresh is as old as that says.
     """
 
     key: str
@@ -36,6 +66,13 @@ class DocumentRequest:
     merges: bool = False
     route: str = ""
     most_ttl_s: int | None = None
+    growing: Growing | None = None
+    listing: Listing | None = None
+
+    @property
+    def tail_key(self) -> str:
+        """The key of what was appended to the answer that has the key of the question."""
+        return f"{self.key}+"
 
     def of_route(self, name: str) -> DocumentRequest:
         """The same question to one route alone. The route's name has no ``@`` in the key, so the last one ends it."""
@@ -65,13 +102,19 @@ class Held:
     An answer as it is served: its row, and its parts while they are not stored.
 
     ``failure`` is what happened when an upstream was asked again; then this is an old answer. What is not ``stored`` is
-    not cached by its row.
+    not cached by its row. This may continue another answer, its ``base``, whose parts come before these.
+
+    ``listed_ms`` is when the list came that names the document (0: none is kept), and ``named`` whether that list is
+    fresh and names these bytes; None if that is not known.
     """
 
     document: UpstreamDocument
     unstored: UnstoredParts | None = None
     stored: bool = True
     failure: PkgrepoError | None = None
+    base: Held | None = None
+    listed_ms: int = 0
+    named: bool | None = None
 
     @property
     def stale(self) -> bool:

@@ -40,7 +40,7 @@ from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .asking import Received
-from .held import Held
+from .held import DocumentRequest, Held
 from .recent_parts import LARGEST, RecentParts
 
 BATCH: Final = 500  # rows removed by one transaction
@@ -89,12 +89,28 @@ class KeptAnswers:
             held = Held(document)
         return held
 
-    async def read(self, repository: Repository, held: Held, work: Callable[[PartsFile], T]) -> T:
+    async def find_grown(self, repository: Repository, request: DocumentRequest) -> Held | None:
+        """The same for a question; with what was appended to the answer, if it is about a growing document."""
+        base = await self.find(repository, request.key)
+        if base is None or not base.document.found or request.growing is None:
+            return base
+        tail = await self.find(repository, request.tail_key)
+        if tail is None or tail.document.fetched_ms <= base.document.fetched_ms:
+            return base
+        # A base that was fetched meanwhile may have other bytes before those that were appended.
+        return evolve(tail, base=base) if tail.document.meta.get("base") == base.document.source else base
+
+    async def read(self, repository: Repository, held: Held, work: Callable[..., T]) -> T:
         """
         The result of ``work``, which is called with the parts of an answer: on a thread unless they are few.
 
+        Those of its base, if it has one, are the first argument.
+
         :raises BlobMissing: they are lost; :raises PartsDamaged: they are damaged
         """
+        if held.base is not None:
+            first, second = await self._open_both(repository, held.base, held)
+            return await self._pools.cpu(_read_both, first, second, work)
         sha256 = held.document.sha256
         # A row without a locator names bytes that were found to be damaged.
         recent = None if held.stored and not held.document.locator else self._recent.find(sha256)
@@ -109,6 +125,14 @@ class KeptAnswers:
         """A new descriptor of the parts of an answer. :raises BlobMissing: they are not there"""
         content = await self._open(repository, held)
         return memory_file(content) if isinstance(content, bytes) else content
+
+    async def _open_both(self, repository: Repository, base: Held, tail: Held) -> tuple[PartsFile, PartsFile]:
+        first = PartsFile(await self._open(repository, base))
+        try:
+            return first, PartsFile(await self._open(repository, tail))
+        except BaseException:
+            first.close()
+            raise
 
     async def _open(self, repository: Repository, held: Held) -> int | bytes:
         content = None if held.unstored is None else held.unstored.open()
@@ -230,6 +254,11 @@ def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:
         log.info("{key} of {repository} was not stored: {error}", key=key, repository=path, error=str(failure.value))
     else:
         log.failure("{key} of {repository} was not stored", failure, key=key, repository=path)
+
+
+def _read_both(first: PartsFile, second: PartsFile, work: Callable[..., T]) -> T:
+    with first, second:
+        return work(first, second)
 
 
 def _read_and_close(content: int | bytes, work: Callable[[PartsFile], T]) -> tuple[T, bytes | None]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -40,13 +40,19 @@ LARGEST: Final = 512 * 1024 * 1024  # bytes; a quarter of the memory of a worker
 @frozen
 class Outcome:
     """
-    What was made of a document: its digest, and its parts file as a staged blob.
+    What was made of a document: its digests (hex, always ``sha256``) and size, and its parts file as a staged blob.
 
     ``parts`` is None if the document is the known one.
     """
 
-    sha256: str
+    digests: Mapping[str, str]
+    size: int
     parts: BlobInfo | None
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of the document."""
+        return self.digests["sha256"]
 
 
 class Normaliser:
@@ -66,13 +72,14 @@ class Normaliser:
         now_ms: int,
         previous: int | None = None,
         known_sha256: str | None = None,
+        algorithms: Sequence[str] = (),
     ) -> Outcome:
         """
         Normalise a document, of which ``chunks`` are the decoded bytes, with the function C{"package.module:function"}.
 
         ``previous`` is a descriptor of the document's previous parts file; it stays the caller's. Entries for which the
         upstream says no time get that of the previous file, or else ``now_ms`` (Unix milliseconds). A document with the
-        digest ``known_sha256`` is not normalised again.
+        digest ``known_sha256`` is not normalised again. ``algorithms`` are those of further digests of the document.
 
         :raises Invalid: the document cannot be used; :raises TooLarge: it has more than L{LARGEST} bytes
         :raises NormalisingFailed: a later attempt may succeed; the reason is logged
@@ -80,7 +87,7 @@ class Normaliser:
         """
         job = Job(normaliser, context, now_ms)
         try:
-            return await self._run(chunks, job, staged, previous, known_sha256)
+            return await self._run(chunks, job, staged, previous, known_sha256, algorithms)
         except NormalisingFailed as error:
             log.error(  # noqa: TRY400 - the reason has the traceback
                 "normalising with {normaliser} failed: {reason}", normaliser=normaliser, reason=error.reason
@@ -88,7 +95,13 @@ class Normaliser:
             raise
 
     async def _run(
-        self, chunks: AsyncIterable[bytes], job: Job, staged: Staged, previous: int | None, known_sha256: str | None
+        self,
+        chunks: AsyncIterable[bytes],
+        job: Job,
+        staged: Staged,
+        previous: int | None,
+        known_sha256: str | None,
+        algorithms: Sequence[str],
     ) -> Outcome:
         first: list[bytes] = []
         size = 0
@@ -99,32 +112,40 @@ class Normaliser:
             if size > SMALL:
                 break
         else:
-            return await self._run_here(b"".join(first), job, staged, previous, known_sha256)
-        async with staged.begin((), LARGEST) as upload:
+            return await self._run_here(b"".join(first), job, staged, previous, known_sha256, algorithms)
+        async with staged.begin(algorithms, LARGEST) as upload:
             upload.write(b"".join(first))
             first.clear()
             await upload.drained()
             async for chunk in rest:
                 upload.write(chunk)
                 await upload.drained()
-            sha256 = (await upload.seal()).sha256
-            if sha256 == known_sha256:
-                return Outcome(sha256, None)
-            return Outcome(sha256, await self._run_in_worker(upload, job, staged, previous))
+            info = await upload.seal()
+            known = info.sha256 == known_sha256
+            parts = None if known else await self._run_in_worker(upload, job, staged, previous)
+            return Outcome(info.digests, info.size, parts)
 
     async def _run_here(
-        self, document: bytes, job: Job, staged: Staged, previous: int | None, known_sha256: str | None
+        self,
+        document: bytes,
+        job: Job,
+        staged: Staged,
+        previous: int | None,
+        known_sha256: str | None,
+        algorithms: Sequence[str],
     ) -> Outcome:
-        sha256 = hashlib.sha256(document).hexdigest()
-        if sha256 == known_sha256:
-            return Outcome(sha256, None)
+        digests = {
+            each: hashlib.new(each, document, usedforsecurity=False).hexdigest() for each in ("sha256", *algorithms)
+        }
+        if digests["sha256"] == known_sha256:
+            return Outcome(digests, len(document), None)
         # The thread's own: it goes on when this is cancelled, and must not read from a number that was reused.
         own = _duplicate(previous)
         if len(document) <= TINY:
             parts = _normalise_and_close(document, job, own)
         else:
             parts = await self._pools.cpu(_normalise_and_close, document, job, own)
-        return Outcome(sha256, await staged.store(parts))
+        return Outcome(digests, len(document), await staged.store(parts))
 
     async def _run_in_worker(self, upload: IBlobUpload, job: Job, staged: Staged, previous: int | None) -> BlobInfo:
         document = upload.descriptor()

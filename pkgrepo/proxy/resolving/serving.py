@@ -104,5 +104,10 @@ class Members:
 def _is_current(reader: Reader, member: Member, key: str) -> bool:
     if isinstance(member, HostedMember):
         return packages.package_serial(reader, member.repository.id, key) == member.serial
+    listing = member.request.listing
+    if listing is not None:
+        keys = (listing.request.key, listing.request.tail_key)
+        if upstream_documents.latest_fetched_at(reader, member.repository.id, keys) != member.held.listed_ms:
+            return False
     fetched = upstream_documents.fetched_at(reader, member.repository.id, member.held.document.key)
     return fetched == member.held.document.fetched_ms

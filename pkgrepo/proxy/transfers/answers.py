@@ -84,12 +84,19 @@ def check_rest(
         same = whole.etag == origin.etag if origin.etag is not None else bool(download.expected)
         return offset if same and whole.size == origin.size else None
     _check_status(download.upstream, path, response, 206)
-    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
-    place = None if found is None else (int(found[1]), int(found[3]), response.length)
     # RFC 9110 section 15.3.7: a 206 repeats the ETag of the 200.
-    if place != (offset, origin.size, (origin.size or 0) - offset) or _strong_etag(response) != origin.etag:
+    if size_of_whole(response, offset) != origin.size or _strong_etag(response) != origin.etag:
         raise UpstreamMismatch(download.upstream, "it continued with another file")
     return 0
+
+
+def size_of_whole(response: IUpstreamResponse, offset: int) -> int | None:
+    """How many bytes a file has of which a 206 sends those from ``offset`` on; None if it does not send just these."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    size = 0 if found is None else int(found[3])
+    if found is None or (int(found[1]), int(found[2]), response.length) != (offset, size - 1, size - offset):
+        return None
+    return size
 
 
 def _check_status(route: str, path: str, response: IUpstreamResponse, wanted: int) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 from typing import Any
 
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
-from tests.support.upstreams.messages import Answer, Request, etag_of
+from tests.support.upstreams.messages import Answer, Request
 from tests.support.upstreams.server import UNKNOWN, ScriptedUpstream
 
 HEAD = b"created_at: 2024-01-01T00:00:00Z\n---\n"
@@ -75,5 +76,14 @@ class RubyUpstream(ScriptedUpstream):
         return _text(self.info(name)) if name in self.infos and name != request.path else UNKNOWN
 
 
+def text_fields(body: bytes) -> dict[str, str]:
+    """The header fields of a document of the compact index."""
+    return {
+        "Content-Type": "text/plain; charset=utf-8",
+        "ETag": f'"{hashlib.md5(body).hexdigest()}"',
+        "Repr-Digest": f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:",
+    }
+
+
 def _text(body: bytes) -> Answer:
-    return Answer(body=body, fields={"Content-Type": "text/plain; charset=utf-8", "ETag": etag_of(body)}, compress=True)
+    return Answer(body=body, fields=text_fields(body), compress=True)

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import frozen
-
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.info import info_md5
@@ -22,30 +20,21 @@ from pkgrepo.formats.rubygems.index.versions_list import list_head, read_lines
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.configuration import Rules, virtual_config_of
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import appended_lists, packages
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
-from .normaliser import PIECE
-from .questions import specs_question, versions_question
+from .pieces import read_pieces
+from .questions import specs_question
+from .upstream_lists import VERSIONS, JoinedLists, UpstreamList, join_lists
 
 READ: Final = 1024 * 1024  # bytes of a list read at a time
 MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public registry has 23 MB
 
 _EMPTY_MD5: Final = info_md5([]).encode("ascii")  # in the last line of a gem without versions
-
-
-@frozen(eq=False)
-class _Upstream:
-    """A proxy with the list of its upstream; ``rules`` are those about the names that it may serve."""
-
-    repository: Repository
-    held: Held
-    rules: Sequence[Rules]
 
 
 class MergedLists:
@@ -54,6 +43,7 @@ class MergedLists:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, str], tuple[Hashable, ListFile]] = OrderedDict()
         self._flight: SingleFlight[tuple[int, str, Hashable], ListFile] = SingleFlight()
+        self._joined: OrderedDict[int, tuple[Hashable, JoinedLists]] = OrderedDict()
 
     async def versions(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
         """
@@ -89,14 +79,15 @@ class MergedLists:
         upstreams = [each for each in asked if each is not None]
         if not upstreams and not hosted:
             raise NotFound("list of versions of", repository.path)
-        stamp = (
+        begins = (
             services.registry.serial,
-            tuple((each.repository.id, each.held.document.fetched_ms) for each in upstreams),
+            tuple(each.begun for each in upstreams),
             tuple([await services.catalog.look(repositories.names_serial, each.id) for each in hosted]),
         )
-        begun = await self._cached(
-            repository, "upstreams", stamp, lambda: self._begin(services, repository, upstreams, hosted)
-        )
+        appended = tuple(each.appended for each in upstreams)
+        stamp = (begins, appended)
+        join = partial(self._join, services, repository, begins, upstreams, hosted)
+        begun = await self._cached(repository, "upstreams", stamp, join)
         if not hosted:
             return stamp, begun
         states = tuple([await services.catalog.look(appended_lists.find_list, each.id) for each in hosted])
@@ -121,83 +112,49 @@ class MergedLists:
 
     async def _ask(
         self, services: Services, repository: Repository, proxy: Repository, *, revalidate: bool
-    ) -> _Upstream | None:
+    ) -> UpstreamList | None:
         """The list of an upstream, None if it has none."""
         try:
-            held = await services.documents.get(proxy, versions_question(), Trace(), revalidate=revalidate)
+            held = await services.documents.get(proxy, VERSIONS, Trace(), revalidate=revalidate)
         except NotFound:
             return None
         rules = [rules for _, rules in services.resolver.leaf(repository, proxy).rules if rules.reserved_names]
-        return _Upstream(proxy, held, rules)
+        return UpstreamList(proxy, held, rules)
 
-    async def _begin(
-        self, services: Services, repository: Repository, upstreams: Sequence[_Upstream], hosted: Sequence[Repository]
+    async def _join(
+        self,
+        services: Services,
+        repository: Repository,
+        begins: Hashable,
+        upstreams: Sequence[UpstreamList],
+        hosted: Sequence[Repository],
     ) -> ListFile:
-        """The header, and the lines of the upstreams' gems."""
-        taken: set[str] = await services.catalog.scan(_hosted_names, hosted)
-        merges = repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).merges
-        writer = ListWriter.new()
-        if not upstreams:
-            writer.add(list_head(hosted[0], None))
-        for number, each in enumerate(upstreams):
-            seen = None if merges or number == len(upstreams) - 1 else set[str]()
-            selection = _Selection(each.rules, frozenset(taken), seen, head=number == 0)
-            write = partial(_write_upstream, writer, selection)
-            await services.documents.read(each.repository, _VERSIONS, each.held, write)
-            taken |= seen or set()
-        return writer.end()
-
-
-_VERSIONS: Final[DocumentRequest] = versions_question()
-
-
-@frozen(eq=False)
-class _Selection:
-    """
-    What is taken of an upstream's list: not the lines of gems that are ``taken``, and none of reserved names.
-
-    The names of the others are collected in ``seen`` unless that is None. ``head`` tells whether the header is wanted.
-    """
-
-    rules: Sequence[Rules]
-    taken: frozenset[str]
-    seen: set[str] | None
-    head: bool
-
-    @property
-    def whole(self) -> bool:
-        """Whether all lines are taken, and no names are collected."""
-        return not self.rules and not self.taken and self.seen is None
-
-    def lines(self, piece: bytes) -> bytes:
-        """The lines of a piece that are taken."""
-        found: list[bytes] = []
-        gil = GilReleaser()
-        for line in piece.splitlines(keepends=True):
-            name = line.partition(b" ")[0].decode("utf-8", "replace")
-            if name not in self.taken and not any(each.reserved_by(name) for each in self.rules):
-                found.append(line)
-                if self.seen is not None:
-                    self.seen.add(name)
-            gil.release_if_due()
-        return b"".join(found)
+        """The header, and the lines of the upstreams' gems; ``begins`` is the state of all but the ends of these."""
+        kept = self._joined.get(repository.id)
+        joined = None if kept is None or kept[0] != begins else await kept[1].extend(services, upstreams)
+        if joined is None:
+            taken: set[str] = await services.catalog.scan(_hosted_names, hosted)
+            merges = repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).merges
+            writer = ListWriter.new()
+            if not upstreams:
+                writer.add(list_head(hosted[0], None))
+            joined = await join_lists(services, upstreams, writer, taken, merges=merges)
+        self._joined[repository.id] = (begins, joined)
+        self._joined.move_to_end(repository.id)
+        if len(self._joined) > MOST_LISTS:
+            self._joined.popitem(last=False)
+        return joined.file
 
 
 def _hosted_names(reader: Reader, hosted: Sequence[Repository]) -> set[str]:
     return {key for each in hosted for key, _ in packages.package_names(reader, each.id)}
 
 
-def _write_upstream(writer: ListWriter, selection: _Selection, parts: PartsFile) -> None:
-    if selection.head:
-        writer.add(parts.top["head"].encode())
-    for _, _, piece in parts.fragments(PIECE):
-        writer.add(piece if selection.whole else selection.lines(piece))
-
-
-def _write_pieces(parts: PartsFile) -> ListFile:
+def _write_pieces(*parts: PartsFile) -> ListFile:
     writer = ListWriter.new()
-    for _, _, piece in parts.fragments(PIECE):
-        writer.add(piece)
+    for each in parts:
+        for piece in read_pieces(each):
+            writer.add(piece)
     return writer.end()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
@@ -19,13 +20,15 @@ from pkgrepo.formats.rubygems.layout import GEM_TYPE, gem_path, quick_path
 from pkgrepo.formats.rubygems.names import check_full_version, full_name
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 
+from . import pieces
+from .listed_sums import BITS, table_entries
+
 INFO_NORMALISER: Final = f"{__name__}:normalise_info"
 VERSIONS_NORMALISER: Final = f"{__name__}:keep_versions"
+TAIL_NORMALISER: Final = f"{__name__}:keep_tail"
 GZIP_NORMALISER: Final = f"{__name__}:keep_gzip"
 
 INFO: Final = "info"  # the kind of fragments with lines of ``/info``, as hosted gems have them
-PIECE: Final = "piece"  # the kind of fragments with pieces of a list
-LONGEST_PIECE: Final = 256 * 1024  # bytes
 
 _CHECKSUM: Final = re.compile(rb"[|,]checksum:([0-9a-f]{64})(?:,|$)")
 _CREATED: Final = re.compile(rb",created_at:([0-9TZ:+.-]{20,32})(?:,|$)")
@@ -44,19 +47,30 @@ def normalise_info(source: bytes, context: Context) -> Normalised:
 
 
 def keep_versions(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
-    """The list ``/versions`` in pieces that end at line ends. :raises Invalid: it is no such list"""
-    head, mark, _ = source.partition(HEAD)
+    """The list ``/versions`` in pieces, and a table of the sums in it. :raises Invalid: it is no such list"""
+    head, mark, lines = source.partition(HEAD)
     if not mark or not head.startswith(b"created_at:") or head.count(b"\n") > 16 or not source.endswith(b"\n"):
         raise Invalid("it is no list of versions of a compact index")
     start = len(head) + len(mark)
-    return Normalised(top={"head": source[:start].decode("utf-8", "replace")}, entries=_pieces(source, start))
+    bits, table = table_entries(lines)
+    return Normalised(
+        top={pieces.HEAD: source[:start].decode("utf-8", "replace"), BITS: bits},
+        entries=chain(pieces.cut_pieces(source, start, lines=True), table),
+    )
+
+
+def keep_tail(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
+    """What was appended to the list ``/versions``. :raises Invalid: it has no end of a line"""
+    if not source.endswith(b"\n"):
+        raise Invalid("it ends within a line")
+    return Normalised(top={}, entries=pieces.cut_pieces(source, lines=True))
 
 
 def keep_gzip(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
     """A gzip file in pieces. :raises Invalid: it is none"""
     if not source.startswith(b"\x1f\x8b\x08"):
         raise Invalid("it is no gzip file")
-    return Normalised(top={}, entries=_pieces(source, 0, lines=False))
+    return Normalised(top={}, entries=pieces.cut_pieces(source, lines=False))
 
 
 def _info_entries(text: bytes, name: str, base: str) -> Iterator[Entry]:
@@ -96,23 +110,3 @@ def _published_ms(line: bytes) -> int | None:
         return int(datetime.fromisoformat(found[1].decode()).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
-
-
-def _pieces(source: bytes, start: int, *, lines: bool = True) -> Iterator[Entry]:
-    number = 0
-    while start < len(source):
-        end = min(start + LONGEST_PIECE, len(source))
-        if lines and end < len(source):
-            end = source.rfind(b"\n", start, end) + 1
-            if not end:
-                raise Invalid("a line is too long")
-        yield Entry(
-            sort=number.to_bytes(8, "big"),
-            key="",
-            version="",
-            published_ms=0,
-            first_seen=False,
-            fragments={PIECE: source[start:end]},
-            files=[],
-        )
-        start, number = end, number + 1

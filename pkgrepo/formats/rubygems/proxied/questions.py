@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing
 
-from .normaliser import GZIP_NORMALISER, INFO_NORMALISER, VERSIONS_NORMALISER
+from .listed_sums import confirms
+from .normaliser import GZIP_NORMALISER, INFO_NORMALISER, TAIL_NORMALISER, VERSIONS_NORMALISER
+from .pieces import read_pieces
 
 MOST_TTL_S: Final = 60  # the list of versions and the documents that it names the digests of must fit together
 
@@ -25,6 +27,7 @@ def info_question(name: str) -> DocumentRequest:
         accept=_ANY,
         normaliser=INFO_NORMALISER,
         most_ttl_s=MOST_TTL_S,
+        listing=Listing(versions_question(), confirms),
     )
 
 
@@ -38,6 +41,7 @@ def versions_question() -> DocumentRequest:
         accept=_ANY,
         normaliser=VERSIONS_NORMALISER,
         most_ttl_s=MOST_TTL_S,
+        growing=Growing(TAIL_NORMALISER, read_pieces),
     )
 
 

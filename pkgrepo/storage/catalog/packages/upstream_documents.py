@@ -88,6 +88,15 @@ def fetched_at(r: Reader, repository_id: int, key: str) -> int | None:
     return None if row is None else row[0]
 
 
+def latest_fetched_at(r: Reader, repository_id: int, keys: tuple[str, str]) -> int:
+    """When the newest of two answers that upstreams have was fetched (ms); 0 if there is none."""
+    row = r.one(
+        "SELECT MAX(fetched_at) FROM upstream_document WHERE repository_id = ? AND key IN (?, ?) AND route <> ''",
+        (repository_id, *keys),
+    )
+    return 0 if row is None or row[0] is None else row[0]
+
+
 def documents_of_package(r: Reader, repository_id: int, package_key: str) -> list[UpstreamDocument]:
     """All answers about a package, by key."""
     return every(

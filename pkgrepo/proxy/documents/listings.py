@@ -1,0 +1,65 @@
+"""Whether kept documents are those that a list of their upstream names, which is kept too."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from typing import Any, Final
+
+from attrs import evolve
+
+from pkgrepo.errors import BlobMissing
+from pkgrepo.model import Repository
+from pkgrepo.proxy.parts.layout import PartsDamaged
+
+from .held import DocumentRequest, Held, Listing
+from .kept_answers import KeptAnswers
+
+MOST_VERDICTS: Final = 20_000
+
+
+class Listings:
+    """Compares documents with their lists, once for each state of both."""
+
+    def __init__(self, kept: KeptAnswers) -> None:
+        self._kept = kept
+        self._verdicts: OrderedDict[tuple[int, str], tuple[tuple[int, int], bool | None]] = OrderedDict()
+
+    async def listed_ms(self, repository: Repository, request: DocumentRequest) -> int:
+        """When the list came that names a document; 0 if none is kept."""
+        found = None if request.listing is None else await self._find(repository, request.listing)
+        return 0 if found is None else found.document.fetched_ms
+
+    async def compare(self, repository: Repository, request: DocumentRequest, held: Held, now_ms: int) -> Held:
+        """An answer with what the list says of it."""
+        listing, document = request.listing, held.document
+        found = None if listing is None or not document.found else await self._find(repository, listing)
+        if found is None or listing is None:
+            return held
+        stamp = (found.document.fetched_ms, document.fetched_ms)
+        named = None
+        if found.failure is None and now_ms < found.document.fresh_until_ms:
+            place = (repository.id, document.key)
+            before, named = self._verdicts.get(place, (None, None))
+            if before != stamp:
+                named = await self._ask(repository, listing, found, request.name, document.meta)
+                self._verdicts[place] = (stamp, named)
+                self._verdicts.move_to_end(place)
+                if len(self._verdicts) > MOST_VERDICTS:
+                    self._verdicts.popitem(last=False)
+        if (stamp[0], named) == (held.listed_ms, held.named):
+            return held
+        return evolve(held, listed_ms=stamp[0], named=named)
+
+    async def _find(self, repository: Repository, listing: Listing) -> Held | None:
+        found = await self._kept.find_grown(repository, listing.request)
+        return found if found is not None and found.document.found else None
+
+    async def _ask(self, repository: Repository, listing: Listing, found: Held, name: str, meta: Any) -> bool | None:
+        md5 = meta.get("md5")
+        if not md5:
+            return None
+        try:
+            return await self._kept.read(repository, found, partial(listing.confirms, name, md5))
+        except (BlobMissing, PartsDamaged):  # whoever reads the list next has it replaced
+            return None
