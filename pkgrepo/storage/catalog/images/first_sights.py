@@ -19,7 +19,11 @@ MOST: Final = 10_000  # of a tag; the oldest is kept beyond that, so that someth
 # A manifest or blob, and all manifests that refer to it, however indirectly.
 _HOLDERS = """
     WITH RECURSIVE holder (digest) AS (
-        SELECT CAST(? AS TEXT)
+        SELECT digest FROM first_sight WHERE repository_id = ? AND package_key = ? AND digest = ?
+        UNION
+        SELECT digest FROM manifest WHERE package_id = ? AND digest = ?
+        UNION
+        SELECT digest FROM manifest_ref WHERE package_id = ? AND digest = ?
         UNION
         SELECT m.digest FROM holder h
         JOIN manifest_ref x ON x.package_id = ? AND x.digest = h.digest
@@ -55,7 +59,12 @@ def find_age(r: Reader, repository_id: int, image: str, digest: str) -> Age:
             FROM holder h JOIN first_sight f ON f.repository_id = ? AND f.package_key = ? AND f.digest = h.digest
         ) s
         """,
-        (digest, package_id, package_id, repository_id, image),
+        (
+            *(repository_id, image, digest),
+            *(package_id, digest) * 2,
+            *(package_id, package_id),
+            *(repository_id, image),
+        ),
     )
     return Age(None) if row is None else Age(row[0], bool(row[1]))
 
