@@ -17,6 +17,7 @@ from .limits import LONGEST_TEXT, MOST_VALUES
 from .names import NOARCH, FileName, check_build, check_name, check_subdir, check_version
 
 ABOUT: Final = ("summary", "description", "home", "dev_url", "doc_url", "license", "license_family")
+_LINKS: Final = {"doc_url": "Documentation", "dev_url": "Source"}
 
 # The channel sets these, and some of them would lead clients elsewhere.
 _SET_HERE: Final = frozenset({"fn", "url", "channel", "schannel", "md5", "sha256", "size"})
@@ -95,6 +96,14 @@ def record_of(index: Mapping[str, Any], subdir: str, md5: str, sha256: str, size
     """The record of a package in repodata."""
     record = {key: value for key, value in index.items() if key not in _SET_HERE}
     return {**record, "subdir": subdir, "md5": md5, "sha256": sha256, "size": size}
+
+
+def meta_of(description: Description) -> dict[str, Any]:
+    """The metadata of a version: the texts about it, and what it depends on and where it lives as the API shows these."""
+    about = description.about
+    links = [f"{label}, {about[key]}" for key, label in _LINKS.items() if key in about]
+    found = {"home_page": about.get("home"), "project_urls": links, "requires_dist": description.index["depends"]}
+    return {**about, **{key: value for key, value in found.items() if value}}
 
 
 def _parse(data: bytes, name: str) -> Any:

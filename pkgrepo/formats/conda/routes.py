@@ -28,7 +28,7 @@ from pkgrepo.model import Action, Repository
 
 from .files import FileRequests
 from .names import SUBDIRS
-from .paths import ChannelPath, PackagePath, RootPath, SubdirPath, read_path, split_path
+from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path, split_path
 from .refusals import ERRORS
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
@@ -81,9 +81,11 @@ class CondaSite:
         if isinstance(path, RootPath):
             return text_answer(f"This is the conda channel {self._repository.path}.\n")
         if isinstance(path, SubdirPath):
-            return await self._index.document(request, path)
+            return await self._index.of_folder(request, path)
         if isinstance(path, ChannelPath):
-            raise NotFound("document", path.document)
+            return await self._index.of_channel(request, path)
+        if isinstance(path, ShardPath):
+            return await self._index.shard(request, path)
         raise await self._nothing(request)
 
     async def _write(self, request: Request, parts: list[str]) -> Answer:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from attrs import Factory, define, frozen
 
@@ -37,6 +37,17 @@ CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed chunks of all reposi
 MOST_LISTS: Final = 64  # repositories whose lists are kept
 
 V = TypeVar("V")
+
+
+class Versioned(Protocol):
+    """A document of a list, which shows the list at a serial."""
+
+    @property
+    def serial(self) -> int:
+        """That of the catalog when the list was read."""
+
+
+D = TypeVar("D", bound=Versioned)
 
 
 @define(eq=False)
@@ -80,6 +91,10 @@ class PackageList(Generic[V]):
         for chunk in self._chunks:
             yield from chunk.values.values()
 
+    def chunks(self) -> Iterator[Iterable[V]]:
+        """The same in the chunks that L{fragments} renders, without empty ones."""
+        return (chunk.values.values() for chunk in self._chunks if chunk.values)
+
     def fragments(self, form: str, render: Callable[[Iterable[V]], bytes]) -> list[bytes]:
         """The chunks as ``render`` makes them for a document in this form; only changed chunks are rendered again."""
         found: list[bytes] = []
@@ -109,24 +124,39 @@ class ListForm(Generic[V]):
     algorithms: Sequence[str] = ()
 
 
+class Source(Protocol[V, D]):
+    """How the lists of a format are read, and how documents are made of them."""
+
+    @property
+    def serial(self) -> Callable[[Reader, int], int]:
+        """A query for a number that grows with each change that the list of a repository shows."""
+
+    @property
+    def read_all(self) -> Callable[[Reader, int], Sequence[tuple[str, V]]]:
+        """A query for all packages that it shows, with what it shows of them, ordered by key."""
+
+    @property
+    def read_one(self) -> Callable[[Reader, int, str], V | None]:
+        """A query for what it shows of one package (a key), or None."""
+
+    def render(self, listed: PackageList[V], serial: int, form: str, before: D | None) -> D:
+        """A list in one form; ``before`` is the document of an older serial, if there is one. Blocks."""
+
+
 @frozen(eq=False)
 class ListSource(Generic[V]):
-    """
-    How the lists of a format are made.
-
-    ``serial`` is a query for a number that grows with each change that the list shows. ``read_all`` gives all packages
-    that it shows, with what it shows of them, ordered by key; ``read_one`` that of one package (a key), or None.
-    """
+    """The source of lists whose documents are joined from fragments, in ``forms`` by name. See L{Source}."""
 
     serial: Callable[[Reader, int], int]
     read_all: Callable[[Reader, int], Sequence[tuple[str, V]]]
     read_one: Callable[[Reader, int, str], V | None]
     forms: Mapping[str, ListForm[V]]
+    renderer: Renderer = Factory(lambda: Renderer(CACHE_SIZE))
 
-    def render(self, renderer: Renderer, listed: PackageList[V], serial: int, form: str) -> Document:
+    def render(self, listed: PackageList[V], serial: int, form: str, before: Document | None = None) -> Document:  # noqa: ARG002 - of the protocol
         """A list in one form. Blocks: a second for 600,000 names."""
         made = self.forms[form]
-        return renderer.render(
+        return self.renderer.render(
             made.splice(serial, listed),
             "",
             content_type=made.content_type,
@@ -138,47 +168,48 @@ class ListSource(Generic[V]):
 
 
 @define(eq=False)
-class _Kept(Generic[V]):
+class _Kept(Generic[V, D]):
     listed: PackageList[V]
     seq: int  # of the last event applied
     serial: int = -1
-    documents: dict[str, Document] = Factory(dict)
+    documents: dict[str, D] = Factory(dict)
 
 
-class PackageLists(Generic[V]):
+class PackageLists(Generic[V, D]):
     """The lists of one format in all hosted repositories, one instance per process."""
 
-    def __init__(self, source: ListSource[V]) -> None:
+    def __init__(self, source: Source[V, D]) -> None:
         self._source = source
-        self._kept: dict[int, _Kept[V]] = {}
+        self._kept: dict[int, _Kept[V, D]] = {}
         self._flight: SingleFlight[int, None] = SingleFlight()
-        self._renderer = Renderer(CACHE_SIZE)
 
-    def ready(self, reader: Reader, repository: Repository, form: str) -> Document | None:
+    def ready(self, reader: Reader, repository: Repository, form: str) -> D | None:
         """The list in this form from memory if it is current, else None."""
-        return self._of_serial(repository, form, self._source.serial(reader, repository.id))
+        return self.at_serial(repository, form, self._source.serial(reader, repository.id))
 
-    async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, form: str) -> Document:
+    async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, form: str) -> D:
         """The current list in this form; updates it first if needed."""
         serial: int = await catalog.look(self._source.serial, repository.id)
-        while (document := self._of_serial(repository, form, serial)) is None:
+        while (document := self.at_serial(repository, form, serial)) is None:
             await self._flight.run(repository.id, lambda: self._update(catalog, pools, repository.id, form))
         return document
 
-    def _of_serial(self, repository: Repository, form: str, serial: int) -> Document | None:
+    def at_serial(self, repository: Repository, form: str, serial: int) -> D | None:
+        """The list in this form from memory if it shows this serial or a later one, else None."""
         kept = self._kept.get(repository.id)
         document = None if kept is None else kept.documents.get(form)
         return document if document is not None and document.serial >= serial else None
 
     async def _update(self, catalog: ICatalog, pools: Pools, repository_id: int, form: str) -> None:
         kept = await catalog.scan(self._apply_events, repository_id, self._kept.get(repository_id))
-        kept.documents[form] = await pools.cpu(self._source.render, self._renderer, kept.listed, kept.serial, form)
+        before = kept.documents.get(form)
+        kept.documents[form] = await pools.cpu(self._source.render, kept.listed, kept.serial, form, before)
         self._kept.pop(repository_id, None)
         self._kept[repository_id] = kept
         if len(self._kept) > MOST_LISTS:
             del self._kept[next(iter(self._kept))]
 
-    def _apply_events(self, reader: Reader, repository_id: int, kept: _Kept[V] | None) -> _Kept[V]:
+    def _apply_events(self, reader: Reader, repository_id: int, kept: _Kept[V, D] | None) -> _Kept[V, D]:
         """The list updated to the current serial: ``kept`` changed in place, or a new one read from all packages."""
         source = self._source
         serial = source.serial(reader, repository_id)

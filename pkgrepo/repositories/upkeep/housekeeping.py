@@ -13,6 +13,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
+from pkgrepo.storage.catalog.packages import superseded_documents
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import end_interrupted, expire_deployments
 from pkgrepo.storage.catalog.server.audit import prune_audit
@@ -85,6 +86,8 @@ class Housekeeping(PeriodicTask):
         while await self._catalog.write(expire_deployments, self._clock.now_ms(), BATCH):
             pass
         while await self._catalog.write(remove_expired_claims, self._clock.now_ms(), BATCH):
+            pass
+        while await self._catalog.write(superseded_documents.remove_expired, self._clock.now_ms(), BATCH):
             pass
 
     def _before_ms(self, kept: timedelta) -> int:

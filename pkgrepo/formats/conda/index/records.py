@@ -1,12 +1,13 @@
 """
-What each change of a package writes in its transaction: fragments of its files, by path.
+What each change of a package writes in its transaction: fragments of its files, and one of the package.
 
-=============  =========  ===================================================================
-fragment       order      body
-=============  =========  ===================================================================
-``record``     version    the record in repodata, as JSON
-``exports``    version    the entry in ``run_exports.json``, as JSON, of files that have any
-=============  =========  ===================================================================
+=============  ===============  ======================================================================
+fragment       order            body
+=============  ===============  ======================================================================
+``record``     version, path    the record in repodata, as JSON
+``exports``    version, path    the entry in ``run_exports.json``, as JSON, of files that have any
+``about``      one              the entry in ``channeldata.json`` without its folders, as JSON
+=============  ===============  ======================================================================
 
 Files of a yanked version have none.
 """
@@ -17,16 +18,21 @@ from typing import Final
 
 import msgspec
 
+from pkgrepo.formats.conda.description import ABOUT as ABOUT_KEYS
 from pkgrepo.formats.conda.description import record_of
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.packages import versions
 
 RECORD: Final = "record"
 EXPORTS: Final = "exports"
+ABOUT: Final = "about"
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def index_package(index: PackageIndex, change: Change) -> None:
-    """Bring the fragments of changed files up to date."""
+    """Bring the fragments of changed files up to date, and that of the package."""
     version = change.version
     if version is not None:
         shown = version.state is not VersionState.YANKED
@@ -38,16 +44,18 @@ def index_package(index: PackageIndex, change: Change) -> None:
                 _put(index, version, file)
             else:
                 _remove(index, version, file.path)
+    if not change.last:
+        _put_about(index)
 
 
 def _put(index: PackageIndex, version: Version, file: File) -> None:
     attrs = file.attrs
     subdir = file.path.partition("/")[0]
     record = record_of(attrs["index"], subdir, file.digests["md5"], file.sha256, file.size)
-    index.put_fragment(RECORD, version.sort, file.path, msgspec.json.encode(record, order="sorted"))
+    index.put_fragment(RECORD, version.sort, file.path, _encode(record))
     exports = attrs.get("run_exports")
     if exports:
-        index.put_fragment(EXPORTS, version.sort, file.path, msgspec.json.encode(exports, order="sorted"))
+        index.put_fragment(EXPORTS, version.sort, file.path, _encode(exports))
     else:
         index.remove_fragment(EXPORTS, version.sort, file.path)
 
@@ -55,3 +63,14 @@ def _put(index: PackageIndex, version: Version, file: File) -> None:
 def _remove(index: PackageIndex, version: Version, path: str) -> None:
     for kind in (RECORD, EXPORTS):
         index.remove_fragment(kind, version.sort, path)
+
+
+def _put_about(index: PackageIndex) -> None:
+    """What the highest version says of the package."""
+    keys = versions.newest_keys(index.tx, index.package.id, VersionState.LIVE, 1)
+    version = versions.find_version(index.tx, index.package.id, keys[0]) if keys else None
+    if version is None:
+        index.remove_fragment(ABOUT, b"", "")
+    else:
+        about = {key: version.meta[key] for key in ABOUT_KEYS if key in version.meta}
+        index.put_fragment(ABOUT, b"", "", _encode({**about, "version": version.text}))

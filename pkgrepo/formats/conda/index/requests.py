@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import NotFound
-from pkgrepo.formats.conda.paths import SubdirPath
+from collections.abc import Container
+from typing import Final
+
+from attrs import evolve
+
+from pkgrepo.errors import NotFound, existing
+from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
 from pkgrepo.gateway.answer_cache import CachedAnswer
-from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control
+from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import JSON, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository
+from pkgrepo.model import Action, Repository
+from pkgrepo.storage.catalog.packages import superseded_documents
+from pkgrepo.storage.catalog.server import repositories
 
-from .caches import REPODATA, RUN_EXPORTS, IndexCaches
+from .caches import IndexCaches
+from .documents import (
+    BZ2,
+    CHANNELDATA,
+    FOLDER_DOCUMENTS,
+    FROM_PACKAGES,
+    GZIP,
+    PLAIN,
+    REPODATA,
+    SHARDS_INDEX,
+    ZSTD,
+    Form,
+)
+from .stored import StoredDocument
 
-DOCUMENTS = frozenset({REPODATA, RUN_EXPORTS})
+NOTICES: Final = "notices.json"
+
+ENDINGS: Final = {".zst": ZSTD, ".bz2": BZ2}
+TYPES: Final = {ZSTD: b"application/zstd", BZ2: b"application/x-bzip2"}  # of documents with such an ending
+_SUFFIXES: Final = {PLAIN: "", GZIP: "-gz", ZSTD: "-zst", BZ2: "-bz2"}  # of validators
+_CODINGS: Final = {"identity": PLAIN, "gzip": GZIP, "zstd": ZSTD}
 
 
 class IndexRequests:
@@ -24,28 +49,116 @@ class IndexRequests:
         self._repository = repository
         self._caches = caches
 
-    async def document(self, request: Request, path: SubdirPath) -> Answer:
-        """A document of a folder. :raises NotFound: there is none of this name"""
-        if path.document not in DOCUMENTS:
-            raise NotFound("document", path.document)
-        services, repository, lists = self._services, self._repository, self._caches.lists
-        form = f"{path.subdir}/{path.document}"
-        generation = services.catalog.generation()
-        document = await lists.get(services.catalog, services.pools, repository, form)
+    async def of_channel(self, request: Request, path: ChannelPath) -> Answer:
+        """A document of the whole channel. :raises NotFound: there is none of this name"""
+        if path.document == NOTICES:
+            headers = ((b"Cache-Control", document_cache_control(self._repository)),)
+            return json_answer({"notices": []}, headers=headers)
+        return await self._document(request, "", path.document, {CHANNELDATA})
 
-        def negotiate(again: Request) -> Answer:
-            headers = ((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept-Encoding"))
-            return document_answer(document, choose_encoding(again.header(b"accept-encoding")), headers)
+    async def of_folder(self, request: Request, path: SubdirPath) -> Answer:
+        """A document of a folder. :raises NotFound: there is none of this name"""
+        if path.document == SHARDS_INDEX:
+            return await self._answer(request, _shards_index(path.subdir))
+        document = path.document.replace(FROM_PACKAGES, REPODATA)
+        return await self._document(request, path.subdir, document, FOLDER_DOCUMENTS)
+
+    async def shard(self, request: Request, path: ShardPath) -> Answer:
+        """
+        The records of a package in a folder, which never change under their address.
+
+        :raises NotFound: there is no such shard
+        """
+        services, repository = self._services, self._repository
+        generation = services.catalog.generation()
+        name, body = await self._find_shard(path)
+        await services.access.admit(request, Action.READ, repository, name)
+        answer = Answer(
+            body=body,
+            content_type=TYPES[ZSTD],
+            etag=b'"%b"' % path.sha256.encode(),
+            headers=((b"Cache-Control", file_cache_control(repository)),),
+            ranges=True,
+        )
+        services.answer_cache.put_answer(
+            request, repository, answer, package=name, fresh=lambda _: True, generation=generation
+        )
+        return answer
+
+    async def _find_shard(self, path: ShardPath) -> tuple[str, bytes]:
+        """A shard of the present index, or of one of the last week, with the name of its package."""
+        index = await self._get(_shards_index(path.subdir))
+        shard = index.shards.get(bytes.fromhex(path.sha256))
+        if shard is not None:
+            return shard.name, shard.body
+        key = f"{path.subdir}/{path.sha256}"
+        found: tuple[str, bytes] | None = await self._services.catalog.look(
+            superseded_documents.find_superseded, self._repository.id, key
+        )
+        return existing(found, "shard", path.sha256)
+
+    async def _get(self, form: Form) -> StoredDocument:
+        """A document; the shards that it replaced are saved first, for clients that have the index of before."""
+        services, repository = self._services, self._repository
+        document = await self._caches.lists.get(services.catalog, services.pools, repository, form.key)
+        if document.superseded:
+            rows = [(f"{form.subdir}/{each.digest.hex()}", each.name, each.body) for each in document.superseded]
+            document.superseded.clear()
+            put = superseded_documents.put_superseded
+            await services.catalog.write(put, repository.id, rows, services.clock.now_ms())
+        return document
+
+    async def _document(self, request: Request, subdir: str, file: str, known: Container[str]) -> Answer:
+        ending = next((each for each in ENDINGS if file.endswith(each)), "")
+        document = file.removesuffix(ending)
+        if document not in known:
+            raise NotFound("document", file[:100])
+        return await self._answer(request, Form(subdir, document, ENDINGS.get(ending, PLAIN)), negotiated=not ending)
+
+    async def _answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
+        """A document; if ``negotiated``, in the content coding that the client prefers."""
+        services, repository, lists = self._services, self._repository, self._caches.lists
+        generation = services.catalog.generation()
+        wanted = _in_coding_for(request, form) if negotiated else form
+        document = await self._get(wanted)
+        serial = document.serial
+
+        def again(other: Request) -> Answer | None:
+            made = _in_coding_for(other, form) if negotiated else form
+            found = lists.at_serial(repository, made.key, serial)
+            return None if found is None else self._render(found, made, negotiated=negotiated)
 
         services.answer_cache.put(
             request,
             CachedAnswer(
                 repository,
                 package=None,
-                negotiate=negotiate,
-                fresh=lambda r: lists.ready(r, repository, form) is document,
-                size=2 * len(document.body),
+                negotiate=again,
+                fresh=lambda r: repositories.content_serial(r, repository.id) == serial,
+                size=len(document.body) if isinstance(document.body, bytes) else 0,
                 generation=generation,
             ),
         )
-        return negotiate(request)
+        return self._render(document, wanted, negotiated=negotiated)
+
+    def _render(self, document: StoredDocument, form: Form, *, negotiated: bool) -> Answer:
+        headers: Fields = ((b"Cache-Control", document_cache_control(self._repository)),)
+        if negotiated:
+            headers = (*headers, (b"Vary", b"Accept-Encoding"))
+            if form.coding != PLAIN:
+                headers = (*headers, (b"Content-Encoding", form.coding.encode()))
+        return Answer(
+            body=document.body,
+            content_type=JSON if negotiated else TYPES[form.coding],
+            etag=f'"{document.digest}{_SUFFIXES[form.coding]}"'.encode(),
+            headers=headers,
+            ranges=True,
+        )
+
+
+def _shards_index(subdir: str) -> Form:
+    return Form(subdir, SHARDS_INDEX, ZSTD)
+
+
+def _in_coding_for(request: Request, form: Form) -> Form:
+    return evolve(form, coding=_CODINGS[choose_encoding(request.header(b"accept-encoding"))])

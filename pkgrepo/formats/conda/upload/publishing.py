@@ -9,7 +9,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.anatomy.reading import read_package
-from pkgrepo.formats.conda.description import Description, find_subdir
+from pkgrepo.formats.conda.description import Description, find_subdir, meta_of
 from pkgrepo.formats.conda.index.records import index_package
 from pkgrepo.formats.conda.layout import media_type, package_path
 from pkgrepo.formats.conda.names import FileName, version_key
@@ -75,7 +75,7 @@ class Uploads:
             version_text=name.version,
             sort=order_key(name.version),
             files=(file,),
-            meta={"about": description.about},
+            meta=meta_of(description),
             overwrite=upload.overwrite and self._policy.allow_overwrite,
             reuse=self._policy.reuse_deleted_names,
         )

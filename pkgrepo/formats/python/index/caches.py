@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.model import Document
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .merged_lists import MergedLists
@@ -15,5 +16,5 @@ class IndexCaches:
     """The pages of projects, the project lists of hosted repositories, and those of the others."""
 
     pages: SplicedDocuments
-    lists: PackageLists[str]
+    lists: PackageLists[str, Document]
     merged_lists: MergedLists

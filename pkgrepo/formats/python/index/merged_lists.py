@@ -23,8 +23,7 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.publish.package_lists import CACHE_SIZE, PackageList
-from pkgrepo.repositories.publish.splicing import Renderer
+from pkgrepo.repositories.publish.package_lists import PackageList
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
@@ -53,7 +52,6 @@ class MergedLists:
         self._question = question
         self._kept: OrderedDict[tuple[int, str], tuple[Hashable, Document]] = OrderedDict()
         self._flight: SingleFlight[tuple[int, str, Hashable], Document] = SingleFlight()
-        self._renderer = Renderer(CACHE_SIZE)
 
     async def get(self, services: Services, repository: Repository, kind: str, *, revalidate: bool) -> Document:
         """
@@ -90,7 +88,7 @@ class MergedLists:
 
         def render() -> Document:
             names = lists[0] if len(lists) == 1 else list(_merge(lists))
-            return PROJECT_LISTS.render(self._renderer, PackageList(names), serial, kind)
+            return PROJECT_LISTS.render(PackageList(names), serial, kind)
 
         document = await services.pools.cpu(render)
         self._kept[repository.id, kind] = (stamp, document)

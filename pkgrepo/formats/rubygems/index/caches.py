@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import Factory, frozen
 
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.model import Document
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .documents import make_documents
@@ -17,5 +18,5 @@ class IndexCaches:
     """The documents of gems, and of hosted repositories the lists of all gems and those of all changes."""
 
     info: SplicedDocuments = Factory(make_documents)
-    lists: PackageLists[GemRows] = Factory(lambda: PackageLists(GEM_LISTS))
+    lists: PackageLists[GemRows, Document] = Factory(lambda: PackageLists(GEM_LISTS))
     versions: VersionsLists = Factory(VersionsLists)
