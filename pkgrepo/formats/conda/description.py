@@ -99,7 +99,7 @@ def record_of(index: Mapping[str, Any], subdir: str, md5: str, sha256: str, size
 
 
 def meta_of(description: Description) -> dict[str, Any]:
-    """The metadata of a version: the texts about it, and what it depends on and where it lives as the API shows these."""
+    """The metadata of a version: the texts about it, its links and what it depends on, as the API shows them."""
     about = description.about
     links = [f"{label}, {about[key]}" for key, label in _LINKS.items() if key in about]
     found = {"home_page": about.get("home"), "project_urls": links, "requires_dist": description.index["depends"]}
