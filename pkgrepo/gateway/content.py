@@ -14,7 +14,7 @@ from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.model import Document, File, Repository, Visibility
+from pkgrepo.model import Document, File, Repository
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
@@ -45,7 +45,7 @@ Present = Callable[[Mapping[str, str]], FileHead]  # for a file with these diges
 
 def is_private(repository: Repository) -> bool:
     """Whether only the client that got an answer may cache it."""
-    return repository.visibility is not Visibility.PUBLIC or repository.auth_enabled
+    return repository.is_private
 
 
 def file_cache_control(repository: Repository) -> bytes:

@@ -112,3 +112,8 @@ class Repository:
         """Whether reads need credentials also when the repository is public."""
         auth = self.authority.settings.get("auth")
         return bool(auth and auth.get("enabled", False))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether some people may not read it, or not without credentials."""
+        return self.visibility is not Visibility.PUBLIC or self.auth_enabled

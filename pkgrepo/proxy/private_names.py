@@ -1,4 +1,4 @@
-"""The packages about which upstreams are not asked, and not listened to, since they are our own."""
+"""What upstreams are not asked, and what they say that is not shown, since it is about packages of our own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ async def find_private(catalog: ICatalog, leaves: Sequence[Repository], proxy: L
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
     rules = [rules for _, rules in proxy.rules]
     return await catalog.scan(_find_private, hosted, rules, keys)
+
+
+def passes_searches(leaves: Sequence[Repository], proxy: Leaf) -> bool:
+    """
+    Whether ``proxy`` may be asked for what somebody searches in the repository with these ``leaves``.
+
+    Each rule on the way decides. If there is none, it may unless a hosted leaf is private: such a search may be for one
+    of its packages.
+    """
+    switches = {rules.pass_searches for _, rules in proxy.rules} - {None}
+    if switches:
+        return False not in switches
+    return not any(each.type is RepositoryType.HOSTED and each.is_private for each in leaves)
 
 
 def _find_private(reader: Reader, hosted: Sequence[int], rules: Sequence[Rules], keys: Collection[str]) -> set[str]:

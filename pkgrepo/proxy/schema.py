@@ -144,11 +144,13 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
     Rules for packages of upstreams.
 
     Names that match a glob of reserved_names are never asked of an upstream. minimum_release_age may be a number of
-    days.
+    days. pass_searches tells whether upstreams get what people search for; unless it is set, they do not if they are
+    behind one address with a hosted repository that is private.
     """
 
     minimum_release_age: ReleaseAge | Annotated[int, Meta(ge=1, le=3650)] | None = None
     reserved_names: Patterns = []
+    pass_searches: bool | None = None
 
     def normalised(self) -> Self:
         """With the release age as an object."""

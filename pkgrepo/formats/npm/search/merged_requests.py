@@ -2,12 +2,14 @@
 Answers searches in proxies and virtual repositories: in what the server has, and in what the upstreams find.
 
 What the server has comes first, in pages; the upstreams' results follow. An upstream that does not answer in time is
-left out. Of a package that a hosted member has, or whose name is reserved, no result of an upstream is shown.
+left out, and one that must not learn what people search for (``policy.pass_searches``) is not asked. Of a package that
+a hosted member has, or whose name is reserved, no result of an upstream is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +20,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity, Repository, RepositoryType
-from pkgrepo.proxy.private_names import find_private
+from pkgrepo.proxy.private_names import find_private, passes_searches
 from pkgrepo.proxy.uncached import ask_routes
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search.index import Query
@@ -77,7 +79,9 @@ class MergedSearchRequests(SearchRequests):
         return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
 
     async def _search_upstreams(self, leaves: Sequence[Repository], text: str, page: Page) -> UpstreamResults:
-        proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
+        leaf = partial(self._services.resolver.leaf, self._repository)
+        active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
+        proxies = [each for each in active if passes_searches(leaves, leaf(each))]
         answers = await gatherResults([Deferred.fromCoroutine(self._ask(leaves, each, text, page)) for each in proxies])
         objects: dict[str, msgspec.Raw] = {}
         for each in answers:

@@ -51,6 +51,8 @@ def server(
             virtual("npm", "merged", "main/mirror", "main/other", resolution='"merge"'),
             virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
             virtual("npm", "readable", "main/mirror", "main/own"),
+            hosted("npm", team=PRIVATE),
+            virtual("npm", "beside_private", "main/team", "main/mirror"),
         )
     )
     with running(tmp_path_factory.mktemp("server"), configuration) as process:

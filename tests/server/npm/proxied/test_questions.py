@@ -52,6 +52,9 @@ def test_search_has_kept_packages_and_those_of_the_upstream(at, upstream, publis
     assert found == {"findme-kept": "7.0.0", "findme-own": "7.0.0", "findme-far": "7.0.0"}
     found = {each["package"]["name"]: each["package"]["version"] for each in search(everything, "findme")}
     assert found == {"findme-kept": "7.0.0", "findme-own": "1.0.0", "findme-far": "7.0.0"}
+    upstream.forget()
+    assert [each["package"]["name"] for each in search(at("beside_private"), "findme")] == ["findme-kept"]
+    assert upstream.exchanges_of(None) == []
     upstream.misbehave("/-/v1/search", failing(500), repeat=True)
     assert [each["package"]["name"] for each in search(mirror, "findme")] == ["findme-kept"]
 
