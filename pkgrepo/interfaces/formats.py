@@ -241,6 +241,21 @@ class IPathFormat(Interface):
         """The document of a directory, as clients get it; None if it has none."""
 
 
+class IExplainingFormat(Interface):
+    """A format that itself explains what is served of its packages. Provided beside ``IFormat``."""
+
+    def explain(
+        services: Any, repository: Repository, package_key: str, version: str | None, *, revalidate: bool
+    ) -> Awaitable[Any]:
+        """
+        How a package, and one version of it if that is given, is served to readers: an ``Explanation`` of ``proxy``.
+
+        ``services`` are those of ``IFormat.resource``. With ``revalidate`` what is kept is confirmed.
+
+        :raises Invalid: the version is malformed
+        """
+
+
 class IImageFormat(Interface):
     """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
 

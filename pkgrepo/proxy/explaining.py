@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
 from attrs import evolve, frozen
 
@@ -12,6 +13,7 @@ from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .documents.freshness import FAILURES
@@ -45,6 +47,7 @@ OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     RepositoryInactive: Outcome.INACTIVE,
     **dict.fromkeys(FAILURES, Outcome.FAILED),
 }
+REFUSALS: Final = tuple(OUTCOMES)
 
 
 @frozen
@@ -65,16 +68,62 @@ class FoundVersion:
 
 
 @frozen
+class Serving:
+    """
+    A repository that serves the package, and what its upstream said; that is None for a hosted one.
+
+    The upstream is asked again at ``fresh_until_ms``. With ``stale`` it failed when it was asked.
+    """
+
+    repository: Repository
+    document: UpstreamDocument | None = None
+    fresh_until_ms: int | None = None
+    stale: bool = False
+
+
+@frozen
+class Platform:
+    """An image in an index of several, for a platform such as linux/arm64; ``kept``: its manifest is stored."""
+
+    name: str
+    digest: str
+    kept: bool
+
+
+@frozen
+class FoundManifest:
+    """
+    The manifest that clients get for ``reference``, a tag or digest of an image.
+
+    ``seen_ms`` is when it was first seen here, if a rule about its age holds; ``platforms`` are those of an index.
+    """
+
+    reference: str
+    repository: Repository
+    digest: str
+    media_type: str
+    size: int
+    seen_ms: int | None = None
+    platforms: Sequence[Platform] = ()
+
+
+@frozen
 class Explanation:
     """The steps and the result. ``why`` is the sentence that a client gets that is refused."""
 
     steps: Sequence[Step] = ()
     outcome: Outcome = Outcome.SERVED
     why: str = ""
-    serving: Sequence[Member] = ()
+    serving: Sequence[Serving] = ()
     latest: Latest | None = None
     version: FoundVersion | None = None
     file: FoundFile | None = None
+    manifest: FoundManifest | None = None
+
+    def refused(self, error: PkgrepoError) -> Explanation:
+        """The same for a client that gets an error of L{OUTCOMES}."""
+        outcome = next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
+        return evolve(self, outcome=outcome, why=str(error))
 
 
 class Explainer:
@@ -107,13 +156,13 @@ class Explainer:
         try:
             members = await self._resolver.members(repository, key, trace, revalidate=revalidate)
             format_ = self._indexed[repository.format]
-            found = evolve(found, serving=members.serving)
+            found = evolve(found, serving=[_serving(each) for each in members.serving])
             parts = await self._resolver.parts(members, key, format_.latest_form, trace)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
                 found = await self._with_version(found, members, key, version_key)
-        except tuple(OUTCOMES) as error:
-            found = _refused(found, error)
+        except REFUSALS as error:
+            found = found.refused(error)
         return evolve(found, steps=trace.steps)
 
     async def explain_file(self, repository: Repository, key: str, path: str) -> Explanation:
@@ -124,8 +173,8 @@ class Explainer:
                 if await self._catalog.look(_is_of_another, each.id, key, path):
                     raise NotFound("file", path)  # the caller may not know of that package
             found = evolve(found, file=await self._files.find(repository, key, path, trace))
-        except tuple(OUTCOMES) as error:
-            found = _refused(found, error)
+        except REFUSALS as error:
+            found = found.refused(error)
         return evolve(found, steps=trace.steps)
 
     async def _with_version(self, found: Explanation, members: Members, key: str, version_key: str) -> Explanation:
@@ -158,9 +207,10 @@ class Explainer:
         return evolve(version, hidden=True, opens_ms=age.opening_ms(published_ms))
 
 
-def _refused(found: Explanation, error: PkgrepoError) -> Explanation:
-    outcome = next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
-    return evolve(found, outcome=outcome, why=str(error))
+def _serving(member: Member) -> Serving:
+    if isinstance(member, HostedMember):
+        return Serving(member.repository)
+    return Serving(member.repository, member.held.document, member.expires_ms, member.held.stale)
 
 
 def _is_of_another(reader: Reader, repository_id: int, key: str, path: str) -> bool:

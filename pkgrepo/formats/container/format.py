@@ -15,8 +15,17 @@ from pkgrepo.formats.container.trust.verification import SignatureVerifier
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
-from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IProbedFormat, IRootFormat
+from pkgrepo.interfaces import (
+    IBackgroundFormat,
+    IConfiguredFormat,
+    IExplainingFormat,
+    IFormat,
+    IImageFormat,
+    IProbedFormat,
+    IRootFormat,
+)
 from pkgrepo.model import Repository
+from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.publish.index import Change, PackageIndex
@@ -25,13 +34,14 @@ from pkgrepo.storage.catalog.images.trust import Keys
 from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .ping import ping_answer
+from .proxied.explaining import ImageExplainer
 from .proxied.images import UpstreamImages
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
 from .setup import snippets
 
 
-@implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat, IProbedFormat)
+@implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat, IProbedFormat, IExplainingFormat)
 class ContainerFormat(FormatBase):
     """
     Images and artifacts over the registry API (OCI distribution 1.1).
@@ -107,6 +117,13 @@ class ContainerFormat(FormatBase):
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """The version check; registries that want a token answer it 401. See L{IProbedFormat.probes}."""
         return ((f"{api_of(url)[0]}/", (200, 401)),)
+
+    async def explain(
+        self, services: Services, repository: Repository, package_key: str, version: str | None, *, revalidate: bool
+    ) -> Explanation:
+        """See L{IExplainingFormat.explain}."""
+        explainer = ImageExplainer(services, self._images_for(services), self.signature_keys)
+        return await explainer.explain(repository, package_key, version, revalidate=revalidate)
 
     def warnings(self, repository: Repository) -> Sequence[str]:
         """See L{IFormat.warnings}."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import IIndexedFormat
+from pkgrepo.interfaces import IExplainingFormat, IIndexedFormat
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
@@ -14,19 +14,20 @@ from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Identity, Repository
-from pkgrepo.proxy.explaining import Explainer, Explanation, FoundVersion
+from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
 from pkgrepo.proxy.resolving.found_files import FoundFile
 from pkgrepo.proxy.resolving.members import Latest
-from pkgrepo.proxy.resolving.serving import HostedMember, Member
 from pkgrepo.proxy.trace import Step
 from pkgrepo.repositories.clock import from_ms
 
 from .schema import (
     ExplainedFile,
+    ExplainedManifest,
     ExplainedVersion,
     ExplanationRecord,
     HiddenVersionRecord,
     LatestRecord,
+    PlatformRecord,
     ServingRecord,
     StepRecord,
 )
@@ -36,7 +37,7 @@ MOST_HIDDEN = 50  # versions in an answer
 
 
 class Explanations(Handlers):
-    """Explains packages of formats whose packages have index documents."""
+    """Explains packages of formats whose packages have index documents, and of those that explain theirs."""
 
     table = Table("explanations")
 
@@ -64,7 +65,7 @@ class Explanations(Handlers):
         query=(
             Parameter("repository", "The repository: its id, or storage/name."),
             Parameter("package", "The name of the package."),
-            Parameter("version", "A version to explain as well."),
+            Parameter("version", "A version to explain as well; of an image a tag or digest."),
             Parameter("file", "Instead, a file of the package: its path below the address of the repository."),
             Parameter("refresh", "Have what is kept of the package confirmed, at most every ten seconds.", "boolean"),
         ),
@@ -82,11 +83,18 @@ class Explanations(Handlers):
         if path:
             found = await self._explainer.explain_file(repository, key, path)
         else:
-            version_key = self._formats[repository.format].version_key(version) if version else None
-            refresh = call.flag("refresh")
-            found = await self._explainer.explain(repository, key, version_key=version_key, revalidate=refresh)
+            found = await self._explain(repository, key, version or None, refresh=call.flag("refresh"))
         writer = _Writer(repository, await self._labels(call.identity, repository), await self._edited(call, found))
         return writer.write(key, found, path)
+
+    async def _explain(self, repository: Repository, key: str, version: str | None, *, refresh: bool) -> Explanation:
+        format_ = self._formats[repository.format]
+        if IExplainingFormat.providedBy(format_):
+            services = self._services.shared
+            explained: Explanation = await format_.explain(services, repository, key, version, revalidate=refresh)
+            return explained
+        version_key = None if version is None else format_.version_key(version)
+        return await self._explainer.explain(repository, key, version_key=version_key, revalidate=refresh)
 
     async def _find(self, call: Call) -> tuple[Repository, str]:
         """The repository and the key of the package, which the caller may read."""
@@ -105,8 +113,11 @@ class Explanations(Handlers):
         )
         assert repository is not None, "the check refuses what does not exist"
         call.request.repository = repository.path
-        if repository.format not in self._indexed:
+        explains = IExplainingFormat.providedBy(self._formats[repository.format])
+        if not (repository.format in self._indexed or explains):
             raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
+        if explains and call.query("file"):
+            raise Invalid("of this format packages and their versions are explained", "file")
         return repository, self._formats[repository.format].package_key(name)
 
     def _key(self, repository: Repository, name: str) -> str:
@@ -162,6 +173,7 @@ class _Writer:
             latest=None if found.latest is None else self._latest(found.latest, found.serving),
             version=None if found.version is None else self._version(found.version),
             file=None if found.file is None else self._file(found.file, path),
+            manifest=None if found.manifest is None else self._manifest(found.manifest),
         )
         record.sentence = record.sentence or served_sentence(record)
         return record
@@ -191,25 +203,37 @@ class _Writer:
             ],
             hidden_count=len(step.hidden),
             path=step.path or None,
+            what=step.what or None,
+            digest=step.digest or None,
         )
         record.sentence = step_sentence(record)
         return record
 
-    def _serving(self, member: Member) -> ServingRecord:
-        repository = member.repository
-        record = ServingRecord(repository=self._label(repository.path), type=repository.type)
-        if isinstance(member, HostedMember):
-            return record
-        document = member.held.document
-        record.route = document.route
-        record.url = document.url if repository.id in self._edited else None
-        record.fetched_at = _time(document.fetched_ms)
-        record.confirmed_at = _time(document.checked_ms)
-        record.fresh_until = _time(member.expires_ms)
-        record.stale = member.held.stale
+    def _serving(self, member: Serving) -> ServingRecord:
+        repository, document = member.repository, member.document
+        record = ServingRecord(repository=self._label(repository.path), type=repository.type, stale=member.stale)
+        record.fresh_until = _time(member.fresh_until_ms)
+        if document is not None:
+            record.route = document.route
+            record.url = document.url if repository.id in self._edited else None
+            record.fetched_at = _time(document.fetched_ms)
+            record.confirmed_at = _time(document.checked_ms)
         return record
 
-    def _latest(self, latest: Latest, serving: Sequence[Member]) -> LatestRecord:
+    def _manifest(self, found: FoundManifest) -> ExplainedManifest:
+        return ExplainedManifest(
+            reference=found.reference,
+            repository=self._label(found.repository.path),
+            digest=found.digest,
+            media_type=found.media_type,
+            size=found.size,
+            first_seen_at=_time(found.seen_ms),
+            platforms=[
+                PlatformRecord(platform=each.name, digest=each.digest, kept=each.kept) for each in found.platforms
+            ],
+        )
+
+    def _latest(self, latest: Latest, serving: Sequence[Serving]) -> LatestRecord:
         record = LatestRecord(version=latest.version, reason=latest.reason, sentence="", hidden=latest.hidden or None)
         if latest.member is not None:
             record.repository = self._label(serving[latest.member].repository.path)

@@ -25,7 +25,8 @@ class StepRecord(Record):
     repository is the member that it is about. at is when an upstream said it, which is before the request if a kept
     answer was used. fetched_at is when a kept answer was fetched, fresh_until when it is asked for again. rule is the
     repository whose policy decided, pattern or days are from that policy. hidden are the newest hidden versions,
-    hidden_count is the number of all. Repositories that the caller may not know are called member 1 and so on.
+    hidden_count is the number of all. what is the tag or digest of an image as the route calls it, digest that of a
+    manifest. Repositories that the caller may not know are called member 1 and so on.
     """
 
     step: StepKind
@@ -42,6 +43,8 @@ class StepRecord(Record):
     hidden: list[HiddenVersionRecord] = []
     hidden_count: int = 0
     path: str | None = None
+    what: str | None = None
+    digest: str | None = None
 
 
 class ServingRecord(Record):
@@ -98,6 +101,31 @@ class ExplainedFile(Record):
     url: str | None = None
 
 
+class PlatformRecord(Record):
+    """A platform of an image, such as linux/arm64. What is not kept yet is fetched when a client asks for it."""
+
+    platform: str
+    digest: str
+    kept: bool
+
+
+class ExplainedManifest(Record):
+    """
+    The manifest that clients get for the tag or digest that was asked about.
+
+    first_seen_at is when the server first saw it, if a rule about the age of images holds. platforms are those of an
+    index, at most 100.
+    """
+
+    reference: str
+    repository: str
+    digest: str
+    media_type: str
+    size: int
+    first_seen_at: datetime | None
+    platforms: list[PlatformRecord]
+
+
 class ExplanationRecord(Record):
     """What a client gets under the name of a package, and how that was decided; sentence says it for people."""
 
@@ -110,3 +138,4 @@ class ExplanationRecord(Record):
     latest: LatestRecord | None = None
     version: ExplainedVersion | None = None
     file: ExplainedFile | None = None
+    manifest: ExplainedManifest | None = None

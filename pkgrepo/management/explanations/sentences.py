@@ -17,15 +17,23 @@ _STEPS = {
     StepKind.INACTIVE: "{repository} is not asked: it is switched off",
     StepKind.UNNEEDED: "{repository} is not asked: an earlier member has the package",
     StepKind.WITHHELD: "{repository} is not asked: an earlier member failed, and may have the package",
-    StepKind.FETCHED: "route {route} of {repository} sent the package at {at}",
+    StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}",
     StepKind.CONFIRMED: "route {route} of {repository} confirmed at {at} what it sent at {fetched_at}",
-    StepKind.ABSENT: "route {route} of {repository} said at {at} that it does not have the package",
+    StepKind.ABSENT: "route {route} of {repository} said at {at} that it does not have {package}",
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
     StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
     StepKind.FILE_KEPT: "{repository} keeps the file",
+    StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",
     StepKind.FILE_LISTED: "route {route} of {repository} has the file; it is fetched when a client asks for it",
     StepKind.FILE_UNLISTED: "{repository} does not have the file",
     StepKind.FILE_REFUSED: "{reason}",
+    StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
+}
+_MANIFESTS = {  # of steps about a manifest
+    StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
+    StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
+    StepKind.FILE_KEPT: "{repository} keeps {package}",
+    StepKind.HIDDEN: "{package} of {repository} is {digest}, known for less than the {days:g} days of {rule}",
 }
 _KEPT = {  # by whether an upstream has the package
     (StepKind.CACHED, True): "{repository} uses what route {route} said at {at}, which is fresh until {fresh_until}",
@@ -42,7 +50,8 @@ _LATEST = {
 
 def step_sentence(step: StepRecord) -> str:
     """What a step means."""
-    return _format(_STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)
+    template = _MANIFESTS.get(step.step) if step.digest is not None else None
+    return _format(template or _STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)
 
 
 def latest_sentence(latest: LatestRecord) -> str:
@@ -52,6 +61,10 @@ def latest_sentence(latest: LatestRecord) -> str:
 
 def served_sentence(record: ExplanationRecord) -> str:
     """What a client gets that is not refused."""
+    if record.manifest is not None:
+        platforms = ", ".join(each.platform for each in record.manifest.platforms)
+        ending = f", for {platforms}" if platforms else ""
+        return f"{record.manifest.repository} serves {record.manifest.reference} as {record.manifest.digest}{ending}"
     if record.file is not None:
         return f"{record.file.repository} serves the file"
     if record.version is not None and not record.version.hidden:
@@ -64,7 +77,7 @@ def served_sentence(record: ExplanationRecord) -> str:
 
 def _format(template: str, record: StepRecord | LatestRecord) -> str:
     values = {name: _text(getattr(record, name)) for name in record.__struct_fields__}
-    return template.format(**values)
+    return template.format(package=values.get("what") or "the package", **values)
 
 
 def _text(value: object) -> object:

@@ -283,11 +283,11 @@ async def test_incomplete_questions_are_refused(stack: Stack, query: dict[str, s
     assert (await stack.call("GET", f"/api/explain?{urlencode(query)}")).status == 422
 
 
+@pytest.mark.parametrize("query", [{"version": "sha256:12"}, {"version": "a b"}, {"file": "v2/app/manifests/1"}])
 @run
-async def test_images_cannot_be_explained_yet(stack: Stack) -> None:
+async def test_malformed_questions_about_images_are_refused(stack: Stack, query: dict[str, str]) -> None:
     await stack.add_repository("images", format="docker", visibility="public", config={"type": "Hosted"})
-    reply = await ask(stack, "images", "app")
-    assert (reply.status, "cannot be explained" in reply.json["detail"]) == (422, True)
+    assert (await ask(stack, "images", "app", **query)).status == 422
 
 
 @run
