@@ -6,7 +6,8 @@ format       bindings that match a package, the most specific first
 ===========  ======================================================================================
 container    the image, its leading segments, its first segment; a project whose key is the first
              segment owns it without a binding
-Java         the coordinates, the group id, and the group ids above it on dot boundaries
+Java         the coordinates, the group id written ``com.acme:*``, the group id (with those below
+             it), and the group ids above it on dot boundaries
 Node         the package, then its scope
 Ruby         the gem
 Python,      the package, then prefixes on hyphen boundaries, written ``acme-*``
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from pkgrepo.errors import Forbidden
+from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Identity, Project, ProjectRole, Repository
 from pkgrepo.storage.catalog.people.projects import claim_names, owning_project, roles_of_user
@@ -48,7 +49,7 @@ def ownership(repository: Repository, package: str) -> Ownership:
             claim = project_key = patterns[-1]
         case "maven":
             group, colon, _ = package.partition(":")
-            patterns = ((package,) if colon else ()) + _prefixes(group, ".")
+            patterns = ((package, f"{group}:*") if colon else ()) + _prefixes(group, ".")
             claim = package  # not the group: whoever first publishes com:a would own all groups below com
         case "npm":
             scope, slash, _ = package.partition("/")
@@ -62,6 +63,28 @@ def ownership(repository: Repository, package: str) -> Ownership:
             claim = package
     claim_key = project_key or f"{repository.storage_name}.{repository.name}:{claim}"
     return Ownership(patterns=patterns, project_key=project_key, claim=claim, claim_key=claim_key)
+
+
+def check_pattern(repository: Repository, pattern: str) -> None:
+    """
+    Check that a binding can match a package of a repository, as far as its asterisks tell.
+
+    :raises Invalid: it has one where its format has none, so that it would protect nothing
+    """
+    match repository.format:
+        case "maven":
+            stem = pattern.removesuffix(":*")
+            forms = "com.acme (a group with those below it), com.acme:* (one group) or com.acme:app (one artifact)"
+        case "python" | "conda":
+            stem, forms = pattern.removesuffix("-*"), "acme (one package) or acme-* (those that begin so)"
+        case "npm":
+            stem, forms = pattern, "@acme (a scope) or the whole name of a package"
+        case "docker":
+            stem, forms = pattern, "acme (with all images below it) or the whole name of an image"
+        case _:
+            stem, forms = pattern, "the whole name of a package"
+    if "*" in stem or not stem:
+        raise Invalid(f"{pattern!r} matches no package of {repository.path}; write {forms}", "/pattern")
 
 
 def read_owner(r: Reader, repository: Repository, package: str) -> Project | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgrepo.auth.permissions.ownership import check_pattern
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
@@ -102,9 +103,10 @@ class ProjectMembers(Handlers):
         aliases=[("PUT", "/project/<key>/bindings")],
     )
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
-        """The answer is 409 if another project owns the same pattern."""
+        """The answer is 409 if another project owns the same pattern, 422 if it could match no package."""
         project = await self._access.find(call, key)
         repository = await get_repository(self._registry, body.repository, "/repository")
+        check_pattern(repository, body.pattern)
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
         await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
         return await self._access.record(call, project)

@@ -1,6 +1,7 @@
 import pytest
 
-from pkgrepo.auth.permissions.ownership import ownership
+from pkgrepo.auth.permissions.ownership import check_pattern, ownership
+from pkgrepo.errors import Invalid
 from tests.support.auth import make_repository
 
 
@@ -9,8 +10,9 @@ from tests.support.auth import make_repository
     [
         ("docker", "acme/web/api", ("acme/web/api", "acme/web", "acme"), "acme", "acme"),
         ("docker", "acme", ("acme",), "acme", "acme"),
-        ("maven", "com.acme.x:app", ("com.acme.x:app", "com.acme.x", "com.acme", "com"), None, "com.acme.x:app"),
-        ("maven", "com.acmex:app", ("com.acmex:app", "com.acmex", "com"), None, "com.acmex:app"),
+        ("maven", "com.acme:app", ("com.acme:app", "com.acme:*", "com.acme", "com"), None, "com.acme:app"),
+        ("maven", "com.acme", ("com.acme", "com"), None, "com.acme"),
+        ("maven", "com.acmex:app", ("com.acmex:app", "com.acmex:*", "com.acmex", "com"), None, "com.acmex:app"),
         ("npm", "@acme/x", ("@acme/x", "@acme"), None, "@acme"),
         ("npm", "left-pad", ("left-pad",), None, "left-pad"),
         ("ruby", "rails", ("rails",), None, "rails"),
@@ -28,3 +30,22 @@ def test_a_claimed_package_never_makes_a_project_that_a_container_image_could_na
     for each in ("maven", "npm", "ruby", "python"):
         assert ":" in ownership(make_repository(format=each), "acme").claim_key
     assert ownership(make_repository(format="docker"), "acme/x").claim_key == "acme"
+
+
+@pytest.mark.parametrize(
+    ("format", "pattern", "right"),
+    [
+        ("maven", "com.acme.*", "com.acme:*"),
+        ("maven", "com.acme:app-*", "com.acme:app"),
+        ("maven", ":*", "com.acme"),
+        ("python", "acme*", "acme-*"),
+        ("npm", "@acme/*", "@acme"),
+        ("docker", "acme/*", "acme"),
+        ("ruby", "*", "gem"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_refused_with_the_forms_that_there_are(format, pattern, right):
+    repository = make_repository(format=format)
+    with pytest.raises(Invalid, match="matches no package"):
+        check_pattern(repository, pattern)
+    check_pattern(repository, right)

@@ -120,7 +120,9 @@ async def test_names_are_bound_to_one_project(stack: Stack) -> None:
     assert (
         await stack.api("POST", "/project/edge/bindings", {"repository": "main/py", "pattern": "core-*"})
     ).status == 409
-    assert (await stack.api("POST", "/project/edge/bindings", {"repository": "main/no", "pattern": "x"})).status == 422
+    for repository, pattern in (("main/no", "x"), ("main/py", "x*")):
+        body = {"repository": repository, "pattern": pattern}
+        assert (await stack.api("POST", "/project/edge/bindings", body)).status == 422
     await stack.ok("POST", "/project/core/bindings", {"repository": "main/inner", "pattern": "x"})
     assert len(await stack.ok("GET", "/project/core/bindings")) == 2
     assert [each["repository"] for each in await stack.ok("GET", "/project/core/bindings", who=None)] == ["main/py"]
