@@ -5,3 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 CHECKSUM_SIZE: Final = 4096  # bytes of a checksum file, which may also have the name of its file
+PLUGIN_SIZE: Final = 4 * 1024 * 1024  # bytes of a plugin's descriptor, which describes each parameter of each goal

@@ -10,7 +10,8 @@ a file                  the file with its signatures; checksums go with it, sinc
 ``g/a``                 the artifact with all its versions
 ======================  ===============================================================================================
 
-A path that is a version and an artifact at once means the version. Metadata follows in the same transaction.
+A path that is a version and an artifact at once means the version. Metadata follows in the same transaction; a plugin
+without versions is dropped from that of its group in the next one.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, File, Repository
+from pkgrepo.model import Action, Actor, File, Repository
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from .configuration import PushRules
+from .metadata.plugins import change_plugins
 from .paths import ROLES, Checksum, Directory, FilePath, Metadata, Path, PlainFile, coordinates_of, package_key_of
 from .push_rules import require_any
 
@@ -98,7 +100,14 @@ class RemovalRequests:
                 self._indexer,
                 burn,
             )
+        await self._drop_plugin(found.package, actor)
         return Answer(204)
+
+    async def _drop_plugin(self, package: str, actor: Actor) -> None:
+        """Drop a plugin whose last version was removed from the metadata of its group."""
+        if await self._services.catalog.look(packages.package_serial, self._repository.id, package) is None:
+            group, _, artifact = package.partition(":")
+            await change_plugins(self._services, self._repository, group, actor, gone=frozenset([artifact]))
 
 
 def _computed(what: str) -> Refusal:

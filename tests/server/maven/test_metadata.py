@@ -8,6 +8,9 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from pkgrepo.formats.maven.metadata.descriptor import DESCRIPTOR
+from tests.support.maven_bundles import make_jar, make_pom
+
 pytestmark = pytest.mark.server
 
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
@@ -253,6 +256,34 @@ def test_a_directory_that_is_artifact_and_group_has_both_in_one_document(mvn):
     put(mvn, "both", "2.0")
     assert prefixes_at(mvn, path) == ["one", "two"]
     assert listed(mvn, "both") == ["1.0", "2.0"]
+
+
+def put_plugin(mvn, group, artifact, version, prefix, *, first):
+    path = f"/{group}/{artifact}/{version}/{artifact}-{version}"
+    pom = make_pom(group.replace("/", "."), artifact, version, packaging="maven-plugin")
+    jar = make_jar({DESCRIPTOR: f"<plugin><goalPrefix>{prefix}</goalPrefix></plugin>".encode()})
+    contents = {"pom": pom, "jar": jar}
+    for extension in (first, "jar" if first == "pom" else "pom"):
+        assert mvn.put(f"{path}.{extension}", contents[extension]).status == 201
+
+
+@pytest.mark.parametrize("first", ["pom", "jar"])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_plugin_is_listed_with_its_group_from_its_first_version_to_its_last(mvn, first, both):
+    group = f"org/listed/{first}{both}"
+    path = f"/{group}/maven-metadata.xml"
+    if both:  # the directory of the group is that of an artifact, too
+        assert mvn.put(f"/{group}/1/{first}{both}-1.txt", b"artifact").status == 201
+    put_plugin(mvn, group, "told", "1", "spoken", first=first)
+    put_plugin(mvn, group, "other-maven-plugin", "1", "", first=first)
+    put_plugin(mvn, group, "told", "2", "spoken", first=first)
+    assert prefixes_at(mvn, path) == ["other", "spoken"]
+    assert mvn.delete(f"/{group}/told/1").status == 204
+    assert prefixes_at(mvn, path) == ["other", "spoken"]
+    assert mvn.delete(f"/{group}/told/2").status == 204
+    assert prefixes_at(mvn, path) == ["other"]
+    assert mvn.delete(f"/{group}/other-maven-plugin").status == 204
+    assert (mvn.get(path).status, prefixes_at(mvn, path)) == (200 if both else 404, [])
 
 
 BUILD = "/com/documents/snap/1.1-SNAPSHOT"

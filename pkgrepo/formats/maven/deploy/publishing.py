@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from pkgrepo.errors import Conflict, PkgrepoError
 from pkgrepo.formats.maven.deploy.contents.validation import component_list
-from pkgrepo.formats.maven.metadata.plugins import PluginChange, group_metadata, prepare_plugins, put_plugins
+from pkgrepo.formats.maven.metadata.plugins import (
+    ATTEMPTS,
+    BUSY,
+    PluginChange,
+    group_metadata,
+    prepare_plugins,
+    put_plugins,
+)
 from pkgrepo.formats.maven.metadata.uploads import Outdated
 from pkgrepo.formats.maven.metadata.values import Plugin
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
@@ -31,7 +38,6 @@ from .parts import Part, one_of_each, split_parts
 from .problems import Problems, first_sentence
 from .stepping import Turns
 
-ATTEMPTS: Final = 20  # to add plugins to metadata that other clients change at the same time
 FEW_FOLDERS: Final = 100
 
 
@@ -107,7 +113,7 @@ class Publishing:
                     await prepare_plugins(services, repository, staged, group, found)
                     for group, found in plugins.items()
                 ]
-                blobs = [each.row.blob for each in changes if each.row is not None]
+                blobs = [blob for each in changes for blob in each.blobs]
                 try:
                     published = await services.publisher.change_with_blobs(
                         publish_deployment,
@@ -124,7 +130,7 @@ class Publishing:
                 except Outdated:
                     continue
                 return published.releases
-        raise Conflict("other clients change the metadata of the plugins' groups at the same time")
+        raise Conflict(BUSY)
 
     async def _parts(self, deployment: Deployment) -> list[Part]:
         staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pkgrepo.formats.maven.configuration import DeployRequirements
-from pkgrepo.formats.maven.deploy.contents.plugin import find_plugin
 from pkgrepo.formats.maven.deploy.contents.survey import Contents, signature_problem
 from pkgrepo.formats.maven.deploy.contents.validation import check_contents, pom_mismatch
+from pkgrepo.formats.maven.metadata.descriptor import find_plugin
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from enum import Enum, auto
 
 import msgspec
@@ -40,13 +40,21 @@ def find_package(reader: Reader, repository_id: int, target: Metadata) -> Packag
 
 
 def put_uploaded(
-    tx: Transaction, repository: Repository, target: Metadata, said: Uploaded, actor: Actor, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    target: Metadata,
+    said: Uploaded,
+    actor: Actor,
+    now_ms: int,
+    *,
+    gone: Set[str] = frozenset(),
 ) -> Stored:
     """
     Store an upload for a directory whose files are stored.
 
     Of the claimed versions those are dropped that the repository has or had, since it knows better. Plugins and other
-    elements are added to those of earlier uploads, so that two clients that upload at once lose none.
+    elements are added to those of earlier uploads, so that two clients that upload at once lose none; but plugins of
+    artifacts that are ``gone`` are dropped.
 
     :raises Invalid: there are too many plugins then; :raises TooLarge: the other elements are too large
     """
@@ -58,7 +66,7 @@ def put_uploaded(
     said = msgspec.structs.replace(
         said,
         claimed=tuple(_unknown(tx, repository, package, said.claimed)),
-        plugins=merge_plugins((said.plugins, before.plugins)),
+        plugins=merge_plugins((said.plugins, [each for each in before.plugins if each.artifact not in gone])),
         others=merge_others((said.others, before.others)),
     )
     if len(said.plugins) > MOST_ENTRIES:
@@ -77,13 +85,19 @@ def put_uploaded(
 
 
 def put_group_plugins(
-    tx: Transaction, repository: Repository, target: Metadata, plugins: tuple[Plugin, ...], actor: Actor, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    target: Metadata,
+    plugins: tuple[Plugin, ...],
+    gone: Set[str],
+    actor: Actor,
+    now_ms: int,
 ) -> Stored:
-    """Add plugins to what earlier uploads said, for a directory whose files are stored. :raises Invalid: as above"""
+    """Change the plugins that earlier uploads listed, in a directory with stored files. :raises Invalid: as above"""
     package = find_package(tx, repository.id, target)
     before = None if package is None else find_uploaded(tx, package.id)
     said = Uploaded(plugins=plugins) if before is None else msgspec.structs.replace(before, plugins=plugins)
-    return put_uploaded(tx, repository, target, said, actor, now_ms)
+    return put_uploaded(tx, repository, target, said, actor, now_ms, gone=gone)
 
 
 def _unknown(tx: Transaction, repository: Repository, package: Package, claimed: Sequence[str]) -> list[str]:

@@ -1,5 +1,5 @@
 """
-Adds plugins to the metadata of a group, in the transaction that publishes them.
+Adds plugins to the metadata of a group, in the transaction that publishes them, and drops those of removed artifacts.
 
 The metadata are those of an artifact if the group's directory is one, else a plain file, which is replaced.
 """
@@ -7,37 +7,94 @@ The metadata are those of an artifact if the group's directory is one, else a pl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.errors import Conflict
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, File, NewFile, Repository
-from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 
 from .commands import find_package, put_group_plugins
 from .joining import CONTENT_TYPE
 from .reading import LARGEST, read_metadata
-from .uploaded import Uploaded
-from .uploads import Outdated, folded_attrs, render_upload, sha256_of
+from .uploaded import Uploaded, find_uploaded
+from .uploads import Outdated, folded_attrs, plugins_of, render_upload, sha256_of
 from .values import Plugin, ReadMetadata, merge_plugins
+
+ATTEMPTS: Final = 20  # to change metadata that other clients change at the same time
+BUSY: Final = "other clients change the metadata of the plugins' groups at the same time"
 
 
 @frozen
 class PluginChange:
     """
-    Plugins for the metadata of one group. ``row`` is the plain file with them, None if an artifact has the metadata.
+    Plugins for the metadata of one group, from which those of artifacts that are ``gone`` are dropped.
 
-    It takes the place of a file with the digest ``before``, None if there is none.
+    ``row`` is the plain file with them, None if an artifact has the metadata, or nothing is left in them. It takes the
+    place of a file with the digest ``before``, None if there is none.
     """
 
     target: Metadata
     plugins: tuple[Plugin, ...]
+    gone: frozenset[str] = frozenset()
     row: NewFile | None = None
     before: str | None = None
+
+    @property
+    def blobs(self) -> list[BlobInfo]:
+        """The bytes that are to be stored."""
+        return [] if self.row is None else [self.row.blob]
+
+
+@frozen
+class PluginsPut:
+    """The result of a change of plugins alone: locators of copies that were not needed."""
+
+    surplus: tuple[str, ...]
+
+
+async def change_plugins(
+    services: Services,
+    repository: Repository,
+    group: str,
+    actor: Actor,
+    *,
+    added: Sequence[Plugin] = (),
+    gone: frozenset[str] = frozenset(),
+) -> None:
+    """
+    Add plugins to the metadata of a group, and drop those of artifacts that are gone, in a transaction of their own.
+
+    :raises Conflict: other clients changed the metadata too often meanwhile
+    """
+    target = group_metadata(group)
+    for _ in range(ATTEMPTS):
+        listed: tuple[Plugin, ...] = await services.catalog.look(listed_plugins, repository.id, target)
+        if set(added) <= set(listed) and gone.isdisjoint(each.artifact for each in listed):
+            return
+        async with services.publisher.stage(repository) as staged:
+            change = await prepare_plugins(services, repository, staged, group, added, gone)
+            try:
+                await services.publisher.change_with_blobs(_put_alone, repository, staged, change.blobs, change, actor)
+            except Outdated:
+                continue
+            return
+    raise Conflict(BUSY)
+
+
+def listed_plugins(r: Reader, repository_id: int, target: Metadata) -> tuple[Plugin, ...]:
+    """The plugins that the metadata of a group list."""
+    package = find_package(r, repository_id, target)
+    if package is not None:
+        uploaded = find_uploaded(r, package.id)
+        return () if uploaded is None else uploaded.plugins
+    return plugins_of(files.find_file(r, repository_id, target.path))
 
 
 def group_metadata(group: str) -> Metadata:
@@ -48,40 +105,55 @@ def group_metadata(group: str) -> Metadata:
 
 
 async def prepare_plugins(
-    services: Services, repository: Repository, staged: Staged, group: str, plugins: Sequence[Plugin]
+    services: Services,
+    repository: Repository,
+    staged: Staged,
+    group: str,
+    plugins: Sequence[Plugin],
+    gone: frozenset[str] = frozenset(),
 ) -> PluginChange:
     """
-    The change that adds plugins to a group; ``staged`` gets the bytes that it needs.
+    The change that adds plugins to a group, and drops those of artifacts; ``staged`` gets the bytes that it needs.
 
     :raises Invalid: the present metadata of the group cannot be read
     """
     target, added = group_metadata(group), merge_plugins((plugins,))
     if await services.catalog.look(find_package, repository.id, target) is not None:
-        return PluginChange(target, added)
+        return PluginChange(target, added, gone)
     before: File | None = await services.catalog.look(files.find_file, repository.id, target.path)
     read = ReadMetadata()
     if before is not None:
         content = await services.files.read(before.storage_id, before.locator, min(before.size, LARGEST + 1))
         read = await services.pools.cpu(read_metadata, content)
-    merged = merge_plugins((added, read.plugins))
+    merged = merge_plugins((added, [each for each in read.plugins if each.artifact not in gone]))
+    if not (merged or read.versions or read.others):
+        return PluginChange(target, added, gone, before=sha256_of(before))
     blob = await staged.store(render_upload(read, merged), ALGORITHMS)
     said = Uploaded(claimed=read.versions, plugins=merged, others=read.others)
     row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(said))
-    return PluginChange(target, added, row, sha256_of(before))
+    return PluginChange(target, added, gone, row, sha256_of(before))
 
 
 def put_plugins(
     tx: Transaction, repository: Repository, change: PluginChange, actor: Actor, now_ms: int
 ) -> Sequence[str]:
     """
-    Add plugins to a group. Returns the locators of copies that were not needed.
+    Change the plugins of a group. Returns the locators of copies that were not needed.
 
     :raises Outdated: the metadata were changed meanwhile; prepare the change again
     """
     row = change.row
     if find_package(tx, repository.id, change.target) is not None:
-        put_group_plugins(tx, repository, change.target, change.plugins, actor, now_ms)
+        put_group_plugins(tx, repository, change.target, change.plugins, change.gone, actor, now_ms)
         return () if row is None else (row.blob.locator,)
-    if row is None or sha256_of(files.find_file(tx, repository.id, row.path)) != change.before:
-        raise Outdated(change.target.path)
+    path = change.target.path
+    if (row is None and change.before is None) or sha256_of(files.find_file(tx, repository.id, path)) != change.before:
+        raise Outdated(path)
+    if row is None:
+        remove_plain_file(tx, repository, path, actor, now_ms)
+        return ()
     return put_plain_file(tx, repository, row, True, actor, None, now_ms).surplus
+
+
+def _put_alone(tx: Transaction, repository: Repository, change: PluginChange, actor: Actor, now_ms: int) -> PluginsPut:
+    return PluginsPut(tuple(put_plugins(tx, repository, change, actor, now_ms)))

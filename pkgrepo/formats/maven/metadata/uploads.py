@@ -113,7 +113,7 @@ class MetadataUploads:
         """Whether a file was replaced; None if something else was stored meanwhile."""
         before: File | None = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
         read = upload.read
-        plugins = merge_plugins((read.plugins, _plugins_of(before)))
+        plugins = merge_plugins((read.plugins, plugins_of(before)))
         if plugins != merge_plugins((read.plugins,)):
             blob = await staged.store(render_upload(read, plugins), ALGORITHMS)
         elif blob is None:
@@ -174,7 +174,8 @@ def _valid(versions: Sequence[str]) -> Iterator[str]:
     return (each for each in versions if is_part(each) and len(each.encode()) <= LONGEST_SEGMENT)
 
 
-def _plugins_of(file: File | None) -> tuple[Plugin, ...]:
+def plugins_of(file: File | None) -> tuple[Plugin, ...]:
+    """The plugins that a plain file of metadata lists."""
     folded = None if file is None else file.attrs.get(FOLDED)
     return () if folded is None else msgspec.convert(folded, Uploaded).plugins
 

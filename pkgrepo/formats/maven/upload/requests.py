@@ -10,6 +10,7 @@ body       it streams into a staged blob, with all digests that are served as ch
 POM        it is read, so that a malformed one is refused, and describes its version
 again      caller and rules, since the body may have taken hours
 publish    one transaction: rules that depend on what is there, checksums that came first, file, version, documents
+plugin     when POM and jar of a plugin are there, its prefix is added to the metadata of the group
 =========  ============================================================================================================
 """
 
@@ -23,6 +24,7 @@ from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
 from pkgrepo.formats.maven.file_heads import present_file
 from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
+from pkgrepo.formats.maven.metadata.descriptor import PACKAGING
 from pkgrepo.formats.maven.metadata.reading import LARGEST
 from pkgrepo.formats.maven.metadata.uploads import MetadataUploads
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile
@@ -44,6 +46,7 @@ from pkgrepo.storage.catalog.packages.tree import check_place
 
 from .checksums import note_mismatch, put_claim
 from .digest_fields import parse_checksum, read_digests
+from .plugins import list_plugin
 from .pom import POM_SIZE, Pom, read_pom_file
 from .release import make_release, new_file
 
@@ -124,6 +127,8 @@ class UploadRequests:
         )
         actor = actor_of(request, push.identity)
         published = await self._services.publisher.publish(self._repository, release, staged, actor, self._indexer)
+        if pom is None or pom.packaging == PACKAGING:
+            await list_plugin(self._services, self._repository, target, push.identity, actor)
         return Answer(201 if published.changed and not push.replaces else 200)
 
     async def _put_plain(

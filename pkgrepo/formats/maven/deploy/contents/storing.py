@@ -16,6 +16,7 @@ from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.deploy.problems import Problems
 from pkgrepo.formats.maven.deploy.stepping import Steps, Turns
+from pkgrepo.formats.maven.metadata.descriptor import PACKAGING, find_plugin, usual_plugin
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_text
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IBlobUpload
@@ -25,13 +26,11 @@ from pkgrepo.repositories.publish.deployments import stage_files
 from pkgrepo.repositories.publish.staged import Staged
 
 from .bundle import read_entries
-from .plugin import find_plugin, usual_plugin
 from .survey import Contents
 from .validation import check_digests
 
 GROUP: Final = 100  # files that become durable together; at most 6.4 MB of them are in memory
 GROUP_SIZE: Final = 256 * 1024 * 1024  # bytes of them
-PLUGIN: Final = "maven-plugin"  # the packaging of plugins
 
 
 @frozen
@@ -80,7 +79,7 @@ class Storing:
         self._contents = contents
         self._problems = problems
         self._plugins = frozenset(
-            path.removesuffix(".pom") + ".jar" for path, pom in contents.poms.items() if pom.packaging == PLUGIN
+            path.removesuffix(".pom") + ".jar" for path, pom in contents.poms.items() if pom.packaging == PACKAGING
         )
         self._group: list[StagedFile] = []
         self._turns = Turns()

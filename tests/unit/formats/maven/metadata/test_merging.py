@@ -253,8 +253,13 @@ def test_plugins_that_are_added_leave_the_rest_of_an_upload(world: World):
     world.publish("1.0")
     world.upload(upload_of("0.9", "1.0", plugins="a"))
     plugins = (Plugin("b", "b-x"),)
-    assert world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, SYSTEM, NOW) is Stored.CHANGED
-    assert world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, SYSTEM, NOW) is Stored.SAME
+    assert (
+        world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, frozenset(), SYSTEM, NOW)
+        is Stored.CHANGED
+    )
+    assert (
+        world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, frozenset(), SYSTEM, NOW) is Stored.SAME
+    )
     read = read_metadata(world.document())
     assert read.versions == ("0.9", "1.0")
     assert [each.prefix for each in read.plugins] == ["a", "b"]
@@ -272,9 +277,9 @@ def test_uploads_together_cannot_make_a_document_as_large_as_they_like(world: Wo
     with pytest.raises(TooLarge):
         world.upload(grow(3))
     prefixes = [Plugin(f"p{number}", "x") for number in range(MOST_ENTRIES + 1)]
-    world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), SYSTEM, NOW)
+    world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), frozenset(), SYSTEM, NOW)
     with pytest.raises(Invalid, match="plugins"):
-        world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), SYSTEM, NOW)
+        world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), frozenset(), SYSTEM, NOW)
 
 
 def test_an_upload_cannot_claim_any_number_of_versions(world: World):

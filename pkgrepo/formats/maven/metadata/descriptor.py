@@ -10,10 +10,11 @@ from defusedxml.ElementTree import fromstring
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.deploy.limits import PLUGIN_SIZE
+from pkgrepo.formats.maven.limits import PLUGIN_SIZE
 
 DESCRIPTOR = "META-INF/maven/plugin.xml"
 LONGEST = 200  # characters of a prefix or name
+PACKAGING = "maven-plugin"  # of plugins, in their POMs
 
 
 def find_plugin(content: int | bytes, artifact: str) -> dict[str, str] | None:
