@@ -69,6 +69,11 @@ class IFormat(Interface):
         version is removed.
         """
 
+    readable_places_vary = Attribute(
+        "whether files of a version may also be at places outside of its package's folder that its name does not tell;"
+        " they are found by its sidecar then"
+    )
+
     def needs_no_credentials(path: bytes) -> bool:
         """
         Whether callers without credentials may reach this path (raw, below a repository), because it is for logging in.

@@ -14,6 +14,7 @@ class FormatBase:
     """The base of formats: each overrides what it answers differently."""
 
     configurations: Configurations
+    readable_places_vary = False
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""

@@ -31,6 +31,7 @@ class CondaFormat(FormatBase):
     name = "conda"
     aliases = ()
     configurations = CONFIGURATIONS
+    readable_places_vary = True
     companion_of = ("python",)
     segment = "conda"
 

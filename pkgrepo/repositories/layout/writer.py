@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from attrs import Factory, frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
@@ -23,6 +24,7 @@ from .sidecars import (
     PackageSidecar,
     RepositorySidecar,
     VersionSidecar,
+    decode,
     encode,
 )
 
@@ -213,17 +215,20 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def _plan_version(self, top: str, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         directory = shorten(f"{top}/{version}")
+        sidecar = self._sidecar_of(directory, package_key, version)
+        recorded = self._recorded(sidecar)
         if snapshot.package is None or snapshot.version is None or snapshot.version.text != version:
             # Gone, or published again in another spelling, which has a directory of its own.
-            return Plan(removals=self._other_places(directory, package_key, version, frozenset()))
+            outer = (*self._outer_places(package_key, version), *recorded)
+            return Plan(removals=self._other_places(directory, outer, frozenset()))
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
-        sidecar = shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
         documents = {sidecar: encode(VersionSidecar.of(snapshot.package, snapshot.version, entries))}
         links = tuple(
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        removals = self._other_places(directory, package_key, version, kept)
+        outer = (*self._outer_places(package_key, version), *recorded)
+        removals = self._other_places(directory, outer, kept)
         return Plan(links=links, documents=self._changed(documents), removals=removals)
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
@@ -235,8 +240,11 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
             folder = self._folder_of(key)
             expected.add(folder)
             for version in texts:
-                expected.add(shorten(f"{folder}/{version}"))
+                directory = shorten(f"{folder}/{version}")
+                expected.add(directory)
                 places.update(self._outer_places(key, version))
+                if version:
+                    places.update(self._recorded(self._sidecar_of(directory, key, version)))
         return Plan(
             removals=tuple(
                 place
@@ -253,8 +261,22 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         for place in self._format.readable_places(package_key, version):
             yield shorten(f"{self._repository.folder}/{place}")
 
-    def _other_places(self, directory: str, package_key: str, version: str, kept: frozenset[str]) -> tuple[str, ...]:
-        """What is at places of a version and must not be there."""
-        outer = (place for place in self._outer_places(package_key, version) if place not in kept)
-        stale = tuple(place for place in outer if self._layout.is_file(place))
-        return (*self._other_files(directory, kept), *stale)
+    def _sidecar_of(self, directory: str, package_key: str, version: str) -> str:
+        return shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
+
+    def _recorded(self, sidecar: str) -> tuple[str, ...]:
+        """The places of the files that a version had when its sidecar was written, if the format cannot list them."""
+        data = self._layout.read(sidecar) if self._format.readable_places_vary else None
+        if data is None:
+            return ()
+        try:
+            entries = decode(data, VersionSidecar, sidecar).files
+        except Invalid:
+            return ()  # it is written anew; verify finds what is left
+        return tuple(each.place for each in entries if each.place.startswith(f"{self._repository.folder}/"))
+
+    def _other_places(self, directory: str, outer: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
+        """What is at places of a version, in its directory or ``outer`` ones, and must not be there."""
+        stale = (place for place in outer if place not in kept and self._layout.is_file(place))
+        # The sidecar, which records the others, goes last.
+        return (*dict.fromkeys(stale), *self._other_files(directory, kept))

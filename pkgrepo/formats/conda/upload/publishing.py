@@ -54,28 +54,30 @@ class Uploads:
         name = upload.name
         look = partial(read_package, name=name)
         description = await staged.inspect(self._services.pools.cpu, upload.blob, look)
-        release = self._release(upload, description)
+        release = make_release(upload, description, self._policy)
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_package)
 
-    def _release(self, upload: Upload, description: Description) -> Release:
-        name = upload.name
-        subdir = find_subdir(description.index)
-        if upload.subdir is not None and upload.subdir != subdir:
-            raise Invalid(f"{name} is for {subdir}, and was sent to {upload.subdir}", "subdir")
-        file = NewFile(
-            path=package_path(subdir, name),
-            blob=upload.blob,
-            media_type=media_type(name),
-            attrs={"index": description.index, "run_exports": description.exports},
-        )
-        return Release(
-            package_key=name.name,
-            package_name=name.name,
-            version_key=version_key(name.version),
-            version_text=name.version,
-            sort=order_key(name.version),
-            files=(file,),
-            meta=meta_of(description),
-            overwrite=upload.overwrite and self._policy.allow_overwrite,
-            reuse=self._policy.reuse_deleted_names,
-        )
+
+def make_release(upload: Upload, description: Description, policy: configuration.Policy) -> Release:
+    """The release of a package that has been inspected. :raises Invalid: it is for another folder"""
+    name = upload.name
+    subdir = find_subdir(description.index)
+    if upload.subdir is not None and upload.subdir != subdir:
+        raise Invalid(f"{name} is for {subdir}, and was sent to {upload.subdir}", "subdir")
+    file = NewFile(
+        path=package_path(subdir, name),
+        blob=upload.blob,
+        media_type=media_type(name),
+        attrs={"index": description.index, "run_exports": description.exports},
+    )
+    return Release(
+        package_key=name.name,
+        package_name=name.name,
+        version_key=version_key(name.version),
+        version_text=name.version,
+        sort=order_key(name.version),
+        files=(file,),
+        meta=meta_of(description),
+        overwrite=upload.overwrite and policy.allow_overwrite,
+        reuse=policy.reuse_deleted_names,
+    )

@@ -1,0 +1,128 @@
+"""Conda packages in the readable layout: where files and sidecars are, leftovers, and a catalog that is rebuilt."""
+
+from __future__ import annotations
+
+import pytest_twisted
+
+from pkgrepo.formats.conda.anatomy.reading import read_package
+from pkgrepo.formats.conda.configuration import Policy
+from pkgrepo.formats.conda.format import CondaFormat
+from pkgrepo.formats.conda.index.packages import read_all
+from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.upload.publishing import DIGESTS, Upload, make_release
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.publish.package_changes import remove_files
+from pkgrepo.storage.catalog.server import repositories
+from tests.support.conda_packages import make_conda
+from tests.support.repositories import RepositoryServices, chunks
+
+
+class CondaServices(RepositoryServices):
+    """A storage with the repository ``main/ch``."""
+
+    def __init__(self, root, pools):
+        super().__init__(root, pools)
+        self.context.formats["conda"] = CondaFormat()
+
+    async def start(self, *, repository=True):
+        await super().start(repository=False)
+        if repository:
+            await self.catalog.write(
+                repositories.add_repository,
+                storage_id=self.storage.id,
+                name="ch",
+                format="conda",
+                type="Hosted",
+                visibility="public",
+                config={"type": "Hosted"},
+                settings={},
+                now_ms=self.clock.now_ms(),
+            )
+
+    @property
+    def repository(self):
+        return self.registry.find("main", "ch")
+
+    async def push(self, name, version, build="py_0"):
+        data = make_conda(name, version, build, documents={"run_exports.json": {"weak": [name]}})
+        async with self.publisher.stage(self.repository) as staged:
+            blob = await staged.receive(chunks(data), algorithms=DIGESTS)
+            file = parse_file_name(f"{name}-{version}-{build}.conda")
+            release = make_release(Upload(file, "noarch", blob), read_package(data, file), Policy())
+            await self.publisher.publish(self.repository, release, staged, SYSTEM, index_package)
+
+    async def remove(self, name, version, paths=None):
+        index = self.context.formats["conda"].index
+        await self.publisher.change(remove_files, self.repository, name, version, paths, SYSTEM, index, True)
+
+    def shown_files(self):
+        """The places in the folder of the repository."""
+        return {place.removeprefix("ch/") for place in self.shown() if place.startswith("ch/")}
+
+
+async def stop(world):
+    if world.follower.running:
+        following = world.follower.stopService()
+        if following is not None:
+            await following
+
+
+@pytest_twisted.async_yield_fixture
+async def world(tmp_path, pools):
+    found = CondaServices(tmp_path / "store", pools)
+    await found.start()
+    yield found
+    await stop(found)
+
+
+def files_of(name, version, *builds):
+    return {f"noarch/{name}-{version}-{build}.conda" for build in builds} | {
+        f"packages/{name}/{version}/{name}-{version}.json",
+        f"packages/{name}/.package.json",
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_are_in_the_folders_of_a_channel_until_they_are_removed(world):
+    await world.push("a", "1.0", "0")
+    await world.push("a", "1.0", "1")
+    await world.push("packages", "2.0")
+    await world.follow()
+    others = {".repository.json"} | files_of("packages", "2.0", "py_0")
+    assert world.shown_files() == others | files_of("a", "1.0", "0", "1")
+    await world.remove("a", "1.0", ["noarch/a-1.0-1.conda"])
+    await world.follow()
+    assert world.shown_files() == others | files_of("a", "1.0", "0") | {"packages/a/.burned.json"}
+    assert (await world.verify()).layout_changes == 0
+    await world.remove("a", "1.0")
+    await world.follow()
+    assert world.shown_files() == others | {"packages/a/.burned.json"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_leftovers_are_removed_by_a_repair(world):
+    await world.push("a", "1.0")
+    await world.follow()
+    for place in ("ch/noarch/b-1.0-0.conda", "ch/packages/b/1.0/b-1.0.json", "ch/other/x"):
+        world.layout.write(place, b"left behind")
+    assert (await world.verify(repair=True)).mended == 3
+    assert (await world.verify()).layout_changes == 0
+    assert world.shown_files() == {".repository.json"} | files_of("a", "1.0", "py_0")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_catalog_is_rebuilt_with_its_records(world, tmp_path, pools):
+    await world.push("a", "1.0", "0")
+    await world.push("a", "1.10", "0")
+    await world.push("b", "1.0")
+    await world.follow()
+    before = await world.catalog.scan(read_all, world.repository.id)
+    await stop(world)
+    after = CondaServices(tmp_path / "store", pools)
+    await after.start(repository=False)
+    report = await after.reindex()
+    assert report.problems == []
+    assert (report.repositories, report.versions, report.files) == (1, 3, 3)
+    assert await after.catalog.scan(read_all, after.repository.id) == before
+    await stop(after)
