@@ -24,3 +24,13 @@ LONGEST_VERSION: Final = 64  # CEP 26
 LONGEST_BUILD: Final = 64  # CEP 26
 LONGEST_FILE_NAME: Final = 220  # bytes with ending, so that a file system can hold names of sidecars
 LONGEST_TEXT: Final = 64 * 1024  # characters of one text about a package, which is cut there
+
+WHEEL_SIZE: Final = 64 * MIB  # bytes of a wheel that is converted, at most 1 s per 30 MB
+WHEEL_UNPACKED: Final = 256 * MIB  # bytes of the same after decompression
+CORE_METADATA_SIZE: Final = MIB  # bytes of METADATA in a wheel, with its description
+RECORD_SIZE: Final = 16 * MIB  # bytes of RECORD in a wheel
+ENTRY_POINTS_SIZE: Final = 64 * 1024  # bytes of entry_points.txt in a wheel
+MOST_ENTRY_POINTS: Final = 1000
+SCRIPT_SIZE: Final = MIB  # bytes of a script in a wheel
+MOST_REQUIREMENTS: Final = 500
+LONGEST_REQUIREMENT: Final = 2000  # characters
