@@ -1,3 +1,1 @@
-"""
-Wheels as conda packages: a wheel's bytes in, and out those of a ``noarch: python`` package, or why there are none.
-"""
+"""Wheels as conda packages: from the bytes of a wheel to those of a ``noarch: python`` package."""
