@@ -10,6 +10,7 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
+from pkgrepo.formats.maven.listing.turns import ListingTurns
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
 from pkgrepo.formats.maven.metadata.joining import (
     ARTIFACT,
@@ -72,6 +73,7 @@ class MavenFormat(FormatBase):
     def __init__(self) -> None:
         self._documents = make_documents()
         self._running = Running()
+        self._listing_turns = ListingTurns()
 
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
@@ -91,7 +93,8 @@ class MavenFormat(FormatBase):
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return MavenSite(services, repository, self.index, self._running, self._documents).resource()
+        site = MavenSite(services, repository, self.index, self._running, self._documents, self._listing_turns)
+        return site.resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

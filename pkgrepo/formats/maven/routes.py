@@ -28,6 +28,7 @@ from pkgrepo.formats.maven.deploy.addresses import Address, find_address
 from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
 from pkgrepo.formats.maven.listing.requests import ListingRequests
+from pkgrepo.formats.maven.listing.turns import ListingTurns
 from pkgrepo.formats.maven.metadata.requests import MetadataRequests
 from pkgrepo.formats.maven.search.repositories import scope_of
 from pkgrepo.formats.maven.search.requests import search
@@ -72,6 +73,7 @@ class MavenSite:
         indexer: Indexer,
         running: Running,
         documents: SplicedDocuments,
+        listing_turns: ListingTurns,
     ) -> None:
         self._services = services
         self._repository = repository
@@ -79,7 +81,8 @@ class MavenSite:
         self._running = running
         self._documents = documents
         self._files = FileRequests(services, repository)
-        self._listings = ListingRequests(services, repository)
+        self._listing_turns = listing_turns
+        self._listings = ListingRequests(services, repository, listing_turns)
         self._metadata = MetadataRequests(services, repository, documents)
         self._uploads = UploadRequests(services, repository, indexer)
         self._evictions = EvictionRequests(services, repository, indexer)
@@ -160,7 +163,7 @@ class MavenSite:
             return self
         await self._services.access.admit(request, Action.READ, self._repository)
         target = publish_target(self._services.registry, self._repository)
-        return MavenSite(self._services, target, self._indexer, self._running, self._documents)
+        return MavenSite(self._services, target, self._indexer, self._running, self._documents, self._listing_turns)
 
 
 refuse_unrouted(MavenSite.app, ERRORS)

@@ -67,7 +67,6 @@ TOOL, KIT = "org.search:tool", "org.search:tool-kit"
         ("q=g:org.search+AND+p:maven-plugin", [TOOL]),
         ("q=g:org.search+AND+l:sources", [TOOL]),
         ("q=1:" + hashlib.sha1(b"kit").hexdigest(), [KIT]),
-        ("q=fc:org.search.Main", []),
         ("q=g:org.se%25", []),
         ("q=nothing-like-it", []),
     ],

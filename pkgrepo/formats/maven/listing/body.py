@@ -21,6 +21,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 
 from .entries import Cursor, Directory, read_page
 from .rendering import Page
+from .turns import ListingTurns
 
 PAGE: Final = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
 KEPT: Final = 1024 * 1024  # bytes; 10,000 versions have 500 KiB
@@ -35,35 +36,46 @@ class Listing:
 
 
 async def render_listing(
-    catalog: ICatalog, directory: Directory, page: Page, gone: Callable[[], bool] = lambda: False
+    catalog: ICatalog,
+    directory: Directory,
+    page: Page,
+    turns: ListingTurns,
+    *,
+    gone: Callable[[], bool] = lambda: False,
 ) -> Listing:
-    """Render a directory in a form; the rest is left out when the client has ``gone``."""
+    """
+    Render a directory in a form; the rest is left out when the client has ``gone``.
+
+    :raises QueueFull: too many wait for their turns
+    """
     kept: list[bytes] = []
     size = 0
     digest = hashlib.sha256()
-    async for piece in _pieces(catalog, directory, page):
-        if gone():
-            break
-        size += len(piece)
-        digest.update(piece)
-        if size <= KEPT:
-            kept.append(piece)
-        else:
-            kept.clear()
+    async with turns.whole.hold():
+        async for piece in _pieces(catalog, directory, page, turns):
+            if gone():
+                break
+            size += len(piece)
+            digest.update(piece)
+            if size <= KEPT:
+                kept.append(piece)
+            else:
+                kept.clear()
 
     async def deliver(consumer: IConsumer, start: int, end: int) -> None:
-        await _deliver(catalog, directory, page, consumer, start, end)
+        await _deliver(_pieces(catalog, directory, page, turns), consumer, start, end)
 
     etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
     return Listing(b"".join(kept) if size <= KEPT else Content(size, deliver=deliver), etag)
 
 
-async def _pieces(catalog: ICatalog, directory: Directory, page: Page) -> AsyncIterator[bytes]:
+async def _pieces(catalog: ICatalog, directory: Directory, page: Page, turns: ListingTurns) -> AsyncIterator[bytes]:
     yield page.head(directory.path)
     first = True
     cursor: Cursor | None = Cursor()
     while cursor is not None:
-        piece, cursor = await catalog.scan(_render_page, directory, page, cursor, first)
+        async with turns.pages.hold():
+            piece, cursor = await catalog.scan(_render_page, directory, page, cursor, first)
         yield piece
         first = first and not piece
     yield page.tail()
@@ -77,14 +89,12 @@ def _render_page(
     return page.entries(entries, first), following
 
 
-async def _deliver(
-    catalog: ICatalog, directory: Directory, page: Page, consumer: IConsumer, start: int, end: int
-) -> None:
+async def _deliver(pieces: AsyncIterator[bytes], consumer: IConsumer, start: int, end: int) -> None:
     pace = _Pace()
     consumer.registerProducer(pace, True)
     try:
         at = 0
-        async for piece in _pieces(catalog, directory, page):
+        async for piece in pieces:
             await pace.wait()
             if pace.stopped:
                 return

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.storage.catalog.packages.tree import file_or_folder
@@ -17,6 +18,7 @@ from pkgrepo.storage.catalog.packages.tree import file_or_folder
 from .body import render_listing
 from .entries import Directory, find_directory
 from .rendering import HtmlPage, JsonPage, reference
+from .turns import ListingTurns
 
 HTML: Final = b"text/html"
 JSON: Final = b"application/json"
@@ -30,15 +32,16 @@ _HEADERS: Final = (
 class ListingRequests:
     """Listings of one repository: of what it has, of what a proxy has kept, of what all members have."""
 
-    def __init__(self, services: Services, repository: Repository) -> None:
+    def __init__(self, services: Services, repository: Repository, turns: ListingTurns) -> None:
         self._services = services
         self._repository = repository
+        self._turns = turns
 
     async def get(self, request: Request, target: DirectoryPath) -> Answer:
         """
         A directory, as HTML, or as JSON for clients that prefer it.
 
-        :raises NotFound: there is no such directory
+        :raises NotFound: there is no such directory; :raises Refusal: too many listings are asked for at the same time
         """
         await self._admit(request, target.path)
         directory = await self._find(target.path)
@@ -47,7 +50,12 @@ class ListingRequests:
         accept = request.header(b"accept")
         wants_json = names_media_type(accept, JSON) and best_media_type(accept, (HTML, JSON)) == JSON
         page = JsonPage() if wants_json else HtmlPage()
-        listing = await render_listing(self._services.catalog, directory, page, lambda: request.gone)
+        try:
+            listing = await render_listing(
+                self._services.catalog, directory, page, self._turns, gone=lambda: request.gone
+            )
+        except QueueFull:
+            raise Refusal(503, "too many directories are listed at the same time; try again", "busy") from None
         return Answer(
             body=listing.body,
             content_type=page.content_type,

@@ -3,7 +3,8 @@ The query of a search, in the part of Solr's syntax that build tools and editors
 
 Terms are words that the name contains, or fields: ``g:`` group, ``a:`` artifact, ``v:`` version, ``p:`` packaging,
 ``l:`` classifier, ``1:`` SHA-1 of a file. All of them must match (``AND`` between them may be left out). A ``*`` in a
-group or artifact stands for any text, and a value may be in quotes. Classes (``c:``, ``fc:``) are not indexed.
+group or artifact stands for any text, and a value may be in quotes. Classes (``c:``, ``fc:``) are
+not indexed, and a query for them is refused: no answer would be a wrong one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FIELDS: Final = {"g": "group", "a": "artifact", "v": "version", "p": "packaging
 
 @frozen
 class Query:
-    """The terms of a query; ``none`` is set if it has one that nothing matches."""
+    """The terms of a query."""
 
     words: tuple[str, ...] = field(default=())
     group: str | None = None
@@ -38,7 +39,6 @@ class Query:
     packaging: str | None = None
     classifier: str | None = None
     sha1: str | None = None
-    none: bool = False
 
     def match(self) -> Match:
         """What the catalog looks for."""
@@ -54,14 +54,13 @@ class Query:
 
 
 def read_query(text: str) -> Query:
-    """The query in a text. :raises Invalid: it is too long, or names a field twice"""
+    """The query in a text. :raises Invalid: it is too long, names a field twice, or asks for classes"""
     text = text.strip()
     if len(text) > LONGEST:
         raise Invalid(f"the query is longer than {LONGEST} characters", "q")
     fields: dict[str, Any] = {}
     words: list[str] = []
     at = count = 0
-    none = False
     while at < len(text):
         match = _TERM.match(text, at)
         assert match is not None, "any character begins a word"
@@ -77,10 +76,10 @@ def read_query(text: str) -> Query:
                 raise Invalid(f"the query has the field {quoted(name)} twice", "q")
             fields[_FIELDS[name]] = value
         else:
-            none = True
+            raise Invalid("classes are not indexed here; search by name, or by g:, a:, v:, p:, l: and 1: (SHA-1)", "q")
     if len(words) > MOST_TERMS:
         raise Invalid(f"the query has more than {MOST_TERMS} terms", "q")
-    return Query(words=tuple(words), none=none, **fields)
+    return Query(words=tuple(words), **fields)
 
 
 def read_number(text: str | None, default: int, most: int, name: str) -> int:

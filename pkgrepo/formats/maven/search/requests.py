@@ -46,8 +46,6 @@ async def search(services: Services, request: Request, scope: SearchScope) -> An
 
 
 async def _find(services: Services, scope: SearchScope, query: Query, gav: bool, start: int, rows: int) -> Page:
-    if query.none:
-        return Page([], 0)
     match = query.match()
     readable: frozenset[str] | None = None
     if not scope.whole and scope.shown is not None:
