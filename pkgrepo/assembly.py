@@ -72,7 +72,7 @@ class Assembly:
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
         branches = management.branches() | root_branches(core.formats, services, management.token_resource())
-        branches["ui"] = WebApp(management.dispatcher, services.access).resource()
+        branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
         self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
         self.site.moment = core.catalog.moment
         self.site.early = CachedReads(

@@ -85,6 +85,9 @@ class IFormat(Interface):
     def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """Snippets for setting up clients: ``client``, ``title``, ``file``, ``language`` and ``text`` each."""
 
+    def install(base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """The same for installing a version of a package with clients that are set up; both exist."""
+
 
 class IConfiguredFormat(Interface):
     """A format whose server settings are checked at the start. Provided beside ``IFormat``."""

@@ -18,26 +18,32 @@ from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
+from pkgrepo.storage.pools import Pools
 
+from .account.pages import AccountPages
+from .account.tokens import TokenPages
+from .administration.repositories import RepositoryForms
+from .administration.server import ServerPages
+from .administration.users import UserPages
 from .forms import read_form
 from .home.pages import Home
 from .login.pages import Logins
+from .packages.pages import PackagePages
+from .packages.readme import Readmes
 from .refusals import error_table
 from .rendering.assets import Assets
 from .rendering.pages import PageRenderer
 from .repositories.pages import RepositoryPages
-from .tables import PageRoute
+from .tables import PageRoute, Pages
 from .visits import Visit
-
-ROOMS = (Home, Logins, RepositoryPages)
 
 OLD_FORM = "this form belongs to a login that has ended: load its page again, and log in if it says so"
 
 
 class WebApp:
-    """The pages below ``/ui``. ``api`` are the operations of the management API."""
+    """The pages below ``/ui``. ``api`` are the operations of the management API, ``pools`` threads for readmes."""
 
-    def __init__(self, api: Dispatcher, access: Access) -> None:
+    def __init__(self, api: Dispatcher, access: Access, pools: Pools) -> None:
         self._api = api
         self._access = access
         self._assets = Assets()
@@ -45,10 +51,22 @@ class WebApp:
         self._app = new_app()
         refuse_unrouted(self._app, error_table(self._visit))
         self._serve_assets()
-        for room in ROOMS:
-            pages = room()
+        for pages in self._rooms(pools):
             for route in pages.pages.routes:
                 self._serve(route, partial(route.handler, pages))
+
+    def _rooms(self, pools: Pools) -> tuple[Pages, ...]:
+        return (
+            Home(),
+            Logins(),
+            RepositoryPages(),
+            PackagePages(Readmes(pools)),
+            AccountPages(),
+            TokenPages(),
+            ServerPages(),
+            UserPages(),
+            RepositoryForms(),
+        )
 
     def resource(self) -> IResource:
         """The application's resource."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
@@ -35,11 +35,10 @@ class Visit:
         self,
         method: str,
         operation: str,
-        /,
+        parameters: Mapping[str, str] | None = None,
         *,
         query: Mapping[str, str | int | bool] | None = None,
         fields: Mapping[str, Any] | None = None,
-        **parameters: str,
     ) -> Any:
         """
         Call an operation of the management API as this caller; see L{Dispatcher.call}.
@@ -47,7 +46,7 @@ class Visit:
         :raises PkgrepoError, Refusal: as the API does
         """
         return await self._api.call(
-            self.request, self.identity, (method, operation), parameters, query=query, fields=fields
+            self.request, self.identity, (method, operation), parameters or {}, query=query, fields=fields
         )
 
     def query(self, name: str) -> str:
@@ -69,6 +68,11 @@ class Visit:
     def base_url(self) -> str:
         """The address of the server as the browser sees it, without a slash at the end."""
         return self.request.base_url
+
+    @property
+    def path(self) -> str:
+        """The path of this page, undecoded."""
+        return self.request.raw_path.decode("ascii", "replace")
 
     @property
     def here(self) -> str:
@@ -98,6 +102,10 @@ class Visit:
         """
         values |= {"visit": self, "token": self.token}
         return self._renderer.answer(self.request, template, values, status=status, headers=headers)
+
+    def redirect_to(self, *segments: str) -> Answer:
+        """Send the browser to the page with these segments below ``/ui``, none of which is encoded."""
+        return self.redirect("".join(f"/{quote(each, safe='')}" for each in segments))
 
     def redirect(self, path: str, headers: Fields = ()) -> Answer:
         """Send the browser to another page, a path below ``/ui`` (303: RFC 9110 section 15.4.4)."""

@@ -21,7 +21,7 @@ from . import layout
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
 from .routes import CondaSite
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 
 @implementer(IFormat, ICompanionFormat)
@@ -65,3 +65,7 @@ class CondaFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))
+
+    def install(self, base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(f"{base_url}/repositories/{repository.path}", name, version)

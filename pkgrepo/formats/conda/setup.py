@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
 
-def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     Snippets for each tool; ``url`` is the channel's address without a trailing slash.
 
@@ -17,45 +17,52 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
     parts = urlsplit(url)
     host, path = f"{parts.scheme}://{parts.netloc}", parts.path
 
-    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
-        return {"client": client, "title": title, "file": file, "language": language, "text": text}
-
     install = [
-        entry("conda", "Install with conda", "", "sh", f"conda install --override-channels -c {url} PACKAGE\n"),
-        entry("conda", ".condarc", "~/.condarc", "yaml", f"channels:\n  - {url}\n  - nodefaults\n"),
-        entry(
+        snippet("conda", "Install with conda", "", "sh", f"conda install --override-channels -c {url} PACKAGE\n"),
+        snippet("conda", ".condarc", "~/.condarc", "yaml", f"channels:\n  - {url}\n  - nodefaults\n"),
+        snippet(
             "conda",
             ".condarc with credentials",
             "~/.condarc",
             "yaml",
             f"channels:\n  - {parts.scheme}://token:{TOKEN}@{parts.netloc}{path}\n  - nodefaults\n",
         ),
-        entry("mamba", "Install with mamba", "", "sh", f"mamba install --override-channels -c {url} PACKAGE\n"),
-        entry(
+        snippet("mamba", "Install with mamba", "", "sh", f"mamba install --override-channels -c {url} PACKAGE\n"),
+        snippet(
             "pixi",
             "pixi.toml",
             "pixi.toml",
             "toml",
             f'[workspace]\nname = "NAME"\nchannels = ["{url}"]\nplatforms = ["linux-64"]\n',
         ),
-        entry("pixi", "Credentials for pixi", "", "sh", f"pixi auth login {host} --token {TOKEN}\n"),
+        snippet("pixi", "Credentials for pixi", "", "sh", f"pixi auth login {host} --token {TOKEN}\n"),
     ]
     if not publishes:
         return install
     return [
         *install,
-        entry(
+        snippet(
             "rattler-build",
             "Publish with rattler-build",
             "",
             "sh",
             f"rattler-build upload quetz --url {url} --channel CHANNEL --api-key {TOKEN} NAME-VERSION-BUILD.conda\n",
         ),
-        entry(
+        snippet(
             "curl",
             "Publish with curl",
             "",
             "sh",
             f"curl -H 'Authorization: Bearer {TOKEN}' -T NAME-VERSION-BUILD.conda {url}/noarch/\n",
         ),
+    ]
+
+
+def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
+    """How to install a version; ``url`` is the channel's address without a slash at the end."""
+    wanted = f"{name}={version}"
+    return [
+        command("conda", "conda", "install", "--override-channels", "-c", url, wanted),
+        command("mamba", "mamba", "install", "--override-channels", "-c", url, wanted),
+        command("pixi", "pixi", "add", wanted),
     ]

@@ -38,7 +38,7 @@ from .proxied.explaining import ImageExplainer
 from .proxied.images import UpstreamImages
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 
 @implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat, IProbedFormat, IExplainingFormat)
@@ -153,6 +153,10 @@ class ContainerFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(base_url, repository.path)
+
+    def install(self, base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(base_url, repository.path, name, version)
 
     def _images_for(self, services: Services) -> UpstreamImages:
         """The images of upstreams, which all sites over these services share."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from pkgrepo.repositories.snippets import Snippet, command, snippet
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def snippets(base_url: str, path: str) -> Sequence[dict[str, str]]:
+def snippets(base_url: str, path: str) -> Sequence[Snippet]:
     """One entry for each tool; ``base_url`` is the server's address, ``path`` the repository's storage and name."""
     parts = urlsplit(base_url)
     host, plain = parts.netloc, parts.scheme == "http"
@@ -18,8 +20,8 @@ def snippets(base_url: str, path: str) -> Sequence[dict[str, str]]:
     trusting = f'# in /etc/docker/daemon.json: {{"insecure-registries": ["{host}"]}}\n'
     docker_first = trusting if plain and parts.hostname not in LOOPBACK else ""
 
-    def entry(client: str, title: str, text: str) -> dict[str, str]:
-        return {"client": client, "title": title, "file": "", "language": "sh", "text": text}
+    def entry(client: str, title: str, text: str) -> Snippet:
+        return snippet(client, title, "", "sh", text)
 
     return [
         entry(
@@ -47,3 +49,11 @@ def snippets(base_url: str, path: str) -> Sequence[dict[str, str]]:
             f"helm registry login{plain_http} {host}\nhelm push{plain_http} CHART.tgz oci://{host}/{path}/charts\n",
         ),
     ]
+
+
+def install_snippets(base_url: str, path: str, name: str, version: str) -> Sequence[Snippet]:
+    """How to pull an image; ``version`` is a tag or a digest."""
+    parts = urlsplit(base_url)
+    image = f"{parts.netloc}/{path}/{name}{'@' if ':' in version else ':'}{version}"
+    unverified = ["--tls-verify=false"] if parts.scheme == "http" else []
+    return [command("docker", "docker", "pull", image), command("podman", "podman", "pull", *unverified, image)]

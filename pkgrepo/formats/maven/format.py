@@ -57,7 +57,7 @@ from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
 from .paths import METADATA_NAMES
 from .routes import MavenSite
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 
 @implementer(IFormat, IAddressedFormat, IBackgroundFormat, ICachingFormat, IPathFormat, IProbedFormat, IRootFormat)
@@ -160,3 +160,7 @@ class MavenFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))
+
+    def install(self, _base_url: str, _repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(name, version)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
+from xml.sax.saxutils import escape  # writes only
+
+from pkgrepo.repositories.snippets import Snippet, snippet
 
 ID: Final = "pkgrepo"  # by which a POM and settings.xml name the repository
 REALM: Final = "pkgrepo"  # that of refusals: sbt and Ivy choose credentials by it
@@ -180,7 +183,7 @@ mill mill.scalalib.PublishModule/publishAll --publishArtifacts __.publishArtifac
 _CURL: Final = "curl -u USERNAME:TOKEN -T FILE {url}/com/example/app/1.0/app-1.0.jar\n"
 
 
-def snippets(url: str, *, publishes: bool) -> Sequence[Mapping[str, str]]:
+def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     Snippets for each tool; ``url`` is the repository's address without a trailing slash.
 
@@ -191,11 +194,11 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Mapping[str, str]]:
     insecure = parts.scheme == "http"
     values = {"id": ID, "url": url, "host": parts.hostname or "", "realm": REALM}
 
-    def entry(client: str, title: str, file: str, language: str, text: str, allowed: str = "") -> dict[str, str]:
+    def entry(client: str, title: str, file: str, language: str, text: str, allowed: str = "") -> Snippet:
         filled = text.replace("{insecure}", allowed if insecure else "")
         for name, value in values.items():
             filled = filled.replace(f"{{{name}}}", value)
-        return {"client": client, "title": title, "file": file, "language": language, "text": filled}
+        return snippet(client, title, file, language, filled)
 
     def gradle(indent: int) -> str:
         return f"{' ' * indent}allowInsecureProtocol = true\n"  # Gradle 7 refuses http otherwise
@@ -232,4 +235,18 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Mapping[str, str]]:
         entry("ivy", "Publish with Ivy", "ivysettings.xml", "xml", _IVY_PUBLISH),
         entry("mill", "Publish with Mill", "", "sh", _MILL_PUBLISH),
         entry("curl", "Upload with curl", "", "sh", _CURL),
+    ]
+
+
+def install_snippets(name: str, version: str) -> Sequence[Snippet]:
+    """How a project depends on an artifact, ``name`` being ``groupId:artifactId``."""
+    group, _, artifact = name.partition(":")
+    pom = "".join(
+        f"  <{element}>{escape(value)}</{element}>\n"
+        for element, value in (("groupId", group), ("artifactId", artifact), ("version", version))
+    )
+    return [
+        snippet("maven", "Maven", "pom.xml", "xml", f"<dependency>\n{pom}</dependency>\n"),
+        snippet("gradle", "Gradle", "build.gradle", "groovy", f'implementation("{name}:{version}")\n'),
+        snippet("sbt", "sbt", "build.sbt", "scala", f'libraryDependencies += "{group}" % "{artifact}" % "{version}"\n'),
     ]

@@ -37,7 +37,7 @@ from .configuration import CONFIGURATIONS
 from .indexing import index_package
 from .routes import NpmSite
 from .semver import parse_version
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
@@ -124,3 +124,7 @@ class NpmFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))
+
+    def install(self, base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(f"{base_url}/repositories/{repository.path}", name, version)

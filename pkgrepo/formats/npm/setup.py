@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
 
-def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     The snippets for each client; ``url`` is the repository's address without a slash at the end.
 
@@ -17,9 +17,6 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
     registry = f"{url}/"
     key = f"//{urlsplit(url).netloc}{urlsplit(url).path}/"
     plain = url.startswith("http://")
-
-    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
-        return {"client": client, "title": title, "file": file, "language": language, "text": text}
 
     npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
     yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
@@ -34,29 +31,40 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
         unsafe = f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
         yarnrc, scoped = yarnrc + unsafe, scoped + unsafe
     publish = [
-        entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
-        entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
+        snippet("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
+        snippet("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
     ]
     return [
-        entry("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
-        entry(
+        snippet("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
+        snippet(
             "npm",
             "One scope only, for npm, pnpm, yarn 1 and bun",
             ".npmrc",
             "ini",
             f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n",
         ),
-        entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
+        snippet("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
         *(publish if publishes else ()),
         # Without always-auth yarn 1 sends no token for unscoped packages.
-        entry("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
-        entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
-        entry("yarn", "One scope only, for yarn 2 and later", ".yarnrc.yml", "yaml", scoped),
-        entry(
+        snippet("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
+        snippet("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
+        snippet("yarn", "One scope only, for yarn 2 and later", ".yarnrc.yml", "yaml", scoped),
+        snippet(
             "bun",
             "bunfig.toml",
             "bunfig.toml",
             "toml",
             f'[install]\nregistry = {{ url = "{registry}", token = "{TOKEN}" }}\n',
         ),
+    ]
+
+
+def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
+    """How to install a version; ``url`` is the repository's address without a slash at the end."""
+    wanted = f"{name}@{version}"
+    return [
+        command("npm", "npm", "install", wanted, "--registry", f"{url}/"),
+        command("pnpm", "pnpm", "add", wanted, "--registry", f"{url}/"),
+        command("yarn", "yarn", "add", wanted),
+        command("bun", "bun", "add", wanted, "--registry", f"{url}/"),
     ]

@@ -37,7 +37,7 @@ from . import layout
 from .configuration import CONFIGURATIONS
 from .names import normalise, parse_version
 from .routes import PythonSite
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 
 @implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
@@ -111,3 +111,7 @@ class PythonFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))
+
+    def install(self, base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(f"{base_url}/repositories/{repository.path}", name, version)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
 
-def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     Snippets for each tool; ``url`` is the repository's address without a trailing slash.
 
@@ -17,24 +17,21 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
     parts = urlsplit(url)
     authority = f"{parts.scheme}://__token__:{TOKEN}@{parts.netloc}{parts.path}"
 
-    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
-        return {"client": client, "title": title, "file": file, "language": language, "text": text}
-
     uv = f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\n'
     if publishes:
         uv += f'publish-url = "{url}/legacy/"\n'
     source = f"poetry source add --priority=primary pkgrepo {url}/simple/\n"
     install = [
-        entry("pip", "Install with pip", "", "sh", f"pip install --index-url {url}/simple/ PACKAGE\n"),
-        entry("pip", "pip.conf", "pip.conf", "ini", f"[global]\nindex-url = {authority}/simple/\n"),
-        entry("uv", "pyproject.toml", "pyproject.toml", "toml", f"{uv}default = true\n"),
+        snippet("pip", "Install with pip", "", "sh", f"pip install --index-url {url}/simple/ PACKAGE\n"),
+        snippet("pip", "pip.conf", "pip.conf", "ini", f"[global]\nindex-url = {authority}/simple/\n"),
+        snippet("uv", "pyproject.toml", "pyproject.toml", "toml", f"{uv}default = true\n"),
     ]
     if not publishes:
-        return [*install, entry("poetry", "Install with poetry", "", "sh", source)]
+        return [*install, snippet("poetry", "Install with poetry", "", "sh", source)]
     return [
         *install,
-        entry("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
-        entry(
+        snippet("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
+        snippet(
             "twine",
             ".pypirc",
             "~/.pypirc",
@@ -42,8 +39,8 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
             "[distutils]\nindex-servers = pkgrepo\n\n"
             f"[pkgrepo]\nrepository = {url}/legacy/\nusername = __token__\npassword = {TOKEN}\n",
         ),
-        entry("twine", "Publish with twine", "", "sh", f"twine upload --repository-url {url}/legacy/ dist/*\n"),
-        entry(
+        snippet("twine", "Publish with twine", "", "sh", f"twine upload --repository-url {url}/legacy/ dist/*\n"),
+        snippet(
             "poetry",
             "Publish and install with poetry",
             "",
@@ -52,5 +49,16 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
             f"poetry config http-basic.pkgrepo __token__ {TOKEN}\n"
             f"{source}poetry publish --build -r pkgrepo\n",
         ),
-        entry("curl", "Upload with curl", "", "sh", f"curl -u __token__:{TOKEN} -T FILE {url}/PACKAGE/VERSION/FILE\n"),
+        snippet(
+            "curl", "Upload with curl", "", "sh", f"curl -u __token__:{TOKEN} -T FILE {url}/PACKAGE/VERSION/FILE\n"
+        ),
+    ]
+
+
+def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
+    """How to install a version; ``url`` is the repository's address without a slash at the end."""
+    wanted, index = f"{name}=={version}", f"{url}/simple/"
+    return [
+        command("pip", "pip", "install", "--index-url", index, wanted),
+        command("uv", "uv", "pip", "install", "--index-url", index, wanted),
     ]

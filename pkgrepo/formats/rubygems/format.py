@@ -42,7 +42,7 @@ from .changes import apply_change
 from .configuration import CONFIGURATIONS
 from .names import check_full_version, check_name
 from .routes import RubySite
-from .setup import snippets
+from .setup import install_snippets, snippets
 
 
 @implementer(IFormat, ICachingFormat, ICompactedFormat, IProbedFormat, IProxiedFormat)
@@ -128,3 +128,7 @@ class RubyFormat(FormatBase):
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}", publishes=publishes(repository))
+
+    def install(self, base_url: str, repository: Repository, name: str, version: str) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.install}."""
+        return install_snippets(f"{base_url}/repositories/{repository.path}", name, version)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
 
-def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
+def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     Snippets for each tool; ``url`` is the repository's address without a trailing slash.
 
@@ -17,28 +17,37 @@ def snippets(url: str, *, publishes: bool) -> Sequence[dict[str, str]]:
     parts = urlsplit(url)
     authority = f"{parts.scheme}://token:{TOKEN}@{parts.netloc}{parts.path}/"
 
-    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
-        return {"client": client, "title": title, "file": file, "language": language, "text": text}
-
     install = [
-        entry("bundler", "Gemfile", "Gemfile", "ruby", f'source "{url}/"\n\ngem "GEM"\n'),
-        entry("bundler", "Credentials for Bundler", "", "sh", f"bundle config set --local {url}/ token:{TOKEN}\n"),
-        entry("bundler", "Use as mirror", "", "sh", f"bundle config set --local mirror.SOURCE {url}/\n"),
-        entry("gem", "Install with gem", "", "sh", f"gem install GEM --clear-sources --source {url}/\n"),
-        entry("gem", ".gemrc", "~/.gemrc", "yaml", f"---\n:sources:\n- {authority}\n"),
+        snippet("bundler", "Gemfile", "Gemfile", "ruby", f'source "{url}/"\n\ngem "GEM"\n'),
+        snippet("bundler", "Credentials for Bundler", "", "sh", f"bundle config set --local {url}/ token:{TOKEN}\n"),
+        snippet("bundler", "Use as mirror", "", "sh", f"bundle config set --local mirror.SOURCE {url}/\n"),
+        snippet("gem", "Install with gem", "", "sh", f"gem install GEM --clear-sources --source {url}/\n"),
+        snippet("gem", ".gemrc", "~/.gemrc", "yaml", f"---\n:sources:\n- {authority}\n"),
     ]
     if not publishes:
         return install
     return [
         *install,
-        entry("gem", "Sign in with gem", "", "sh", f"RUBYGEMS_HOST={url} gem signin\n"),
-        entry("gem", "Publish with gem", "", "sh", f"GEM_HOST_API_KEY={TOKEN} gem push --host {url} GEM-VERSION.gem\n"),
-        entry("gem", "Yank with gem", "", "sh", f"GEM_HOST_API_KEY={TOKEN} gem yank --host {url} GEM -v VERSION\n"),
-        entry(
+        snippet("gem", "Sign in with gem", "", "sh", f"RUBYGEMS_HOST={url} gem signin\n"),
+        snippet(
+            "gem", "Publish with gem", "", "sh", f"GEM_HOST_API_KEY={TOKEN} gem push --host {url} GEM-VERSION.gem\n"
+        ),
+        snippet("gem", "Yank with gem", "", "sh", f"GEM_HOST_API_KEY={TOKEN} gem yank --host {url} GEM -v VERSION\n"),
+        snippet(
             "curl",
             "Publish with curl",
             "",
             "sh",
             f"curl -H 'Authorization: {TOKEN}' --data-binary @GEM-VERSION.gem {url}/api/v1/gems\n",
         ),
+    ]
+
+
+def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
+    """How to install a version; ``url`` is the repository's address without a slash at the end."""
+    number, _, platform = version.partition("-")
+    chosen = ["--platform", platform] if platform else []
+    return [
+        command("gem", "gem", "install", name, "-v", number, *chosen, "--clear-sources", "--source", f"{url}/"),
+        snippet("bundler", "Gemfile", "Gemfile", "ruby", f'source "{url}/" do\n  gem "{name}", "{number}"\nend\n'),
     ]

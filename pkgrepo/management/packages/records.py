@@ -13,6 +13,14 @@ from .schema import FileRecord, OriginRecord, VersionRecord
 
 LONG = frozenset({"description", "readme"})  # served by the route to the readme
 
+_LINKS = (
+    ("home_page", "Homepage"),
+    ("homepage", "Homepage"),
+    ("repository", "Repository"),
+    ("bugs", "Issues"),
+    ("download_url", "Download"),
+)
+
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
@@ -38,7 +46,7 @@ def version_record(
         license=str(meta.get("license_expression") or meta.get("license") or ""),
         keywords=_keywords(meta.get("keywords")),
         links=_links(meta),
-        dependencies=[str(each) for each in meta.get("requires_dist", ())],
+        dependencies=_dependencies(meta),
         tags=list(tags),
         files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
         metadata={key: value for key, value in meta.items() if key not in LONG},
@@ -67,6 +75,14 @@ def file_url(repository_url: str, path: str) -> str:
     return f"{repository_url}/{quote(path)}"
 
 
+def _dependencies(meta: Mapping[str, Any]) -> list[str]:
+    """The dependencies as the format writes them: requirements, or ranges by name."""
+    by_name = meta.get("dependencies")
+    if isinstance(by_name, dict):
+        return [f"{name} {wanted}" for name, wanted in by_name.items()]
+    return [str(each) for each in meta.get("requires_dist", ())]
+
+
 def _keywords(value: object) -> list[str]:
     if isinstance(value, str):
         return [word for word in _SEPARATORS.split(value) if word]
@@ -79,7 +95,9 @@ def _links(meta: Mapping[str, Any]) -> dict[str, str]:
         label, comma, url = str(each).partition(",")
         if comma:
             links[label.strip()] = url.strip()
-    for key, label in (("home_page", "Homepage"), ("download_url", "Download")):
-        if meta.get(key):
-            links.setdefault(label, str(meta[key]))
+    for key, label in _LINKS:
+        value = meta.get(key)
+        address = value.get("url") if isinstance(value, dict) else value  # npm's repository and bugs
+        if address:
+            links.setdefault(label, str(address).removeprefix("git+").removesuffix(".git"))
     return links

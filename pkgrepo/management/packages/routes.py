@@ -136,10 +136,12 @@ class Packages(Handlers):
         It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown.
         """
         _, found = await find_version(self._services, call, version)
-        text = found.meta.get("readme") or found.meta.get("description")
+        readme = found.meta.get("readme")  # npm shows it as Markdown; Python's description has a declared type
+        text = readme or found.meta.get("description")
         if not text:
             raise NotFound("readme of version", found.text)
-        written = str(found.meta.get("description_content_type") or "text/plain").partition(";")[0].strip().lower()
+        assumed = "text/markdown" if readme else "text/plain"
+        written = str(found.meta.get("description_content_type") or assumed).partition(";")[0].strip().lower()
         kind = written if written in TEXT_TYPES else "text/plain"
         accepted = call.request.header(b"accept") or b""
         shown = b"text/markdown" if kind == "text/markdown" and b"text/markdown" in accepted else b"text/plain"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from pkgrepo.http.answers import Answer
+from pkgrepo.web.finding import find_repository
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
@@ -24,8 +25,8 @@ class RepositoryPages(Pages):
         query: dict[str, Any] = {"limit": PER_PAGE}
         query |= {each: visit.query(each) for each in ("q", "cursor") if visit.query(each)}
         place = f"{storage}/{name}"
-        listed = await visit.api("GET", "/repository/<repository>/packages", query=query, repository=place)
-        snippets = await visit.api("GET", "/repository/<repository>/setup", repository=place)
+        listed = await visit.api("GET", "/repository/<repository>/packages", {"repository": place}, query=query)
+        snippets = await visit.api("GET", "/repository/<repository>/setup", {"repository": place})
         return visit.page(
             "repositories/packages.html", repository=repository, tab="packages", listed=listed, snippets=snippets
         )
@@ -43,7 +44,9 @@ class RepositoryPages(Pages):
         if visit.query("cursor"):
             query["cursor"] = visit.query("cursor")
         operation = "/repository/<repository>/tree/<path:path>"
-        listed = await visit.api("GET", operation, query=query, repository=f"{storage}/{name}", path=path.strip("/"))
+        listed = await visit.api(
+            "GET", operation, {"repository": f"{storage}/{name}", "path": path.strip("/")}, query=query
+        )
         steps = [step for step in path.split("/") if step]
         above = [(step, "/".join(steps[: at + 1])) for at, step in enumerate(steps)]
         return visit.page("repositories/tree.html", repository=repository, tab="files", listed=listed, above=above)
@@ -52,10 +55,5 @@ class RepositoryPages(Pages):
     async def upstreams(self, visit: Visit, storage: str, name: str) -> Answer:
         """The routes of a proxy repository, with their health and the figures of the cache."""
         repository = await find_repository(visit, storage, name)
-        state = await visit.api("GET", "/repository/<repository>/upstream", repository=f"{storage}/{name}")
+        state = await visit.api("GET", "/repository/<repository>/upstream", {"repository": f"{storage}/{name}"})
         return visit.page("repositories/upstreams.html", repository=repository, tab="upstreams", state=state)
-
-
-async def find_repository(visit: Visit, storage: str, name: str) -> Any:
-    """The record of a repository. :raises NotFound: there is none that the caller may read"""
-    return await visit.api("GET", "/repository/<repository>", repository=f"{storage}/{name}")

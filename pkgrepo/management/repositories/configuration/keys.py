@@ -121,17 +121,26 @@ class ConfigurationKeys(Handlers):
         access=READERS,
         summary="Get client configuration for the repository",
         answer=list[Snippet],
-        query=[Parameter("client", "Only snippets for this client, such as pip or uv.")],
+        query=[
+            Parameter("client", "Only snippets for this client, such as pip or uv."),
+            Parameter("package", "With version: snippets that install this package."),
+            Parameter("version", "The version to install."),
+        ],
     )
     async def setup(self, call: Call) -> list[Snippet]:
-        """Snippets for each client; they use the address under which the caller reached the server."""
+        """
+        Snippets for each client; they use the address under which the caller reached the server.
+
+        With package and version they install that version, which is not looked for.
+        """
         client = call.query("client").lower()
         format_ = self._services.formats[call.repository.format]
-        return [
-            Snippet(**snippet)
-            for snippet in format_.setup(call.base_url, call.repository)
-            if not client or snippet["client"] == client
-        ]
+        name, version = call.query("package"), call.query("version")
+        if name and version:
+            found = format_.install(call.base_url, call.repository, name, version)
+        else:
+            found = format_.setup(call.base_url, call.repository)
+        return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
 
     def _find(self, call: Call, key: str) -> tuple[IFormat, str | None]:
         """The format that has the key, and the name of the part; None for the whole configuration."""

@@ -1,0 +1,1 @@
+"""The caller's own account: profile, password, logins in browsers, and access tokens."""

@@ -1,0 +1,73 @@
+"""The caller's access tokens."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.forms import Form
+from pkgrepo.web.refused import REFUSED
+from pkgrepo.web.tables import Pages, PageTable
+from pkgrepo.web.visits import Visit
+
+PER_PAGE: Final = 100
+REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
+    "read": ["read"],
+    "write": ["read", "write"],
+    "delete": ["read", "write", "overwrite", "delete"],
+}
+
+
+class TokenPages(Pages):
+    """The list of tokens, and the form that makes one."""
+
+    pages: ClassVar = PageTable()
+
+    @pages.get("/account/tokens")
+    async def tokens(self, visit: Visit) -> Answer:
+        """The tokens, and the form for a new one."""
+        return await self._page(visit)
+
+    @pages.post("/account/tokens")
+    async def make(self, visit: Visit, form: Form) -> Answer:
+        """Make a token, and show its text this once."""
+        try:
+            made = await visit.api("POST", "/user/token", fields=_new_token(form))
+        except REFUSED as error:
+            return await self._page(visit, error=str(error))
+        return await self._page(visit, made=made)
+
+    @pages.post("/account/tokens/revoke")
+    async def revoke(self, visit: Visit, form: Form) -> Answer:
+        """Revoke a token."""
+        await visit.api("DELETE", "/user/token/<id>", {"id": form.text("id")})
+        return visit.redirect("/account/tokens")
+
+    async def _page(self, visit: Visit, *, error: str = "", made: Any = None) -> Answer:
+        query: dict[str, Any] = {"limit": PER_PAGE}
+        query |= {"cursor": visit.query("cursor")} if visit.query("cursor") else {}
+        return visit.page(
+            "account/tokens.html",
+            status=422 if error else 200,
+            tokens=await visit.api("GET", "/user/token", query=query),
+            scopes=await visit.api("GET", "/info/scopes"),
+            info=await visit.api("GET", "/info"),
+            error=error,
+            made=made,
+        )
+
+
+def _new_token(form: Form) -> dict[str, Any]:
+    """The body of the request for a token. Without scopes and repositories, it has the rights of its owner in them."""
+    fields: dict[str, Any] = {"name": form.text("name")}
+    reach = REACH.get(form.text("reach"))
+    if reach is not None:
+        places = form.lines("repositories") or ["*/*"]
+        packages = form.lines("packages")
+        fields["repositories"] = [{"repository": each, "actions": reach, "packages": packages} for each in places]
+    if form.all("scopes"):
+        fields["scopes"] = form.all("scopes")
+    days = form.text("days")
+    if days.isascii() and days.isdigit() and len(days) < 6:
+        fields["expires_in_days"] = int(days)
+    return fields

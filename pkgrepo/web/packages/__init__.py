@@ -1,0 +1,1 @@
+"""The pages of a package and of its versions, with the readme."""

@@ -1,0 +1,130 @@
+"""A package with its versions, and one version with its readme and files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Final
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.finding import find_repository
+from pkgrepo.web.forms import Form
+from pkgrepo.web.tables import Pages, PageTable
+from pkgrepo.web.visits import Visit
+
+from .readme import Readmes
+
+VERSIONS: Final = 20  # beside a version
+PER_PAGE: Final = 100  # on the page of all versions
+FILES: Final = 200  # of a version that are shown
+REPOSITORY: Final = "/repositories/<storage>/<name>"
+PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
+VERSION: Final = f"{PACKAGE}/versions/<version>"
+
+_NAME: Final = re.compile(r"@?[\w./:-]*\w")  # at the start of a dependency
+
+
+class PackagePages(Pages):
+    """The pages of packages. ``readmes`` renders their readmes."""
+
+    pages: ClassVar = PageTable()
+
+    def __init__(self, readmes: Readmes) -> None:
+        self._readmes = readmes
+
+    @pages.get(PACKAGE)
+    async def package(self, visit: Visit, storage: str, name: str, package: str) -> Answer:
+        """The latest version of a package."""
+        found = await visit.api(
+            "GET", "/package/<repository>/<package>", {"repository": f"{storage}/{name}", "package": package}
+        )
+        latest = found.latest
+        if latest is None:
+            listed = await self._versions(visit, storage, name, package, limit=1)
+            if not listed.items:
+                raise NotFound("version of package", package)
+            latest = listed.items[0].version
+        return await self.version(visit, storage, name, package, latest)
+
+    @pages.get(f"{PACKAGE}/versions")
+    async def versions(self, visit: Visit, storage: str, name: str, package: str) -> Answer:
+        """All versions of a package."""
+        repository = await find_repository(visit, storage, name)
+        listed = await self._versions(visit, storage, name, package, limit=PER_PAGE, cursor=visit.query("cursor"))
+        return visit.page("packages/versions.html", repository=repository, package=package, listed=listed)
+
+    @pages.get(VERSION)
+    async def version(self, visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+        """A version: how to install it, its readme, files and dependencies, and the other versions."""
+        repository = await find_repository(visit, storage, name)
+        place = {"repository": f"{storage}/{name}", "package": package}
+        found = await visit.api(
+            "GET", "/package/<repository>/<package>/versions/<version>", {**place, "version": version}
+        )
+        summary = await visit.api("GET", "/package/<repository>/<package>", place)
+        listed = await self._versions(visit, storage, name, package, limit=VERSIONS)
+        snippets = await visit.api(
+            "GET",
+            "/repository/<repository>/setup",
+            {"repository": f"{storage}/{name}"},
+            query={"package": found.package, "version": found.version},
+        )
+        return visit.page(
+            "packages/version.html",
+            repository=repository,
+            summary=summary,
+            found=found,
+            listed=listed,
+            snippets=snippets,
+            readme=await self._readme(visit, place, version),
+            dependencies=[(each, _searched(each)) for each in found.dependencies],
+            files=found.files[:FILES],
+            links=_web_links(found.links),
+        )
+
+    @pages.post(f"{VERSION}/yank")
+    async def yank(self, visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+        """Yank the version, or take that back."""
+        place = {"repository": f"{storage}/{name}", "package": package, "version": version}
+        operation = "/package/<repository>/<package>/versions/<version>/"
+        if form.flag("undo"):
+            await visit.api("POST", f"{operation}unyank", place)
+        else:
+            await visit.api("POST", f"{operation}yank", place, fields={"reason": form.text("reason")})
+        return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
+
+    @pages.post(f"{VERSION}/delete")
+    async def delete(self, visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+        """Delete the version, whose name is typed as confirmation."""
+        place = {"repository": f"{storage}/{name}", "package": package}
+        if form.text("confirm") != version:
+            raise Invalid(f"type {version} to confirm that it is deleted")
+        await visit.api("DELETE", "/package/<repository>/<package>/versions/<version>", {**place, "version": version})
+        return visit.redirect_to("repositories", storage, name)
+
+    async def _versions(
+        self, visit: Visit, storage: str, name: str, package: str, *, limit: int, cursor: str = ""
+    ) -> Any:
+        query: dict[str, Any] = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        operation = "/package/<repository>/<package>/versions"
+        return await visit.api("GET", operation, {"repository": f"{storage}/{name}", "package": package}, query=query)
+
+    async def _readme(self, visit: Visit, place: dict[str, str], version: str) -> Any:
+        operation = "/package/<repository>/<package>/versions/<version>/readme"
+        try:
+            raw = await visit.api("GET", operation, {**place, "version": version})
+        except NotFound:
+            return None
+        kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
+        return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+def _searched(dependency: str) -> str:
+    """The name of the package that a dependency needs."""
+    found = _NAME.match(dependency)
+    return found[0] if found else ""
+
+
+def _web_links(links: dict[str, str]) -> list[tuple[str, str]]:
+    """The links that a browser may follow."""
+    return [(label, url) for label, url in links.items() if url.lower().startswith(("https://", "http://"))]

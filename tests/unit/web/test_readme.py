@@ -1,0 +1,75 @@
+"""Readmes are rendered to HTML that can do nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkgrepo.web.packages.readme import LONGEST_RENDERED, render_readme
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<img src='https://evil.example/x.png'>",
+    "![x](https://evil.example/x.png)",
+    "[x](javascript:alert(1))",
+    "<a href='  JaVaScRiPt:alert(1)'>x</a>",
+    "<a href='data:text/html,<script>alert(1)</script>'>x</a>",
+    "<style>*{display:none}</style>",
+    "<iframe src='https://evil.example'></iframe>",
+    "<form action='https://evil.example'><input name=password></form>",
+    "<p class='button' style='position:fixed'>x</p>",
+    "<svg onload=alert(1)><a xlink:href='javascript:alert(1)'>x</a></svg>",
+    "<base href='https://evil.example'>",
+    "<a id='csrf' name='csrf'>x</a>",
+    "```html\n</code></pre><script>alert(1)</script>\n```",
+    '```"><script>alert(1)</script>\nx\n```',
+]
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/x-rst", "text/plain"])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_in_a_readme_runs_or_loads(text: str, kind: str) -> None:
+    html = str(render_readme(text, kind)).lower()
+    for word in (
+        "<script",
+        "<img src=",
+        "<style",
+        "<iframe",
+        "<form",
+        "<svg",
+        "<base",
+        'href="javascript',
+        'href="data',
+    ):
+        assert word not in html
+    assert not (
+        kind == "text/markdown" and any(word in html for word in (" onerror=", " style=", ' id="csrf"', "<input"))
+    )
+
+
+def test_markdown_and_restructured_text_become_html() -> None:
+    html = render_readme(
+        "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f(): pass\n```\n", "text/markdown"
+    )
+    assert "<h1>Title</h1>" in html
+    assert "<td>1</td>" in html
+    assert '<span class="k">def</span>' in html
+    html = render_readme("Title\n=====\n\n*text* and `a link <https://x.example/>`_\n", "text/x-rst")
+    assert "<em>text</em>" in html
+    assert 'rel="nofollow noopener noreferrer"' in html
+
+
+def test_restructured_text_reads_no_files() -> None:
+    for text in (
+        ".. include:: /etc/passwd\n",
+        ".. raw:: html\n   :file: /etc/passwd\n",
+        ".. raw:: html\n\n   <script>\n",
+    ):
+        html = render_readme(text, "text/x-rst")
+        assert "root:" not in html
+        assert "<script" not in html
+
+
+def test_what_is_wrong_or_too_long_is_shown_as_it_is() -> None:
+    assert "&lt;b&gt;" in render_readme("<b>" + "x" * LONGEST_RENDERED, "text/markdown")
+    assert render_readme("Title\n==\n\n.. nonsense::\n", "text/x-rst").startswith("<pre>")
