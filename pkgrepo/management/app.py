@@ -32,6 +32,7 @@ from pkgrepo.management.projects.routes import Projects
 from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
 from pkgrepo.management.repositories.configuration.routes import Configuration
 from pkgrepo.management.repositories.members import RepositoryMembers
+from pkgrepo.management.repositories.retired_names import RetiredNames
 from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
 from pkgrepo.management.server.routes import Server
@@ -55,6 +56,7 @@ HANDLERS = (
     StorageProbe,
     Repositories,
     RepositoryMembers,
+    RetiredNames,
     Upstreams,
     CachePurges,
     ConfigurationKeys,

@@ -19,7 +19,7 @@ from pkgrepo.storage.pools import Pools
 from .documents.freshness import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
-from .refusals import NameReserved
+from .refusals import NameReserved, NameRetired
 from .resolving.found_files import FoundFile
 from .resolving.members import Latest
 from .resolving.package_files import PackageFiles
@@ -35,6 +35,7 @@ class Outcome(StrEnum):
     SERVED = "served"
     NOT_FOUND = "not_found"
     RESERVED = "reserved"  # as not_found: the name is reserved
+    RETIRED = "retired"  # as not_found: a hosted repository had it
     TOO_YOUNG = "too_young"
     INACTIVE = "inactive"  # the members that have it are switched off
     FAILED = "failed"  # an upstream failed, and there is nothing from before
@@ -42,6 +43,7 @@ class Outcome(StrEnum):
 
 OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     NameReserved: Outcome.RESERVED,
+    NameRetired: Outcome.RETIRED,
     NotFound: Outcome.NOT_FOUND,
     TooYoung: Outcome.TOO_YOUNG,
     RepositoryInactive: Outcome.INACTIVE,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages import retired_names
 
 from .configuration import Rules
 from .resolving.leaves import Leaf
@@ -16,7 +16,7 @@ async def find_private(catalog: ICatalog, leaves: Sequence[Repository], proxy: L
     """
     Those of the package keys that ``proxy`` must not be asked about on behalf of the repository with these ``leaves``.
 
-    A hosted one of them has them, also one that is switched off, or their names are reserved.
+    A hosted one of them has or had them, also one that is switched off, or their names are reserved.
     """
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
     rules = [rules for _, rules in proxy.rules]
@@ -41,5 +41,5 @@ def _find_private(reader: Reader, hosted: Sequence[int], rules: Sequence[Rules],
         key
         for key in keys
         if any(each.reserved_by(key) is not None for each in rules)
-        or any(packages.package_serial(reader, each, key) is not None for each in hosted)
+        or any(retired_names.ownership(reader, each, key) is not None for each in hosted)
     }

@@ -23,6 +23,19 @@ class NameReserved(NotFound):
 
 
 @define
+class NameRetired(NotFound):
+    """No upstream is asked for the package, since a hosted repository had it, and its name was not released."""
+
+    def __str__(self) -> str:
+        return f"{NotFound.__str__(self)} here: {self.header_reason}"
+
+    @property
+    def header_reason(self) -> str:
+        """The reason for the header of an answer."""
+        return "no upstream is asked for it, since a hosted repository had it until it was removed"
+
+
+@define
 class MemberInactive(RepositoryInactive):
     """The members of the virtual repository at ``path`` that have the package ``name`` are switched off."""
 

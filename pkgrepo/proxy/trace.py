@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from attrs import Factory, define
 
+from pkgrepo.storage.catalog.packages.retired_names import RETIRED
+
 
 class StepKind(StrEnum):
     """What was done or decided. The values are in the API and in the catalog, and stay as they are."""
@@ -16,6 +18,7 @@ class StepKind(StrEnum):
     # of a hosted repository
     OWNED = "owned"  # it has the package, so no upstream is asked
     OWNED_INACTIVE = "owned_inactive"  # the same, but it is switched off
+    RETIRED = "retired"  # it had the package, so no upstream is asked for it
     NOT_OWNED = "not_owned"
     # of a proxy repository
     RESERVED = "reserved"  # not asked: the name matches a pattern of reserved names
@@ -71,6 +74,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str = ""
     what: str = ""
     digest: str = ""
+
+
+def owner_step(owned: int | None, *, active: bool) -> StepKind:
+    """The step that says whether a hosted repository has a package, by its ``ownership`` of the name."""
+    if owned is None:
+        return StepKind.NOT_OWNED
+    if owned == RETIRED:
+        return StepKind.RETIRED
+    return StepKind.OWNED if active else StepKind.OWNED_INACTIVE
 
 
 @define

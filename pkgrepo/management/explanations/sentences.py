@@ -12,6 +12,7 @@ from .schema import ExplanationRecord, LatestRecord, StepRecord
 _STEPS = {
     StepKind.OWNED: "{repository} has the package, so no upstream is asked for it",
     StepKind.OWNED_INACTIVE: "{repository} has the package and is switched off; no upstream is asked for it",
+    StepKind.RETIRED: "{repository} had the package until it was removed, so no upstream is asked for it",
     StepKind.NOT_OWNED: "{repository} does not have the package",
     StepKind.RESERVED: "{repository} is not asked: {pattern} is a reserved name of {rule}",
     StepKind.INACTIVE: "{repository} is not asked: it is switched off",

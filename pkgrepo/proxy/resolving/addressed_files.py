@@ -30,9 +30,10 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.refusals import MemberInactive, NameReserved
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace, owner_step
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
-from pkgrepo.storage.catalog.packages import files, packages, upstream_documents
+from pkgrepo.storage.catalog.packages import files, upstream_documents
+from pkgrepo.storage.catalog.packages.retired_names import ownership
 from pkgrepo.storage.catalog.server import repositories
 
 from .file_rules import FileRules
@@ -96,12 +97,11 @@ class AddressedMembers:
         )
 
     async def _owners(self, places: _Places, request: FileRequest, trace: Trace) -> list[Repository]:
-        """The hosted repositories that have the package, also one that is switched off: no upstream is asked for it."""
+        """The hosted repositories that have or had the package, also when switched off: no upstream is asked for it."""
         owners: list[Repository] = []
         for each in places.every_hosted if request.package_key else ():
-            serial = await self._catalog.look(packages.package_serial, each.id, request.package_key)
-            owned = StepKind.OWNED if each.active else StepKind.OWNED_INACTIVE
-            trace.add(StepKind.NOT_OWNED if serial is None else owned, repository=each.path)
+            serial = await self._catalog.look(ownership, each.id, request.package_key)
+            trace.add(owner_step(serial, active=each.active), repository=each.path)
             if serial is not None:
                 owners.append(each)
         return owners
@@ -228,7 +228,7 @@ class _Places:
             return all(files.find_file(reader, each.id, request.path) is None for each in before)
         if not request.package_key:
             return all(files.find_file(reader, each.id, request.path) is None for each in self.hosted)
-        return all(packages.package_serial(reader, each.id, request.package_key) is None for each in self.every_hosted)
+        return all(ownership(reader, each.id, request.package_key) is None for each in self.every_hosted)
 
 
 def _while(condition: Callable[[Reader], bool], found: FoundFile) -> FoundFile:

@@ -12,6 +12,7 @@ from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.proxy.refusals import NameRetired
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.storage.catalog.packages import files
@@ -80,8 +81,9 @@ class PackageFiles:
                 raise _no_file(path)
         try:
             members = await self._resolver.members(repository, key, trace)
-        except (NotFound, UpstreamFailed):
-            active = [each for each in self._resolver.leaves(repository) if each.active]
+        except (NotFound, UpstreamFailed) as error:
+            leaves = () if isinstance(error, NameRetired) else self._resolver.leaves(repository)
+            active = [each for each in leaves if each.active]
             kept = await self._find_kept(repository, active, key, path, trace)
             if kept is None:
                 raise

@@ -6,9 +6,10 @@ type       content
 =========  =========================================================================================================
 Hosted     the packages of the catalog
 Proxy      what the upstream's document lists, less what a rule hides
-Virtual    what its members serve, in their order. A name that a hosted member has is served by hosted members only,
-           and no upstream is asked for it. Otherwise the first member that has the name serves it alone, or, with the
-           ``resolution`` merge, all that have it. The rules of each virtual repository on the way apply, too.
+Virtual    what its members serve, in their order. A name that a hosted member has is served by hosted members only, and
+           no upstream is asked for it, also when it was removed there. Otherwise the first member that has the name
+           serves it alone, or, with the ``resolution`` merge, all that have it. The rules of each virtual repository on
+           the way apply, too.
 =========  =========================================================================================================
 
 A format may have several documents for one package, each with its own key: C{IIndexedFormat.package_of} tells whose
@@ -29,12 +30,13 @@ from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.refusals import MemberInactive
-from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
+from pkgrepo.proxy.refusals import MemberInactive, NameRetired
+from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
 from pkgrepo.storage.pools import Pools
 
 from .leaves import Leaf, Leaves
@@ -111,19 +113,22 @@ class Resolver:
         config_serial = self._registry.serial  # before the configuration is read
         hosted = [each for each in self.leaves(repository) if each.type is RepositoryType.HOSTED]
         owners: list[HostedMember] = []
+        retired = False
         for each in hosted:
-            serial: int | None = await self._catalog.look(packages.package_serial, each.id, package)
-            if serial is None:
-                trace.add(StepKind.NOT_OWNED, repository=each.path)
-                continue
-            owners.append(HostedMember(each, serial))
-            trace.add(StepKind.OWNED if each.active else StepKind.OWNED_INACTIVE, repository=each.path)
+            serial: int | None = await self._catalog.look(ownership, each.id, package)
+            trace.add(owner_step(serial, active=each.active), repository=each.path)
+            if serial == RETIRED:
+                retired = True
+            elif serial is not None:
+                owners.append(HostedMember(each, serial))
         if owners:
             active = [each for each in owners if each.repository.active]
             if not active:
                 raise MemberInactive(repository.path, package)
             taken = {each.repository.id for each in owners}
             return Members(active, [each for each in hosted if each.id not in taken and each.active], config_serial)
+        if retired:
+            raise NameRetired("package", package)
         found = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
         leaves = self._leaves.of(repository)
         serving = [await self._with_age(leaves[each.repository.id], each) for each in found.serving]

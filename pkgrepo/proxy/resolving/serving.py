@@ -10,6 +10,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.storage.catalog.packages import packages, upstream_documents
+from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
 
 from .release_age import AgeRule
@@ -96,8 +97,11 @@ class Members:
         """Whether the same members serve the package with this key, with the same content."""
         if repositories.config_serial(reader) != self.config_serial:
             return False
-        if any(packages.package_serial(reader, each.id, key) is not None for each in self.without):
-            return False
+        retired_before = all(isinstance(each, HostedMember) for each in self.serving)
+        for each in self.without:
+            owned = ownership(reader, each.id, key)
+            if owned is not None and not (retired_before and owned == RETIRED):
+                return False
         return all(_is_current(reader, member, key) for member in self.serving)
 
 

@@ -16,7 +16,6 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import REFUSALS, Explanation, FoundManifest, Platform, Serving
-from pkgrepo.proxy.refusals import NameReserved
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifest
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -76,7 +75,7 @@ class ImageExplainer:
         try:
             found = await self._images.holders.first(target, read, trace, by_digest=question.by_digest)
         except REFUSALS as error:
-            if reference is not None and isinstance(error, NotFound) and not isinstance(error, NameReserved):
+            if reference is not None and type(error) is NotFound:
                 error = NotFound("manifest", f"{image}{'@' if question.by_digest else ':'}{reference}")
             found = Explanation().refused(error)
         return evolve(found, steps=trace.steps)

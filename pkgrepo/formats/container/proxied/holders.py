@@ -16,12 +16,13 @@ from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.refusals import MemberInactive, NameReserved
+from pkgrepo.proxy.refusals import MemberInactive, NameReserved, NameRetired
 from pkgrepo.proxy.resolving.leaves import Leaf
 from pkgrepo.proxy.resolving.resolver import Resolver
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages.packages import package_serial
+from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
 
 T = TypeVar("T")
@@ -89,7 +90,9 @@ class Holders:
         serial = self._resolver.config_serial  # before the configuration is read
         every = list(self._resolver.ways(repository))
         serials = await self._serials(every, image, trace)
-        owners = [each for each in every if serials.get(each.repository.id) is not None]
+        owners = [each for each in every if serials.get(each.repository.id, RETIRED) not in (None, RETIRED)]
+        if not owners and RETIRED in serials.values():
+            raise NameRetired("image", image)
         chosen = owners or _unreserved(every, image, trace)
         active = [each for each in chosen if each.repository.active]
         if owners and not active:
@@ -101,12 +104,11 @@ class Holders:
         return [Holder(evolve(target, repository=each.repository, terms=terms), each) for each in active]
 
     async def _serials(self, every: Sequence[Leaf], image: str, trace: Trace) -> Mapping[int, int | None]:
-        """The serials of the image in all hosted repositories, by their ids; None where there is no such image."""
+        """The ``ownership`` of the image by all hosted repositories, by their ids."""
         serials: dict[int, int | None] = {}
         for hosted in (each.repository for each in every if each.repository.type is RepositoryType.HOSTED):
-            found = serials[hosted.id] = await self._catalog.look(package_serial, hosted.id, image)
-            has = StepKind.OWNED if hosted.active else StepKind.OWNED_INACTIVE
-            trace.add(StepKind.NOT_OWNED if found is None else has, repository=hosted.path)
+            found = serials[hosted.id] = await self._catalog.look(ownership, hosted.id, image)
+            trace.add(owner_step(found, active=hosted.active), repository=hosted.path)
         return serials
 
     def _with_terms(self, target: Target, asked: list[Holder], index: int, *, cacheable: bool) -> Holder:
@@ -149,4 +151,4 @@ def _unchanged(r: Reader, image: str, serial: int, serials: Mapping[int, int | N
     """Whether the same repositories are asked for an image, and the hosted ones have of it what they had."""
     if repositories.config_serial(r) != serial:
         return False
-    return all(package_serial(r, each, image) == before for each, before in serials.items())
+    return all(ownership(r, each, image) == before for each, before in serials.items())

@@ -10,6 +10,8 @@ from pkgrepo.model import Package
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import every, find, number
 
+from . import retired_names
+
 _PACKAGE = """
 SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
 """
@@ -43,6 +45,7 @@ def ensure_package(
     )
     found = find_package(tx, repository_id, key)
     assert found is not None
+    retired_names.release(tx, repository_id, key)
     return found, bool(added)
 
 
@@ -91,7 +94,12 @@ def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int
 
 
 def remove_package(tx: Transaction, package_id: int) -> None:
-    """Remove a package with its versions, files, tags and fragments. Its documents are removed separately, by key."""
+    """
+    Remove a package with its versions, files, tags and fragments; its name is retired.
+
+    Its documents are removed separately, by key.
+    """
+    retired_names.retire(tx, package_id)
     tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
 
 

@@ -11,9 +11,10 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, RepositoryInactive, UpstreamFailed
 from pkgrepo.model import Repository
-from pkgrepo.proxy.refusals import NameReserved
+from pkgrepo.proxy.refusals import NameReserved, NameRetired
 from pkgrepo.proxy.resolving.release_age import TooYoung
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages import retired_names
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import DAY_S, ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
@@ -57,6 +58,29 @@ async def test_name_of_a_hosted_member_is_never_asked_upstream(
         await world.files.find(world.now(everything), "secret", "secret/-/secret-9.0.0.tgz")
     assert up.count() == 0
     assert kinds(await world.steps(everything, "secret")) == ["own owned_inactive" if switched_off else "own owned"]
+
+
+@run
+async def test_name_of_a_removed_package_is_not_asked_upstream_until_it_is_released(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("secret", "9.0.0")
+    own, mirror = await world.hosted(), await world.proxy("mirror", up)
+    everything = await world.virtual("all", mirror, own)
+    await world.own(own, "secret")
+    await world.disown(own, "secret")
+    for _ in range(2):
+        with pytest.raises(NameRetired, match="a hosted repository had it"):
+            await world.versions(everything, "secret", revalidate=True)
+        with pytest.raises(NotFound):
+            await world.files.find(world.now(everything), "secret", "secret/-/secret-9.0.0.tgz")
+    assert up.count() == 0
+    assert kinds(await world.steps(everything, "secret")) == ["own retired"]
+    await world.core.catalog.write(retired_names.release, own.id, "secret")
+    assert await world.versions(everything, "secret") == ["9.0.0"]
+    state = await world.resolver.state(world.now(everything), "secret")
+    await world.own(own, "secret")
+    await world.disown(own, "secret")
+    assert not world.core.catalog.peek(state.fresh), "nobody asked meanwhile"
 
 
 @run

@@ -54,6 +54,11 @@ async def test_image_that_is_pushed_to_a_hosted_member_wins_at_once(mirrors: Mir
     assert [(await mirrors.get(path, "all")).status for path in PATHS] == [404, 404, 404, 200]
     assert (await mirrors.get("app/tags/list", "all")).json["tags"] == ["2"]
     assert (await mirrors.get("app/manifests/2", "all")).body == TWO.manifest
+    await mirrors.stack.ok("DELETE", "/package/main%2Fown/app")
+    asked = mirrors.up.count()
+    assert [(await mirrors.get(path, "all")).status for path in PATHS] == [404] * 4
+    assert mirrors.up.count() == asked, "the name stays that of the hosted member"
+    assert (await mirrors.explain("app", "1", "all"))["outcome"] == "retired"
 
 
 @run

@@ -5,7 +5,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import first_sights
-from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, fragments, tags
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, fragments, packages, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob, publish
@@ -14,6 +14,7 @@ CONTENT = (
     "file",
     "checksum_claim",
     "first_sight",
+    "retired_name",
     "version",
     "fragment",
     "tag",
@@ -24,6 +25,8 @@ CONTENT = (
     "repository",
 )
 
+GONE = {"serial": 0, "now_ms": NOW}
+
 
 def fill(tx, repository):
     for n in range(7):
@@ -32,6 +35,7 @@ def fill(tx, repository):
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
     for n in range(3):
         checksum_claims.put_claim(tx, repository.id, f"{n}", "md5", "00", NOW)
+        packages.remove_package(tx, packages.ensure_package(tx, repository.id, **GONE, name=f"{n}", key=f"{n}")[0].id)
         first_sights.note_sight(tx, repository.id, "app", "1", f"{n}", NOW, NOW + n)
     for n in range(2):
         made = deployments.add_deployment(

@@ -1,0 +1,77 @@
+"""The routes of the names of packages that a hosted repository had."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Transaction
+from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.storage.catalog.packages.retired_names import list_retired, release
+
+
+class RetiredNameRecord(Record):
+    """The name (key) of a package that was removed. Virtual repositories around this one ask no upstream for it."""
+
+    key: str
+    retired_at: datetime
+
+
+class Release(Body):
+    """The name of a package that was removed here, and that upstreams may be asked for from now on."""
+
+    package: str
+
+
+class Released(Record):
+    """The key of the package whose name was released."""
+
+    key: str
+
+
+class RetiredNames(Handlers):
+    """Lists retired names, and releases them."""
+
+    table = Table("repositories")
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/retired-names",
+        access=EDITORS,
+        summary="List the names of packages that were removed from a repository",
+        answer=RetiredNameRecord,
+        paged=True,
+    )
+    async def list_page(self, call: Call) -> Page[RetiredNameRecord]:
+        """Only names that no package has now. Repositories that are not hosted have none."""
+        page_request = call.page_request
+        found = await self._catalog.scan(
+            list_retired, call.repository.id, after=page_request.after(""), limit=page_request.limit + 1
+        )
+        return page_request.page(found, lambda each: each.key, RetiredNameRecord.from_attributes)
+
+    @table.route(
+        "POST",
+        "/repository/<repository>/retired-names/release",
+        access=EDITORS,
+        summary="Release the name of a package that was removed",
+        body=Release,
+        answer=Released,
+        audit="name.release",
+    )
+    async def release(self, call: Call, body: Release) -> Released:
+        """From then on virtual repositories around this one ask upstreams for it, whoever publishes it there."""
+        key = self._services.formats[call.repository.format].package_key(body.package)
+        await call.write(call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key)
+        return Released(key=key)
+
+
+def _release(tx: Transaction, repository_id: int, key: str) -> None:
+    """:raises NotFound: the name is not retired"""
+    if not release(tx, repository_id, key):
+        raise NotFound("retired name", key)
