@@ -22,6 +22,7 @@ from pkgrepo.formats.rubygems.index.caches import IndexCaches
 from pkgrepo.formats.rubygems.index.gem_lists import NAMES
 from pkgrepo.formats.rubygems.index.requests import IndexRequests
 from pkgrepo.formats.rubygems.login.requests import KeyRequests
+from pkgrepo.formats.rubygems.proxied.api_requests import MemberApiRequests
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
 from pkgrepo.formats.rubygems.proxied.requests import ListRequests
 from pkgrepo.formats.rubygems.push.requests import PushRequests
@@ -61,13 +62,13 @@ class RubySite:
         self._merged = merged
         self._index = IndexRequests(services, repository, caches)
         hosted = repository.type is RepositoryType.HOSTED
-        self._lists = self._index if hosted else ListRequests(services, repository, merged, caches)
+        self._lists = self._index if hosted else ListRequests(services, repository, merged)
         self._files = FileRequests(services, repository)
         self._pushes = PushRequests(services, repository)
         self._changes = ChangeRequests(services, repository)
         self._owners = OwnerRequests(services, repository)
         self._keys = KeyRequests(services, repository)
-        self._records = ApiRequests(services, repository)
+        self._records = (ApiRequests if hosted else MemberApiRequests)(services, repository)
         self._reads: Mapping[type, Handler] = {
             RootPath: self._root,
             CompactPath: self._compact,

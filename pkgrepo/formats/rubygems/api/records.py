@@ -27,10 +27,14 @@ _LINKS: Final = (
 
 @frozen
 class Release:
-    """A version with what its metadata says; ``sha256`` is that of the gem, in hex."""
+    """
+    A version with what its metadata says; ``sha256`` is that of the gem, in hex.
+
+    An upstream may not say when it was published.
+    """
 
     spec: GemSpec
-    published_at: datetime
+    published_at: datetime | None
     yanked: bool
     sha256: str
 
@@ -91,5 +95,5 @@ def _dependencies(spec: GemSpec, kind: str) -> list[Mapping[str, str]]:
     ]
 
 
-def _time(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"

@@ -1,8 +1,8 @@
-"""Answers requests to the JSON API of one hosted repository."""
+"""Answers requests to the JSON API of one repository; what is looked up here is in hosted ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -65,20 +65,18 @@ class ApiRequests:
     async def gem(self, request: Request, name: str) -> Answer:
         """A gem in its latest version."""
         await self._admit(request, name)
-        found = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
-        return self._record(request, found, NO_GEM)
+        return self._record(request, await self.find_latest(name), NO_GEM)
 
     async def version(self, request: Request, name: str, number: str) -> Answer:
         """A gem in one version, for the platform in the query."""
         await self._admit(request, name)
         key = full_version(number, _parameter(request, b"platform") or RUBY)
-        found = await self._services.catalog.look(reading.find_version, self._repository.id, name, key)
-        return self._record(request, found, NO_VERSION)
+        return self._record(request, await self.find_version(name, key), NO_VERSION)
 
     async def versions(self, request: Request, name: str) -> Answer:
         """All live versions of a gem, the highest first."""
         await self._admit(request, name)
-        body = await self._services.catalog.scan(_versions, self._repository.id, name)
+        body = await self.find_versions(name)
         if body is None:
             raise Refusal(404, NO_GEM, "not_found")
         return self._json(body)
@@ -86,7 +84,7 @@ class ApiRequests:
     async def latest(self, request: Request, name: str) -> Answer:
         """The number of the latest version; of a gem that does not exist it is ``unknown``."""
         await self._admit(request, name)
-        found = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
+        found = await self.find_latest(name)
         return self._json(_encode({"version": "unknown" if found is None else found.spec.number}))
 
     async def search(self, request: Request) -> Answer:
@@ -99,6 +97,7 @@ class ApiRequests:
     async def own(self, request: Request) -> Answer:
         """The gems that the caller owns."""
         identity = await self._services.access.admit(request, Action.READ, self._repository)
+        await self._admit(request, None)
         if identity.anonymous:
             raise AuthenticationRequired
         return await self._find(request, Query(facets=((facet(OWNER, identity.username),),)), 0, MOST_OWN)
@@ -115,6 +114,20 @@ class ApiRequests:
             raise Refusal(422, TOO_MANY, "too_many")
         body = await self._services.catalog.scan(_dependencies, self._repository.id, names, json)
         return self._json(body) if json else self._answer(body, MARSHAL)
+
+    async def find_latest(self, name: str) -> Release | None:
+        """The latest version of a gem; None if there is no such gem."""
+        found: Release | None = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
+        return found
+
+    async def find_version(self, name: str, key: str) -> Release | None:
+        """One version of a gem, or None."""
+        found: Release | None = await self._services.catalog.look(reading.find_version, self._repository.id, name, key)
+        return found
+
+    async def find_versions(self, name: str) -> bytes | None:
+        """The records of all versions of a gem in JSON; None if there is no such gem."""
+        return await self._services.catalog.scan(_versions, self._repository.id, name)
 
     async def _find(self, request: Request, query: Query, start: int, count: int) -> Answer:
         searches = self._services.searches
@@ -133,9 +146,9 @@ class ApiRequests:
 
     async def _admit(self, request: Request, name: str | None) -> None:
         await self._services.access.admit(request, Action.READ, self._repository, name)
-        if self._repository.type is not RepositoryType.HOSTED:
-            # Upstreams are asked for what installers need, and these have the compact index for it.
-            raise NotFound("address", "of the JSON API in a repository that is not hosted")
+        if name is None and self._repository.type is not RepositoryType.HOSTED:
+            # Bundler then reads the legacy index. An answer without the gems of upstreams would hide these from it.
+            raise NotFound("address", "of searches and dependencies in a repository that is not hosted")
 
     def _json(self, body: bytes) -> Answer:
         return self._answer(body, JSON)
@@ -148,9 +161,14 @@ class ApiRequests:
         return self._services.repository_url(request, self._repository)
 
 
+def encode_versions(releases: Iterable[Release]) -> bytes:
+    """The records of versions in JSON."""
+    return _encode([version_record(each) for each in releases])
+
+
 def _versions(r: Reader, repository_id: int, name: str) -> bytes | None:
     found = reading.list_releases(r, repository_id, name)
-    return None if found is None else _encode([version_record(each) for each in found])
+    return None if found is None else encode_versions(found)
 
 
 def _gems(r: Reader, repository_id: int, names: list[str], url: str) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .marshal import VERSION, Stream, integer
+from .marshal import TRUE, VERSION, Stream, counted, integer
 
 # The kinds of the fragments that have the rows of a gem's live versions, in the order of versions.
 RELEASE: Final = "release"
@@ -21,11 +21,19 @@ _SYMBOLS: Final = ("E", "Gem::Version")
 _NAMED: Final = tuple(Stream().symbol(name) for name in _SYMBOLS)
 _NUMBERED: Final = tuple(Stream(_SYMBOLS).symbol(name) for name in _SYMBOLS)
 
+# What is the same in all rows but the first: 200,000 rows through L{Stream} take 10 times as long.
+_ROW: Final = b"[" + integer(3)
+_VERSION: Final = b"U" + _NUMBERED[1] + b"[" + integer(1)
+_AFTER_TEXT: Final = integer(1) + _NUMBERED[0] + TRUE
+
 
 def list_row(name: str, number: str, platform: str) -> bytes:
     """The row of a gem in any place but the first one."""
-    stream = Stream(_SYMBOLS)
-    return b"[" + integer(3) + stream.string(name) + stream.version(number) + stream.string(platform)
+    return b"".join((_ROW, _text(name), _VERSION, _text(number), _text(platform)))
+
+
+def _text(text: str) -> bytes:
+    return b'I"' + counted(text.encode()) + _AFTER_TEXT
 
 
 def list_head(rows: int) -> bytes:

@@ -8,13 +8,14 @@ lines of hosted members. The first part is kept while the upstreams' lists and t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
+from attrs import evolve, frozen
+
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.rubygems.index.info import info_md5
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.index.versions_list import list_head, read_lines
 from pkgrepo.gateway.services import Services
@@ -25,16 +26,24 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import appended_lists, packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
 
+from .derived_lists import write_names, write_specs
 from .pieces import read_pieces
 from .questions import specs_question
 from .upstream_lists import VERSIONS, JoinedLists, UpstreamList, join_lists
 
-READ: Final = 1024 * 1024  # bytes of a list read at a time
+LONG_LIST: Final = 1024 * 1024  # bytes; 16,000 gems, whose rows take 0.3 s
+LONG_LIST_MS: Final = 300_000
 MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public registry has 23 MB
 
-_EMPTY_MD5: Final = info_md5([]).encode("ascii")  # in the last line of a gem without versions
+
+@frozen
+class _State:
+    """What a list was made of: upstreams' lists as they begin, the bytes appended to these, and hosted lists."""
+
+    begins: Hashable
+    appended: tuple[int, ...]
+    hosted: tuple[Hashable, ...]
 
 
 class MergedLists:
@@ -56,7 +65,21 @@ class MergedLists:
     async def names(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
         """``/names`` of a repository: gems with live versions. It raises what ``versions`` raises."""
         stamp, listed = await self._versions(services, repository, revalidate=revalidate)
-        return await self._cached(repository, "names", stamp, lambda: services.pools.cpu(_write_names, listed))
+        return await self._cached(repository, "names", stamp, lambda: services.pools.cpu(write_names, listed))
+
+    async def joined_specs(
+        self, services: Services, repository: Repository, file: str, *, revalidate: bool
+    ) -> ListFile:
+        """
+        A list of the legacy index over all members of a repository that have a list of versions, by its file name.
+
+        What upstreams appended to long lists is in it after ``LONG_LIST_MS`` at the latest. It raises what ``versions``
+        raises.
+        """
+        stamp, listed = await self._versions(services, repository, revalidate=revalidate)
+        if listed.size > LONG_LIST:
+            stamp = evolve(stamp, appended=(services.clock.now_ms() // LONG_LIST_MS,))
+        return await self._cached(repository, file, stamp, lambda: services.pools.cpu(write_specs, listed, file))
 
     async def specs(self, services: Services, proxy: Repository, file: str, *, revalidate: bool) -> ListFile:
         """
@@ -71,7 +94,7 @@ class MergedLists:
 
     async def _versions(
         self, services: Services, repository: Repository, *, revalidate: bool
-    ) -> tuple[Hashable, ListFile]:
+    ) -> tuple[_State, ListFile]:
         leaves = services.resolver.leaves(repository)
         hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
         proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
@@ -85,17 +108,18 @@ class MergedLists:
             tuple([await services.catalog.look(repositories.names_serial, each.id) for each in hosted]),
         )
         appended = tuple(each.appended for each in upstreams)
-        stamp = (begins, appended)
+        state = _State(begins, appended, ())
         join = partial(self._join, services, repository, begins, upstreams, hosted)
-        begun = await self._cached(repository, "upstreams", stamp, join)
+        begun = await self._cached(repository, "upstreams", state, join)
         if not hosted:
-            return stamp, begun
+            return state, begun
         states = tuple([await services.catalog.look(appended_lists.find_list, each.id) for each in hosted])
         active = [each for each in hosted if each.active]
+        state = evolve(state, hosted=states)
         whole = await self._cached(
-            repository, "versions", (stamp, states), lambda: services.catalog.scan(_add_hosted, begun, active)
+            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active)
         )
-        return (stamp, states), whole
+        return state, whole
 
     async def _cached(
         self, repository: Repository, name: str, stamp: Hashable, make: Callable[[], Awaitable[ListFile]]
@@ -163,28 +187,4 @@ def _add_hosted(reader: Reader, begun: ListFile, hosted: Sequence[Repository]) -
     for each in hosted:
         for data in read_lines(reader, each):
             writer.add(data)
-    return writer.end()
-
-
-def _lines(listed: ListFile) -> Iterator[bytes]:
-    start, rest = 0, b""
-    while start < listed.size:
-        data = listed.read(start, READ)
-        start += len(data)
-        *lines, rest = (rest + data).split(b"\n")
-        yield from lines
-
-
-def _write_names(listed: ListFile) -> ListFile:
-    live: dict[bytes, bool] = {}
-    gil = GilReleaser()
-    lines = _lines(listed)
-    while next(lines, b"---") != b"---":
-        pass
-    for line in lines:
-        live[line.partition(b" ")[0]] = line.rpartition(b" ")[2] != _EMPTY_MD5
-        gil.release_if_due()
-    writer = ListWriter.new()
-    names = sorted(name for name, is_live in live.items() if is_live)
-    writer.add(b"---\n" + b"\n".join(names) + b"\n")
     return writer.end()

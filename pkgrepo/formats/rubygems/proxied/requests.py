@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.rubygems.index.answers import list_answer, packed_answer
-from pkgrepo.formats.rubygems.index.caches import IndexCaches
+from pkgrepo.formats.rubygems.index.answers import list_answer
+from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -17,11 +19,10 @@ from .merged_lists import MergedLists
 class ListRequests:
     """The lists of one repository that is not hosted."""
 
-    def __init__(self, services: Services, repository: Repository, lists: MergedLists, caches: IndexCaches) -> None:
+    def __init__(self, services: Services, repository: Repository, lists: MergedLists) -> None:
         self._services = services
         self._repository = repository
         self._lists = lists
-        self._caches = caches
 
     async def versions(self, request: Request) -> Answer:
         """The list of all changes. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
@@ -35,24 +36,33 @@ class ListRequests:
 
     async def specs(self, request: Request, file: str) -> Answer:
         """
-        A list of the legacy index. That of a virtual repository is the list of its first member that has one.
+        A list of the legacy index.
+
+        That of a virtual repository has the gems of all members that have a list of versions. If none has, it is the
+        list of the first member that has one.
 
         :raises NotFound, UpstreamFailed: see L{MergedLists.specs}
         """
+        if self._repository.type is RepositoryType.VIRTUAL:
+            with suppress(NotFound):
+                return self._specs_answer(
+                    await self._lists.joined_specs(
+                        self._services, self._repository, file, revalidate=request.revalidates
+                    )
+                )
         for leaf in self._services.resolver.leaves(self._repository):
-            if not leaf.active:
+            if not leaf.active or leaf.type is not RepositoryType.PROXY:
                 continue
-            if leaf.type is RepositoryType.HOSTED:
-                form = file.removesuffix(".gz")
-                document = await self._caches.lists.get(self._services.catalog, self._services.pools, leaf, form)
-                return packed_answer(self._repository, document)
             try:
                 found = await self._lists.specs(self._services, leaf, file, revalidate=request.revalidates)
             except NotFound:
                 continue
-            headers = ((b"Cache-Control", document_cache_control(self._repository)),)
-            etag = b'"%s"' % found.sha256.hexdigest()[:32].encode()
-            return Answer(
-                body=found.content(), content_type=b"application/octet-stream", etag=etag, headers=headers, ranges=True
-            )
+            return self._specs_answer(found)
         raise NotFound("file", file)
+
+    def _specs_answer(self, found: ListFile) -> Answer:
+        headers = ((b"Cache-Control", document_cache_control(self._repository)),)
+        etag = b'"%s"' % found.sha256.hexdigest()[:32].encode()
+        return Answer(
+            body=found.content(), content_type=b"application/octet-stream", etag=etag, headers=headers, ranges=True
+        )

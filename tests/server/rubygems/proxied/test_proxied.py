@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 
 import pytest
 
+from pkgrepo.formats.rubygems.legacy.rows import list_row
 from tests.support.gems import make_gem
 from tests.support.upstreams.faults import HTML, corrupted, failing
 
@@ -143,6 +145,21 @@ def test_hosted_gems_hide_those_of_upstreams(at, upstream):
     assert {b"shared", b"public"} <= set(merged.get("/names").body.split())
 
 
+def test_lists_of_the_legacy_index_have_the_gems_of_all_members(at, upstream):
+    upstream.add("preview", "1.0.0.pre")
+    upstream.add("wide", "1.0.0", platform="java")
+    upstream.add("wide", "0.9.0", platform="java")
+    assert at("all").post("/api/v1/gems", make_gem("legacy"), Content_Type="application/gem").status == 200
+    latest = gzip.decompress(at("all").get("/latest_specs.4.8.gz").body)
+    assert b"legacy" in latest
+    assert list_row("wide", "1.0.0", "java") in latest
+    assert list_row("wide", "0.9.0", "java") not in latest
+    assert b"preview" not in latest
+    assert b"preview" in gzip.decompress(at("all").get("/prerelease_specs.4.8.gz").body)
+    upstream.yank("wide", "0.9.0-java")
+    assert list_row("wide", "0.9.0", "java") not in gzip.decompress(at("all").get("/specs.4.8.gz").body)
+
+
 def test_each_push_to_a_virtual_repository_appends_a_line(at, upstream):
     upstream.add("base")
     before = at("all").get("/versions").body
@@ -174,3 +191,24 @@ def test_reserved_names_are_neither_listed_nor_asked(at, upstream):
     assert closed.get("/info/acme-tool").status == 404
     assert closed.get("/gems/acme-tool-1.0.0.gem").status == 404
     assert upstream.count("/info/acme-tool") == 0
+
+
+def test_records_of_a_gem_follow_from_its_index(at, upstream):
+    upstream.add("described", "1.0.0", dependencies={"other": [(">=", "1.0"), ("<", "3")]})
+    data = upstream.add("described", "1.10.0")
+    upstream.add("described", "2.0.0.pre")
+    for name in ("mirror", "all"):
+        gem = at(name).get("/api/v1/gems/described.json").json
+        assert (gem["version"], gem["sha"]) == ("1.10.0", hashlib.sha256(data).hexdigest())
+        assert gem["gem_uri"].endswith(f"/main/{name}/gems/described-1.10.0.gem")
+        versions = at(name).get("/api/v1/versions/described.json").json
+        assert [each["number"] for each in versions] == ["2.0.0.pre", "1.10.0", "1.0.0"]
+        assert versions[0]["created_at"] == "2024-01-01T00:00:00.000Z"
+    old = at("all").get("/api/v2/rubygems/described/versions/1.0.0.json").json
+    assert old["dependencies"]["runtime"] == [{"name": "other", "requirements": "< 3, >= 1.0"}]
+    assert at("all").get("/api/v1/versions/absent/latest.json").json == {"version": "unknown"}
+    assert at("all").get("/api/v1/gems/absent.json").status == 404
+    assert at("all").post("/api/v1/gems", make_gem("written"), Content_Type="application/gem").status == 200
+    assert at("all").get("/api/v1/gems/written.json").json["authors"]
+    for path in ("/api/v1/dependencies?gems=described", "/api/v1/search.json?query=described"):
+        assert at("all").get(path).status == 404
