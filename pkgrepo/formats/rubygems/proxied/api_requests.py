@@ -53,7 +53,8 @@ class MemberApiRequests(ApiRequests):
         if hosted:
             found: list[Release] = []
             for each in hosted:
-                found += (await services.catalog.scan(reading.list_releases, each, name)) or ()
+                listed: list[Release] | None = await services.catalog.scan(reading.list_releases, each, name)
+                found += listed or ()
             return await services.pools.cpu(_in_order, found)
         return await services.pools.cpu(_described, name, await services.resolver.parts(members, name, INFO))
 
