@@ -29,7 +29,6 @@ from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.pools import Pools
 
 SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs
-LARGE: Final = 16 * 1024 * 1024  # bytes; of a larger document only the gzip form is kept, which all clients ask for
 MOST_DOCUMENTS: Final = 8  # of one package: its forms, under each address of the server
 
 _Place = tuple[str, str]  # form, and address of the repository
@@ -79,17 +78,13 @@ class SplicedDocuments:
         self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer()
 
-    async def get(
-        self, pools: Pools, state: PackageState, form: str, address: str, *, packed: bool = False
-    ) -> Rendered:
+    async def get(self, pools: Pools, state: PackageState, form: str, address: str) -> Rendered:
         """
         The document of a package in this state or a newer one, for the repository at this address.
 
-        With ``packed`` its body may be empty, if it has a gzip form.
-
         :raises NotFound: the package was removed meanwhile
         """
-        found = self.ready(state, form, address, packed=packed)
+        found = self.ready(state, form, address)
         if found is not None:
             return Rendered(found, state)
         place = (form, address)
@@ -97,11 +92,10 @@ class SplicedDocuments:
             (state.repository.id, state.key, state.stamp, place), lambda: self._render(pools, state, place)
         )
 
-    def ready(self, state: PackageState, form: str, address: str, *, packed: bool = False) -> Document | None:
+    def ready(self, state: PackageState, form: str, address: str) -> Document | None:
         """The document if it is cached and of this state, without waiting; see ``get``."""
         kept = self.kept.get((state.repository.id, state.key))
-        document = kept.documents.get((form, address)) if kept is not None and kept.stamp == state.stamp else None
-        return document if document is None or document.body or packed else None
+        return kept.documents.get((form, address)) if kept is not None and kept.stamp == state.stamp else None
 
     async def _render(self, pools: Pools, state: PackageState, place: _Place) -> Rendered:
         form, address = place
@@ -123,6 +117,6 @@ class SplicedDocuments:
             kept = CachedDocuments(state.stamp)
         if len(kept.documents) >= MOST_DOCUMENTS:
             kept.documents.clear()
-        kept.documents[place] = document if len(document.body) <= LARGE else evolve(document, body=b"")
+        kept.documents[place] = document
         self.kept.put(key, kept, size=kept.size)
         return Rendered(document, state)

@@ -146,9 +146,10 @@ class Document:
     A rendered index document, ready to be sent.
 
     ``etag`` is the quoted strong validator of the uncompressed form; the compressed forms add a suffix to it. ``gzip``
-    and ``zstd`` are None when compression saves too little. ``modified_s`` is that of the package, for documents of one
-    package that are sent with Last-Modified. ``digests`` of the uncompressed form (hex, by ``hashlib`` name) are those
-    that the format sends.
+    and ``zstd`` are None when compression saves too little. ``size`` is that of the uncompressed form in bytes; of a
+    large document ``body`` is empty, and that form is unpacked from ``gzip`` while it is sent. ``modified_s`` is that
+    of the package, for documents of one package that are sent with Last-Modified. ``digests`` of the uncompressed form
+    (hex, by ``hashlib`` name) are those that the format sends.
     """
 
     content_type: str
@@ -159,3 +160,4 @@ class Document:
     zstd: bytes | None = None
     modified_s: int | None = None
     digests: Mapping[str, str] = Factory(dict)
+    size: int = Factory(lambda self: len(self.body), takes_self=True)

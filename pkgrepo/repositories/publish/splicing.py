@@ -29,6 +29,7 @@ LARGEST_GROUP: Final = 512 * 1024  # bytes, one fragment more or less
 COMPRESS_FROM: Final = 1024  # bytes; below, the response head outweighs the gain
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed groups; 500 packages of 10 MB
 LEVEL: Final = 4  # of deflate; groups are small and compressed once
+LARGE: Final = 16 * 1024 * 1024  # bytes; a larger document is kept in its compressed forms only
 
 # RFC 1952: deflate, no name and no time, from any system.
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -77,28 +78,42 @@ class Renderer:
         Return the document with ``base_url``, the repository's address without a slash at the end.
 
         ``base_url`` is empty for documents that do not contain it. With ``zstd`` the document also has that encoding. A
-        group ends at ``group_size`` bytes at the latest. ``algorithms`` are those of the document's digests. A large
-        document takes tens of milliseconds: use a thread.
+        group ends at ``group_size`` bytes at the latest. ``algorithms`` are those of the document's digests. A document
+        of more than ``LARGE`` bytes has no body. It takes tens of milliseconds: use a thread.
         """
         base = _escape(base_url)
         texts: list[bytes] = []
         packed: list[bytes] = []
-        crc = 0
+        crc = size = 0
+        large = spliced.size > LARGE
+        hashes = {name: hashlib.new(name) for name in algorithms}
+        # One frame, because clients read only the first one; it takes 2 ms per megabyte.
+        zpacker = zstandard.ZstdCompressor(level=1)
+        zstream = zpacker.compressobj() if zstd and large else None
+        zpacked: list[bytes] = []
         validator = hashlib.sha256(base)
         for group in _groups(spliced, group_size):
             digest = hashlib.sha256(group).digest()
             validator.update(digest)
             text = group.replace(BASE, base) if base else group
             crc = zlib.crc32(text, crc)
-            texts.append(text)
+            size += len(text)
+            for each in hashes.values():
+                each.update(text)
+            if zstream is not None:
+                zpacked.append(zstream.compress(text))
+            if not large:
+                texts.append(text)
             packed.append(self._deflate(text, (digest, base)))
         body = b"".join(texts)
-        gzip = zpacked = None
-        if len(body) >= COMPRESS_FROM:
-            sums = crc.to_bytes(4, "little") + (len(body) & 0xFFFFFFFF).to_bytes(4, "little")
+        if zstream is not None:
+            zpacked.append(zstream.flush())
+        elif zstd and size >= COMPRESS_FROM:
+            zpacked.append(zpacker.compress(body))
+        gzip = None
+        if size >= COMPRESS_FROM:
+            sums = crc.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
             gzip = b"".join((_GZIP_HEAD, *packed, _LAST_BLOCK, sums))
-            # One frame, because clients read only the first one; it takes 2 ms per megabyte.
-            zpacked = zstandard.ZstdCompressor(level=1).compress(body) if zstd else None
         etag = f'"{validator.hexdigest()[:32]}"'
         return Document(
             content_type=content_type,
@@ -106,8 +121,9 @@ class Renderer:
             etag=etag,
             serial=serial,
             gzip=gzip,
-            zstd=zpacked,
-            digests={name: hashlib.new(name, body).hexdigest() for name in algorithms},
+            zstd=b"".join(zpacked) or None,
+            digests={name: each.hexdigest() for name, each in hashes.items()},
+            size=size,
         )
 
     def _deflate(self, text: bytes, key: tuple[bytes, bytes]) -> bytes:

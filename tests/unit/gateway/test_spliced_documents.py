@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_twisted
+import zstandard
+from twisted.internet.defer import Deferred
 
-from pkgrepo.gateway import spliced_documents
+from pkgrepo.gateway.content import PIECE, document_answer
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.http.answers import Content
 from pkgrepo.proxy.resolving.package_state import PackageState
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish import splicing
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 
 FORM = "form"
 URL = "http://h"
@@ -39,7 +44,7 @@ class Package:
 
 @pytest.fixture
 def documents(monkeypatch: pytest.MonkeyPatch) -> SplicedDocuments:
-    monkeypatch.setattr(spliced_documents, "LARGE", 5000)
+    monkeypatch.setattr(splicing, "LARGE", 5000)
     return SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000)
 
 
@@ -55,15 +60,11 @@ async def test_document_is_rendered_once(documents: SplicedDocuments) -> None:
 @pytest_twisted.ensureDeferred
 async def test_large_document_is_kept_compressed_alone(documents: SplicedDocuments) -> None:
     package = Package(8000)
-    first = (await documents.get(POOLS, package.state, FORM, URL)).document
-    assert len(first.body) == 8002
-    kept = (await documents.get(POOLS, package.state, FORM, URL, packed=True)).document
-    assert (kept.body, kept.gzip, kept.etag) == (b"", first.gzip, first.etag)
-    assert documents.ready(package.state, FORM, URL, packed=True) is kept
-    assert documents.ready(package.state, FORM, URL) is None
+    document = (await documents.get(POOLS, package.state, FORM, URL)).document
+    assert (document.body, document.size) == (b"", 8002)
+    assert gzip.decompress(document.gzip or b"") == b"{" + b"x" * 8000 + b"}"
+    assert documents.ready(package.state, FORM, URL) is document
     assert package.loads == 1
-    assert (await documents.get(POOLS, package.state, FORM, URL)).document == first
-    assert package.loads == 2
 
 
 @pytest_twisted.ensureDeferred
@@ -74,3 +75,45 @@ async def test_documents_have_the_digests_that_their_format_sends() -> None:
         "md5": hashlib.md5(document.body).hexdigest(),
         "sha256": hashlib.sha256(document.body).hexdigest(),
     }
+
+
+@pytest_twisted.ensureDeferred
+async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
+    plain = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
+    monkeypatch.setattr(splicing, "LARGE", 5000)
+    large = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
+    assert (large.body, large.size, large.etag) == (b"", len(plain.body), plain.etag)
+    assert zstandard.ZstdDecompressor().decompressobj().decompress(large.zstd or b"") == plain.body
+    answers = [document_answer(each, "identity", ()) for each in (plain, large)]
+    assert (answers[0].size, answers[0].etag) == (answers[1].size, answers[1].etag)
+    content = answers[1].body
+    assert isinstance(content, Content)
+    assert content.deliver is not None
+    reader = Reader()
+    work: Any = content.deliver(reader, 10, content.size - 10)  # type: ignore[arg-type]
+    delivery: Deferred[None] = Deferred.fromCoroutine(work)
+    while not delivery.called:
+        before = reader.received
+        reader.producer.resumeProducing()
+        assert len(reader.received) - len(before) <= PIECE
+    await delivery
+    assert reader.received == plain.body[10:-10]
+
+
+class Reader:
+    """A consumer that wants one piece at a time."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.producer: Any = None
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        assert streaming
+        self.producer = producer
+
+    def unregisterProducer(self) -> None: ...
+
+    def write(self, data: bytes) -> None:
+        self.received += data
+        self.producer.pauseProducing()

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
 
 from attrs import frozen
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IConsumer, IPushProducer
-from zope.interface import implementer
 
+from pkgrepo.gateway.pieces import deliver_pieces
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 
@@ -62,9 +61,7 @@ async def render_listing(
             else:
                 kept.clear()
 
-    async def deliver(consumer: IConsumer, start: int, end: int) -> None:
-        await _deliver(_pieces(catalog, directory, page, turns), consumer, start, end)
-
+    deliver = partial(deliver_pieces, partial(_pieces, catalog, directory, page, turns))
     etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
     return Listing(b"".join(kept) if size <= KEPT else Content(size, deliver=deliver), etag)
 
@@ -87,53 +84,3 @@ def _render_page(
     """The entries after a position, rendered on the thread that reads them, and the next position."""
     entries, following = read_page(r, directory, cursor, PAGE)
     return page.entries(entries, first), following
-
-
-async def _deliver(pieces: AsyncIterator[bytes], consumer: IConsumer, start: int, end: int) -> None:
-    pace = _Pace()
-    consumer.registerProducer(pace, True)
-    try:
-        at = 0
-        async for piece in pieces:
-            await pace.wait()
-            if pace.stopped:
-                return
-            consumer.write(piece[max(0, start - at) : max(0, end - at)])
-            at += len(piece)
-    finally:
-        consumer.unregisterProducer()
-
-
-@implementer(IPushProducer)
-class _Pace:
-    """Waits while the transport's write buffer is full."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self._paused = False
-        self._waiting: Deferred[None] | None = None
-
-    async def wait(self) -> None:
-        """Return when the consumer takes bytes, or takes no more."""
-        while self._paused and not self.stopped:
-            self._waiting = Deferred()
-            await self._waiting
-
-    def pauseProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self._paused = True
-
-    def resumeProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self._paused = False
-        self._go_on()
-
-    def stopProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self.stopped = True
-        self._go_on()
-
-    def _go_on(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and not waiting.called:
-            waiting.callback(None)

@@ -57,14 +57,11 @@ class PackageRequests(RepositoryRequests):
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
         found = await self._state(request, name)
-        rendered = await self._packuments.get(
-            self._services.pools, found, form, self.address(request), packed=_coding(request) == "gzip"
-        )
+        rendered = await self._packuments.get(self._services.pools, found, form, self.address(request))
         state, document = rendered.state, rendered.document
 
         def negotiate(again: Request) -> Answer | None:
-            packed = _coding(again) == "gzip"
-            ready = self._packuments.ready(state, _form(again), self.address(again), packed=packed)
+            ready = self._packuments.ready(state, _form(again), self.address(again))
             return None if ready is None else self._document_answer(again, ready)
 
         answer = self._document_answer(request, document)

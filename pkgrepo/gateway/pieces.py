@@ -1,0 +1,60 @@
+"""Bodies that are made piece by piece while they are sent, as fast as the client reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IConsumer, IPushProducer
+from zope.interface import implementer
+
+
+async def deliver_pieces(make: Callable[[], AsyncIterator[bytes]], consumer: IConsumer, start: int, end: int) -> None:
+    """Write the bytes from ``start`` to ``end`` (exclusive) of a body whose pieces ``make`` yields; see L{Content}."""
+    pace = _Pace()
+    consumer.registerProducer(pace, True)
+    try:
+        at = 0
+        async for piece in make():
+            await pace.wait()
+            if pace.stopped:
+                return
+            consumer.write(piece[max(0, start - at) : max(0, end - at)])
+            at += len(piece)
+    finally:
+        consumer.unregisterProducer()
+
+
+@implementer(IPushProducer)
+class _Pace:
+    """Waits while the transport's write buffer is full."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._paused = False
+        self._waiting: Deferred[None] | None = None
+
+    async def wait(self) -> None:
+        """Return when the consumer takes bytes, or takes no more."""
+        while self._paused and not self.stopped:
+            self._waiting = Deferred()
+            await self._waiting
+
+    def pauseProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = False
+        self._go_on()
+
+    def stopProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self.stopped = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.callback(None)
