@@ -55,6 +55,12 @@ def companion_config(parent: Repository) -> Mapping[str, Any] | None:
     return {"type": RepositoryType.HOSTED.value} | ({"policy": rules} if rules else {})
 
 
+def converts_wheels(parent: Repository) -> bool:
+    """Whether wheels of the repository that a channel belongs to become packages: its setting ``conda.from_wheels``."""
+    setting: Mapping[str, Any] = parent.settings.get("conda") or {}
+    return bool(setting.get("from_wheels", True))
+
+
 def push_rules(repository: Repository) -> PushRules:
     """The rules for uploads to a repository."""
     return msgspec.convert(repository.config.get("push_rules") or {}, PushRules)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from twisted.application.service import IService
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import ICompanionFormat, IFormat
+from pkgrepo.interfaces import IBackgroundFormat, ICompanionFormat, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.repositories.format_base import FormatBase
@@ -24,7 +26,7 @@ from .routes import CondaSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICompanionFormat)
+@implementer(IFormat, ICompanionFormat, IBackgroundFormat)
 class CondaFormat(FormatBase):
     """A channel that conda, mamba and pixi install from."""
 
@@ -45,6 +47,10 @@ class CondaFormat(FormatBase):
     def companion_config(self, parent: Repository, _companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
         """See L{ICompanionFormat.companion_config}. A virtual repository has no channel."""
         return companion_config(parent)
+
+    def background_services(self, services: Services, reactor: Any) -> Sequence[IService]:
+        """The conversion of wheels. See L{IBackgroundFormat.background_services}."""
+        return [WheelFollower(services, self.name).service(reactor)]
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

@@ -18,6 +18,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
 from pkgrepo.formats.conda.upload.requests import UploadRequests
+from pkgrepo.formats.conda.wheels.unconverted_requests import DOCUMENT as UNCONVERTED
+from pkgrepo.formats.conda.wheels.unconverted_requests import UnconvertedRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
@@ -50,6 +52,7 @@ class CondaSite:
         self._index = IndexRequests(services, repository, caches)
         self._files = FileRequests(services, repository)
         self._uploads = UploadRequests(services, repository)
+        self._unconverted = UnconvertedRequests(services, repository)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -82,6 +85,8 @@ class CondaSite:
             return text_answer(f"This is the conda channel {self._repository.path}.\n")
         if isinstance(path, SubdirPath):
             return await self._index.of_folder(request, path)
+        if path == ChannelPath(UNCONVERTED):
+            return await self._unconverted.list_page(request)
         if isinstance(path, ChannelPath):
             return await self._index.of_channel(request, path)
         if isinstance(path, ShardPath):

@@ -21,10 +21,17 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     reuse_deleted_names: bool = False
 
 
+class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The conda channel beside the repository: with ``from_wheels`` pure wheels become packages in it."""
+
+    from_wheels: bool = True
+
+
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository. ``type`` is fixed; the other fields are settings."""
 
     policy: Policy | None = None
+    conda: CondaChannel | None = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig | ProxyConfig | VirtualConfig)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from attrs import frozen
 
@@ -28,12 +30,14 @@ class Upload:
     A package that has arrived: its file name, the folder that the client wants it in, and its bytes.
 
     Without a ``subdir`` the package's own one is used. With ``overwrite`` it may replace a file.
+    ``derived`` are attributes of a package that was made here, whose name is never burned: it can be made again.
     """
 
     name: FileName
     subdir: str | None
     blob: BlobInfo
     overwrite: bool = False
+    derived: Mapping[str, Any] | None = None
 
 
 class Uploads:
@@ -68,7 +72,7 @@ def make_release(upload: Upload, description: Description, policy: configuration
         path=package_path(subdir, name),
         blob=upload.blob,
         media_type=media_type(name),
-        attrs={"index": description.index, "run_exports": description.exports},
+        attrs={"index": description.index, "run_exports": description.exports, **(upload.derived or {})},
     )
     return Release(
         package_key=name.name,

@@ -25,6 +25,7 @@ DESCRIPTIONS = {
     "auth": "Whether reads of a public repository need credentials.",
     "cache": "What is kept of upstream servers, and for how long.",
     "cache_ttl": "How long metadata of upstream servers is used before they are asked again.",
+    "conda": "Whether pure wheels become packages in the conda channel beside the repository.",
     "config": "The upstream servers of the repository, in another form of proxy; it is stored as proxy.",
     "default": "Whether image names without storage and repository refer to this repository.",
     "members": "The repositories that a virtual one consists of, in the order in which they are asked.",

@@ -11,7 +11,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor
 from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import every, find, number
+from pkgrepo.storage.catalog.rows import column, every, find, number
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
 
@@ -84,6 +84,11 @@ def last_seq(r: Reader) -> int:
 def last_seq_of_repository(r: Reader, repository_id: int) -> int:
     """The sequence number of the latest event of one repository; 0 if it has no event."""
     return number(r, "SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
+
+
+def changed_repositories(r: Reader, seq: int) -> set[int]:
+    """The catalog keys of the repositories that have an event after ``seq``."""
+    return set(column(r, "SELECT DISTINCT repository_id FROM event WHERE seq > ?", (seq,)))
 
 
 def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tuple[list[str], int]:

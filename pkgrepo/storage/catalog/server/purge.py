@@ -40,6 +40,8 @@ _ROWS_OF_REPOSITORY = (
     _delete_some("appended_line", "repository_id, seq", "repository_id"),
     _delete_some("appended_list", "repository_id", "repository_id"),
     _delete_some("first_sight", "repository_id, package_key, digest, tag", "repository_id"),
+    _delete_some("followed_wheels", "repository_id", "repository_id"),
+    _delete_some("unconverted_wheel", "repository_id, path", "repository_id"),
     _delete_some("superseded_document", "repository_id, key", "repository_id"),
     _delete_some("retired_name", "repository_id, package_key", "repository_id"),
     _delete_some("cache_count", "repository_id, day", "repository_id"),

@@ -1,0 +1,158 @@
+"""
+Keeps the channels beside Python repositories up to date with the wheels there.
+
+The events of the Python repository name the packages that changed; each of them is compared with the channel (see
+``comparing``), and the differences are carried out: wheels are converted in a thread and published, packages removed or
+yanked. What cannot be converted is recorded with its reason.
+
+======================================  ==================================================================
+state of a channel                      next step
+======================================  ==================================================================
+new, or the switch was turned           all packages are compared; then the state is recorded
+following                               packages of the events after the recorded one are compared; then
+                                        the last event is recorded
+======================================  ==================================================================
+
+A crash repeats comparisons, and loses nothing. Several processes may do the same at a time: they make the same bytes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from twisted.application.service import IService
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.errors import FileBurned, FileExists, Invalid, NotFound, PkgrepoError, RepositoryInactive
+from pkgrepo.formats.conda import configuration
+from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.limits import WHEEL_SIZE
+from pkgrepo.formats.conda.upload.publishing import DIGESTS, Upload, Uploads
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import SYSTEM, File, Repository, RepositoryType
+from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
+from pkgrepo.storage.catalog.packages import events, followed_wheels, packages
+from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
+
+from .comparing import Difference, compare_package, derived_from
+from .conversion import Converted, convert_wheel, read_wheel_name
+from .names import conda_name
+
+log = Logger()
+
+EVERY_S: Final = 0.5  # seconds between two looks for new events; one takes some microseconds
+EVENTS: Final = 1000  # that are read at once
+PAGE: Final = 200  # packages
+
+
+class WheelFollower:
+    """Follows the wheels beside all channels. ``format_name`` is the name of the format that channels have."""
+
+    def __init__(self, services: Services, format_name: str) -> None:
+        self._services = services
+        self._format_name = format_name
+        self._seen: tuple[int, int] | None = None
+
+    def service(self, reactor: Any) -> IService:
+        """The service that follows while the server runs."""
+        return PeriodicTask(self.follow, reactor, every_s=EVERY_S, what="the conversion of wheels for conda channels")
+
+    async def follow(self) -> None:
+        """Bring all channels up to date with what has happened until now."""
+        services = self._services
+        await services.registry.refresh()
+        now = (services.registry.serial, await services.catalog.look(events.last_seq))
+        if now == self._seen:
+            return
+        changed: set[int] | None = None  # not known: all channels are looked at
+        if self._seen is not None and self._seen[0] == now[0]:
+            changed = await services.catalog.scan(events.changed_repositories, self._seen[1])
+        failed = False
+        for each in services.registry.all():
+            parent = each.parent if each.format == self._format_name and each.active else None
+            if parent is not None and (changed is None or parent.id in changed):
+                failed |= not await self._try_channel(each, parent)
+        self._seen = None if failed else now
+
+    async def _try_channel(self, channel: Repository, parent: Repository) -> bool:
+        """Whether a channel could be brought up to date; one that fails does not hold up the others."""
+        try:
+            await self._follow_channel(channel, parent)
+        except (RepositoryInactive, NotFound):
+            return True  # it was switched off or removed meanwhile, which the next look finds
+        except PkgrepoError as error:
+            log.warn("channel {path} lacks wheels: {error}", path=channel.path, error=str(error))
+            return False
+        return True
+
+    async def _follow_channel(self, channel: Repository, parent: Repository) -> None:
+        catalog = self._services.catalog
+        converting = parent.type is RepositoryType.HOSTED and configuration.converts_wheels(parent)
+        followed = await catalog.look(followed_wheels.find_followed, channel.id)
+        if followed is None or followed.converting != converting:
+            seq = await catalog.look(events.last_seq_of_repository, parent.id)
+            if converting or followed is not None:
+                await self._compare_all(channel, parent, converting=converting)
+            await catalog.write(followed_wheels.put_followed, channel.id, Followed(seq, converting))
+            return
+        seq = followed.seq
+        while converting:
+            keys, seq = await catalog.scan(events.changed_packages, parent.id, seq, EVENTS)
+            for key in keys:
+                await self._compare(channel, parent, key, converting=True)
+            if seq == followed.seq:
+                return
+            followed = Followed(seq, converting)
+            await catalog.write(followed_wheels.put_followed, channel.id, followed)
+
+    async def _compare_all(self, channel: Repository, parent: Repository, *, converting: bool) -> None:
+        after = ""
+        while page := await self._services.catalog.scan(packages.list_packages, parent.id, after=after, limit=PAGE):
+            for each in page:
+                await self._compare(channel, parent, each.key, converting=converting)
+            after = page[-1].key
+
+    async def _compare(self, channel: Repository, parent: Repository, key: str, *, converting: bool) -> None:
+        """Make the conda package of a Python package what it shall be."""
+        found: Difference = await self._services.catalog.scan(
+            compare_package, parent.id, channel.id, key, conda_name(key), converting
+        )
+        change = self._services.publisher.change
+        for version, paths in found.surplus.items():
+            await change(_remove, channel, found.package, version, paths)
+        for version, (state, reason) in found.states.items():
+            await change(set_version_state, channel, found.package, version, state, reason, SYSTEM, index_package)
+        for path in found.forgotten:
+            await self._services.catalog.write(followed_wheels.remove_unconverted, channel.id, path)
+        for wheel in found.missing:
+            await self._convert(channel, key, wheel)
+
+    async def _convert(self, channel: Repository, key: str, wheel: File) -> None:
+        """Publish the package of a wheel, or record why there is none."""
+        try:
+            await self._publish(channel, wheel)
+        except (Invalid, FileExists, FileBurned) as error:
+            reason = str(error) if isinstance(error, Invalid) else "the channel has another package of this name"
+            record = Unconverted(wheel.path, wheel.sha256, key, reason[:500])
+            await self._services.catalog.write(followed_wheels.put_unconverted, channel.id, record)
+
+    async def _publish(self, channel: Repository, wheel: File) -> None:
+        services = self._services
+        filename = wheel.path.rpartition("/")[2]
+        read_wheel_name(filename)  # most wheels that cannot be converted need not be read
+        if wheel.size > WHEEL_SIZE:
+            raise Invalid(f"it is larger than {WHEEL_SIZE} bytes", "content")
+        data = await services.files.read(wheel.storage_id, wheel.locator, wheel.size)
+        package: Converted = await services.pools.cpu(partial(convert_wheel, data, filename))
+        async with services.publisher.stage(channel) as staged:
+            blob = await staged.store(package.data, DIGESTS)
+            upload = Upload(package.name, None, blob, derived=derived_from(wheel))
+            await Uploads(services, channel).publish(staged, upload, SYSTEM)
+
+
+def _remove(tx: Transaction, channel: Repository, package: str, version: str, paths: list[str], now_ms: int) -> None:
+    """Remove packages whose wheels are gone: their names are not burned, since the wheels may come again."""
+    remove_files(tx, channel, package, version, paths, SYSTEM, index_package, False, now_ms)

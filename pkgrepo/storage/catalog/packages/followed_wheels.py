@@ -1,0 +1,74 @@
+"""How far a repository follows the wheels of the one that it belongs to, and which of them it cannot convert."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import every, find
+
+_UNCONVERTED = "SELECT path, sha256, package_key, reason FROM unconverted_wheel"
+
+
+@frozen
+class Followed:
+    """The last event of the other repository that was followed, and whether wheels were converted at that time."""
+
+    seq: int
+    converting: bool
+
+
+@frozen
+class Unconverted:
+    """A wheel that cannot be converted: its path in the other repository, and why."""
+
+    path: str
+    sha256: str
+    package_key: str
+    reason: str
+
+
+def find_followed(r: Reader, repository_id: int) -> Followed | None:
+    """How far a repository follows; None if it has never followed all wheels."""
+    sql = "SELECT seq, converting FROM followed_wheels WHERE repository_id = ?"
+    return find(r, lambda row: Followed(row[0], bool(row[1])), sql, (repository_id,))
+
+
+def put_followed(tx: Transaction, repository_id: int, followed: Followed) -> None:
+    """Record how far a repository follows."""
+    tx.execute(
+        """
+        INSERT INTO followed_wheels (repository_id, seq, converting) VALUES (?, ?, ?)
+        ON CONFLICT (repository_id) DO UPDATE SET seq = excluded.seq, converting = excluded.converting
+        """,
+        (repository_id, followed.seq, int(followed.converting)),
+    )
+
+
+def list_unconverted(r: Reader, repository_id: int, *, after: str = "", limit: int = 1000) -> list[Unconverted]:
+    """At most ``limit`` wheels that cannot be converted, after a path, ordered by path."""
+    sql = f"{_UNCONVERTED} WHERE repository_id = ? AND path > ? ORDER BY path LIMIT ?"
+    return every(r, lambda row: Unconverted(*row), sql, (repository_id, after, limit))
+
+
+def unconverted_of(r: Reader, repository_id: int, package_key: str) -> list[Unconverted]:
+    """The wheels of a package that cannot be converted, ordered by path."""
+    sql = f"{_UNCONVERTED} WHERE repository_id = ? AND package_key = ? ORDER BY path"
+    return every(r, lambda row: Unconverted(*row), sql, (repository_id, package_key))
+
+
+def put_unconverted(tx: Transaction, repository_id: int, wheel: Unconverted) -> None:
+    """Record that a wheel cannot be converted."""
+    tx.execute(
+        """
+        INSERT INTO unconverted_wheel (repository_id, path, sha256, package_key, reason) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (repository_id, path)
+        DO UPDATE SET sha256 = excluded.sha256, package_key = excluded.package_key, reason = excluded.reason
+        """,
+        (repository_id, wheel.path, wheel.sha256, wheel.package_key, wheel.reason),
+    )
+
+
+def remove_unconverted(tx: Transaction, repository_id: int, path: str) -> None:
+    """Forget what is recorded about a wheel, if anything."""
+    tx.execute("DELETE FROM unconverted_wheel WHERE repository_id = ? AND path = ?", (repository_id, path))

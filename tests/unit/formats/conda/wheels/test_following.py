@@ -1,0 +1,143 @@
+"""The channel of a Python repository follows the wheels there."""
+
+import pytest_twisted
+
+from pkgrepo.formats.conda.wheels import following
+from tests.support.conda_packages import make_conda
+from tests.support.inprocess_server import turn
+from tests.support.memory_server import running_stacks
+from tests.support.python_packages import make_wheel
+
+CHANNEL = "/repositories/main/py/conda"
+
+
+@pytest_twisted.async_yield_fixture
+async def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "EVERY_S", 0.005)
+    async with running_stacks(tmp_path) as make:
+        stack = await make()
+        await stack.add_repository("py")
+        yield stack
+
+
+async def put(server, *wheel):
+    filename, data = wheel
+    reply = await server.call("PUT", f"/repositories/main/py/{filename.split('-')[0]}/1.0/{filename}", raw=data)
+    assert reply.status == 201, reply.body
+
+
+async def shown(server):
+    """The packages in the channel, once it follows the last event."""
+    while not await _is_current(server):
+        await turn()
+    reply = await server.call("GET", f"{CHANNEL}/noarch/repodata.json")
+    return sorted(reply.json["packages.conda"])
+
+
+async def _is_current(server):
+    """Whether the channel has followed all events of the repository, under its present configuration."""
+
+    def read(r):
+        sql = "SELECT seq, converting FROM followed_wheels WHERE repository_id = 2"
+        settings = r.one("SELECT settings FROM repository WHERE id = 1")[0]
+        wanted = (
+            r.one("SELECT MAX(seq) FROM event WHERE repository_id = 1")[0] or 0,
+            int('wheels":false' not in settings),
+        )
+        followed = r.one(sql)
+        return followed is not None and (tuple(followed) == wanted or (not wanted[1] and followed[1] == 0))
+
+    return await server.assembly.core.catalog.scan(read)
+
+
+async def reasons(server):
+    reply = await server.call("GET", f"{CHANNEL}/unconverted.json", who=None)
+    assert reply.status == 200
+    return {each["path"].rpartition("/")[2]: each["reason"] for each in reply.json["wheels"]}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_wheel_appears_and_goes_with_its_removal(server):
+    await put(server, *make_wheel("Demo_Pkg", "1.0", fields=[("Requires-Dist", "other>=1")]))
+    assert await shown(server) == ["demo-pkg-1.0-py_0.conda"]
+    record = (await server.call("GET", f"{CHANNEL}/noarch/repodata.json")).json["packages.conda"]
+    assert record["demo-pkg-1.0-py_0.conda"]["depends"] == ["python >=3", "other >=1"]
+    before = await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")
+    assert before.status == 200
+    assert (
+        await server.call("DELETE", "/repositories/main/py/packages/demo-pkg/1.0/Demo_Pkg-1.0-py3-none-any.whl")
+    ).status < 300
+    assert await shown(server) == []
+    assert (await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_yank_hides_the_package_until_it_is_taken_back(server):
+    await put(server, *make_wheel("demo", "1.0"))
+    assert await shown(server) == ["demo-1.0-py_0.conda"]
+    assert (await server.call("POST", "/repositories/main/py/pypi/demo/1.0/yank", {"reason": "bad"})).status < 300
+    assert await shown(server) == []
+    assert (await server.call("GET", f"{CHANNEL}/noarch/demo-1.0-py_0.conda")).status == 200
+    assert (await server.call("POST", "/repositories/main/py/pypi/demo/1.0/unyank")).status < 300
+    assert await shown(server) == ["demo-1.0-py_0.conda"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_converted_is_listed_with_its_reason(server):
+    await put(server, *make_wheel("native", "1.0", tag="cp311-cp311-linux_x86_64"))
+    await put(server, *make_wheel("marked", "1.0", fields=[("Requires-Dist", "a; sys_platform == 'win32'")]))
+    taken = make_conda("taken", "1.0")
+    assert (await server.call("PUT", f"{CHANNEL}/noarch/taken-1.0-py_0.conda", raw=taken)).status == 201
+    await put(server, *make_wheel("taken", "1.0"))
+    assert await shown(server) == ["taken-1.0-py_0.conda"]
+    found = await reasons(server)
+    assert found == {
+        "marked-1.0-py3-none-any.whl": "a requirement holds only on some systems: 'sys_platform == \"win32\"'",
+        "native-1.0-cp311-cp311-linux_x86_64.whl": "it is not for Python 3 on all platforms",
+        "taken-1.0-py3-none-any.whl": "the channel has another package of this name",
+    }
+    assert (await server.call("GET", f"{CHANNEL}/noarch/taken-1.0-py_0.conda")).body == taken
+    path = "/repositories/main/py/packages/marked/1.0/marked-1.0-py3-none-any.whl"
+    assert (await server.call("DELETE", path)).status < 300
+    await shown(server)
+    assert "marked-1.0-py3-none-any.whl" not in await reasons(server)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_switch_takes_converted_packages_away_and_brings_them_back(server):
+    config = "/repository/main%2Fpy/config"
+    await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
+    await put(server, *make_wheel("before", "1.0"))
+    own = make_conda("own", "1.0")
+    assert (await server.call("PUT", f"{CHANNEL}/noarch/own-1.0-py_0.conda", raw=own)).status == 201
+    assert await shown(server) == ["own-1.0-py_0.conda"]
+    await server.ok("PUT", config, {"type": "Hosted"})
+    assert await shown(server) == ["before-1.0-py_0.conda", "own-1.0-py_0.conda"]
+    await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
+    assert await shown(server) == ["own-1.0-py_0.conda"]
+    await server.ok("PUT", config, {"type": "Hosted"})
+    assert await shown(server) == ["before-1.0-py_0.conda", "own-1.0-py_0.conda"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failure_between_publishing_and_recording_makes_no_doubles(server, monkeypatch):
+    """As after a kill: what was not recorded is compared again, and is found to be there."""
+    made = []
+    convert = following.convert_wheel
+    monkeypatch.setattr(following, "convert_wheel", lambda *args: made.append(args[1]) or convert(*args))
+    await put(server, *make_wheel("demo", "1.0"))
+    await shown(server)
+    catalog = server.assembly.core.catalog
+    await catalog.write(lambda tx: tx.execute("DELETE FROM followed_wheels"))
+    await put(server, *make_wheel("other", "1.0"))
+    assert await shown(server) == ["demo-1.0-py_0.conda", "other-1.0-py_0.conda"]
+    assert sorted(made) == ["demo-1.0-py3-none-any.whl", "other-1.0-py3-none-any.whl"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_list_of_unconverted_wheels_is_for_readers_and_only_beside_a_repository(server):
+    await server.add_repository("channel", format="conda")
+    assert (await server.call("GET", "/repositories/main/channel/unconverted.json")).status == 404
+    assert (await server.call("GET", f"{CHANNEL}/unconverted.json?after={'x' * 2000}")).status == 400
+    await server.ok("PATCH", "/repository/main%2Fpy", {"visibility": "private"})
+    assert (await server.call("GET", f"{CHANNEL}/unconverted.json", who=None)).status == 401
