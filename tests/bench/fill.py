@@ -1,9 +1,9 @@
 """
 Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT``.
 
-Each project gets a wheel, and each ten versions a gem, through the command that every upload ends in, with its version,
-index, event and blob row; only the bytes are missing, so that nothing of it can be downloaded. The readable layout is
-told that it has seen the events, for it could not link files that are not there.
+Each project gets a wheel, and each ten versions a gem or a conda package, through the command in which uploads end,
+with its version, index, event and blob row; only the bytes are missing, so that nothing of it can be downloaded. The
+readable layout is told that it has seen the events, for it could not link files that are not there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from pkgrepo.formats.conda.configuration import Policy
+from pkgrepo.formats.conda.description import Description
+from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.names import parse_file_name as parse_conda
+from pkgrepo.formats.conda.upload.publishing import Upload
+from pkgrepo.formats.conda.upload.publishing import make_release as make_conda_release
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.layout import file_path
 from pkgrepo.formats.python.names import parse_filename
@@ -82,7 +88,32 @@ def gem(number: int) -> Release:
     )
 
 
+def conda_package(number: int) -> Release:
+    """Return one of the ten releases of a conda package whose name no scenario uses."""
+    name = parse_conda(f"filler-{number // VERSIONS}-1.{number % VERSIONS}.0-py311h{number % 10**6:06}_0.conda")
+    index = {
+        "arch": None,
+        "build": name.build,
+        "build_number": 0,
+        "constrains": ["numpy >=1.22"],
+        "depends": ["python >=3.11,<3.12.0a0", "python_abi 3.11.* *_cp311", "libstdcxx >=13", f"filler-{number // 20}"],
+        "license": "BSD-3-Clause",
+        "name": name.name,
+        "noarch": "generic",
+        "subdir": "noarch",
+        "timestamp": 1_700_000_000_000 + number,
+        "version": name.version,
+    }
+    sha256, md5 = (hashlib.new(each, str(name).encode()).hexdigest() for each in ("sha256", "md5"))
+    digests = {"sha256": sha256, "md5": md5}
+    blob = BlobInfo(sha256=sha256, size=9000, locator=f"{sha256[:2]}/{sha256}.0", digests=digests)
+    return make_conda_release(
+        Upload(name, None, blob), Description(index, {"summary": "Made to be counted"}, {}), Policy()
+    )
+
+
 FILLERS: Mapping[str, tuple[Callable[[int], Release], Indexer]] = {
+    "conda": (conda_package, index_package),
     "python": (wheel, index_project),
     "ruby": (gem, apply_change),
 }

@@ -102,7 +102,12 @@ def meta_of(description: Description) -> dict[str, Any]:
     """The metadata of a version: the texts about it, its links and what it depends on, as the API shows them."""
     about = description.about
     links = [f"{label}, {about[key]}" for key, label in _LINKS.items() if key in about]
-    found = {"home_page": about.get("home"), "project_urls": links, "requires_dist": description.index["depends"]}
+    found = {
+        "license": description.index.get("license") or about.get("license"),
+        "home_page": about.get("home"),
+        "project_urls": links,
+        "requires_dist": description.index["depends"],
+    }
     return {**about, **{key: value for key, value in found.items() if value}}
 
 

@@ -29,6 +29,7 @@ REPOSITORIES = {
 # By name: repositories, actions, packages.
 TOKENS = {
     "reader": ("main/*", ["read"], []),
+    "writer": ("main/by-token", ["read", "write"], []),
     "team": ("main/ch", ["read", "write"], ["team-*"]),
     "no-overwrite": ("main/lax", ["read", "write"], []),
 }

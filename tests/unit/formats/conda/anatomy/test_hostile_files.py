@@ -1,0 +1,165 @@
+"""Files that are damaged, ambiguous or made to cost time and memory."""
+
+import bz2
+import io
+import struct
+import tarfile
+import zipfile
+
+import pytest
+import zstandard
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.conda.anatomy.reading import read_package
+from pkgrepo.formats.conda.limits import BZ2_PACKED, BZ2_UNPACKED, INDEX_SIZE, INFO_SIZE
+from pkgrepo.formats.conda.names import parse_file_name
+from tests.support.conda_packages import info_members, make_conda, make_index, make_tar, make_tar_bz2, pack_conda
+
+STEM = "demo-1.0-py_0"
+MEMBERS = info_members(make_index())
+INFO = make_tar(MEMBERS)
+MAGIC = (0xFD2FB528).to_bytes(4, "little")
+
+
+def read(data, ending=".conda"):
+    return read_package(data, parse_file_name(STEM + ending))
+
+
+def linked_info(**fields):
+    """An info archive whose index.json is a link."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        info = tarfile.TarInfo("info/index.json")
+        for name, value in fields.items():
+            setattr(info, name, value)
+        archive.addfile(info)
+    return target.getvalue()
+
+
+def zip_of(*names):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in names:
+            archive.writestr(name, b'{"conda_pkg_format_version":2}')
+    return target.getvalue()
+
+
+def zstd_frame(window_log, blocks):
+    """A frame with a window and raw blocks, as no compressor writes it."""
+    return MAGIC + bytes([0, (window_log - 10) << 3]) + blocks
+
+
+def rle_blocks(count, last):
+    """Blocks of 128 KiB of zeros each, in 4 bytes each."""
+    block = struct.pack("<I", 128 * 1024 << 3 | 1 << 1)[:3] + b"\0"
+    end = struct.pack("<I", 128 * 1024 << 3 | 1 << 1 | last)[:3] + b"\0"
+    return block * (count - 1) + end
+
+
+def test_truncated_files_are_refused_wherever_they_end():
+    for make, ending in ((make_conda, ".conda"), (make_tar_bz2, ".tar.bz2")):
+        data = make()
+        for end in range(0, len(data) - 1, 37):
+            with pytest.raises(Invalid):
+                read(data[:end], ending)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("metadata.json",),
+        ("metadata.json", f"pkg-{STEM}.tar.zst"),
+        ("metadata.json", f"info-{STEM}.tar.zst"),
+        ("metadata.json", f"pkg-{STEM}.tar.zst", f"info-{STEM}.tar.zst", "info-other-1.0-0.tar.zst"),
+        ("metadata.json", f"pkg-{STEM}.tar.zst", f"info-{STEM}.tar.zst", "../x"),
+    ],
+)
+def test_a_conda_file_with_other_members_than_its_own_is_refused(names):
+    with pytest.raises(Invalid):
+        read(zip_of(*names))
+
+
+@pytest.mark.parametrize("metadata", [b"", b"{}", b'{"conda_pkg_format_version":3}', b"[2]", b" " * 5000])
+def test_another_format_version_is_refused(metadata):
+    with pytest.raises(Invalid):
+        read(pack_conda(STEM, zstandard.compress(INFO), metadata=metadata))
+
+
+def test_members_that_are_compressed_twice_are_refused():
+    with pytest.raises(Invalid, match="compressed again"):
+        read(pack_conda(STEM, zstandard.compress(INFO), method=zipfile.ZIP_DEFLATED))
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        INFO,
+        zstandard.compress(INFO) * 2,
+        zstandard.compress(INFO) + b"x",
+        zstandard.compress(INFO)[:-1],
+        MAGIC,
+        b"",
+        zstd_frame(10, b"\x07\x00\x00"),  # a block of the reserved type
+        zstd_frame(10, b"\x00\x00\x00" * 200_000),  # empty blocks without end
+        zstd_frame(31, rle_blocks(1, last=1)),  # a window of 2 GiB
+        zstd_frame(17, rle_blocks(5000, last=1)),  # 640 MiB of zeros in 20 kB
+        zstandard.compress(INFO[:700]),
+        zstandard.compress(make_tar([("bin/x", b"")])),
+        zstandard.compress(make_tar([*MEMBERS, *MEMBERS[:1]])),
+        zstandard.compress(make_tar([*MEMBERS, ("info/../x", b"")])),
+        zstandard.compress(make_tar([("info/index.json", b"x" * (INDEX_SIZE + 1))])),
+        zstandard.compress(linked_info(type=tarfile.SYMTYPE, linkname="/etc/passwd")),
+        zstandard.compress(linked_info(type=tarfile.LNKTYPE, linkname="info/other")),
+        zstandard.compress(linked_info(type=tarfile.CHRTYPE)),
+    ],
+)
+def test_info_that_is_damaged_ambiguous_or_a_bomb_is_refused(info):
+    with pytest.raises(Invalid):
+        read(pack_conda(STEM, info))
+
+
+def test_an_info_member_that_is_too_large_is_not_read():
+    with pytest.raises(Invalid, match=str(INFO_SIZE)):
+        read(pack_conda(STEM, bytes(INFO_SIZE + 1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"name": "demo", "name": "demo"}',
+        b"[" * 5000,
+        b"[]",
+        b'{"name":"demo","version":"1.0","build":"py_0","build_number":1e400}',
+        b"\xff",
+        b"[" + b"1," * 30_000 + b"1]",
+    ],
+)
+def test_an_index_that_is_no_plain_object_is_refused(text):
+    with pytest.raises(Invalid):
+        read(pack_conda(STEM, zstandard.compress(make_tar([("info/index.json", text)]))))
+
+
+def test_a_bzip2_bomb_is_refused_at_its_limit(monkeypatch):
+    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.reading.BZ2_UNPACKED", 1024 * 1024)
+    zeros = bz2.compress(make_tar([("bin/zeros", bytes(1024 * 1024))]))
+    assert len(zeros) < 1000
+    assert BZ2_UNPACKED <= 64 * 1024 * 1024
+    with pytest.raises(Invalid, match="unpack"):
+        read(zeros, ".tar.bz2")
+
+
+def test_thousands_of_bzip2_streams_are_refused():
+    with pytest.raises(Invalid, match="streams"):
+        read(bz2.compress(b"") * 2000, ".tar.bz2")
+
+
+def test_an_info_folder_that_comes_too_late_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.reading.BZ2_PACKED", 0)
+    with pytest.raises(Invalid, match="not within"):
+        read(make_tar_bz2(), ".tar.bz2")
+    assert BZ2_PACKED > 1024 * 1024
+
+
+def test_what_follows_the_info_folder_is_not_read():
+    data = make_tar_bz2(payload=[("bin/noise", bytes(range(256)) * 800)])
+    assert read(data[:-10], ".tar.bz2").index["name"] == "demo"
