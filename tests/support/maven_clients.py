@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -12,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+import pytest
 from defusedxml import ElementTree
 
 from tests.support.client_programs import CLIENTS, ROOT, absent, client_environment, program, run_client
 from tests.support.http_client import HttpClient, Reply
+from tests.support.java_programs import OPTIONS, compiled, joined, shared_classes
 from tests.support.python_index import PASSWORD, USER
+from tests.support.resident_maven import resident_maven
 
 ADMIN = (USER, PASSWORD)
 MAVENS = ("maven-3.8", "maven-3.9", "maven-4")  # the first is the machine's
@@ -130,7 +132,7 @@ class MavenBench:
         self.home = folder / "home"
         self.local = folder / "local"
         self.settings = folder / "settings.xml"
-        self.jvm = (f"-Duser.home={self.home}", "-XX:TieredStopAtLevel=1")  # C1 only: these programs run for seconds
+        self.jvm = (f"-Duser.home={self.home}", *OPTIONS)
         self.environ = client_environment(self.home, MAVEN_OPTS=" ".join(self.jvm))
         self.log_in(auth)
 
@@ -147,9 +149,17 @@ class MavenBench:
         )
 
     def run(self, maven: str, *arguments: str | Path, cwd: Path | None = None, status: int | None = 0) -> str:
-        """Run a Maven with strict checksums, and return its output; see ``run_client``."""
-        command = [maven_program(maven), *self._options, *arguments]
-        return run_client(command, environ=self.environ, folder=cwd or self.folder, status=status).stdout
+        """Run a Maven with strict checksums in its resident process, and return its output; see ``run_client``."""
+        return self._run(maven, [*self._options, *arguments], cwd=cwd, status=status)
+
+    def _run(
+        self, maven: str, arguments: Sequence[str | Path], *, cwd: Path | None = None, status: int | None = 0
+    ) -> str:
+        words = [str(each) for each in arguments]
+        ended, output = resident_maven(maven_program(maven)).run(cwd or self.folder, words)
+        if status is not None and ended != status:
+            pytest.fail(f"{maven} {' '.join(words)} exited with {ended}, not {status}:\n{output}")
+        return output
 
     @property
     def _options(self) -> tuple[str | Path, ...]:
@@ -162,32 +172,32 @@ class MavenBench:
             archive.writestr(zipfile.ZipInfo("text"), text)  # with a fixed time: the same text makes the same bytes
         return path
 
-    def deploy_command(self, maven: str, coordinates: str, jar: Path, *options: str | Path) -> list[str | Path]:
-        """Return the command of ``deploy_file``."""
+    def _deployment(self, coordinates: str, jar: Path, *options: str | Path) -> list[str | Path]:
+        """Return the arguments of ``deploy_file``."""
         group, artifact, version = coordinates.split(":")
         names = (f"-DgroupId={group}", f"-DartifactId={artifact}", f"-Dversion={version}", "-Dpackaging=jar")
         target = (f"-Dfile={jar}", "-DrepositoryId=lab", f"-Durl={self.url}")
-        return [maven_program(maven), *self._options, DEPLOY, *names, *target, *options]
+        return [*self._options, DEPLOY, *names, *target, *options]
 
     def deploy_file(self, maven: str, coordinates: str, jar: Path, *options: str | Path, status: int | None = 0) -> str:
         """Deploy a jar as ``group:artifact:version`` with a generated POM, and return the output."""
-        command = self.deploy_command(maven, coordinates, jar, *options)
-        return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
+        return self._run(maven, self._deployment(coordinates, jar, *options), status=status)
 
     def deploy_together(self, maven: str, artifact: str, jars: dict[str, Path]) -> None:
         """
         Deploy jars as versions of ``group:artifact`` at the same time.
 
-        Each has a process and a local repository of its own, since Maven 3.9 locks nothing between processes.
+        Each is a run of Maven's own program, and has a local repository of its own, since Maven 3.9 locks nothing
+        between processes.
         """
         processes = []
         for version, jar in jars.items():
             local = self.folder / f"local-{version}"
             shutil.copytree(self.local, local, dirs_exist_ok=True)
-            command = self.deploy_command(maven, f"{artifact}:{version}", jar, f"-Dmaven.repo.local={local}")
+            arguments = self._deployment(f"{artifact}:{version}", jar, f"-Dmaven.repo.local={local}")
             processes.append(
                 subprocess.Popen(
-                    [str(part) for part in command],
+                    [maven_program(maven), *arguments],
                     env=self.environ,
                     cwd=self.folder,
                     stdin=subprocess.DEVNULL,
@@ -234,8 +244,22 @@ class MavenBench:
 
     def java(self, classes: Sequence[Path], *arguments: str | Path, status: int | None = 0) -> str:
         """Run Java with these archives as class path, and return the output."""
-        command = [program("java"), *self.jvm, "-cp", os.pathsep.join(map(str, classes)), *arguments]
+        command = [program("java"), *self.jvm, "-cp", joined(classes), *arguments]
         return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
+
+    def java_program(
+        self,
+        main: str | Path,
+        classes: Sequence[Path],
+        *arguments: str | Path,
+        options: Sequence[str] = (),
+        status: int = 0,
+    ) -> str:
+        """Run a class of these archives, or a program of one Java file that uses them, and return the output."""
+        if isinstance(main, Path):
+            main, classes = main.stem, [compiled(main, classes), *classes]
+        with shared_classes(main, classes) as shared:
+            return self.java(classes, shared, *options, main, *arguments, status=status)
 
 
 def printed(output: str) -> str:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.configurations import PRIVATE, config, hosted
 from tests.support.maven_clients import ADMIN, MavenBench, MavenRepository
+from tests.support.resident_maven import stop_all
 from tests.support.server_process import ServerProcess
 
 OpenRepository = Callable[[str], MavenRepository]
 MakeBench = Callable[..., MavenBench]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def residents() -> Iterator[None]:
+    """End the processes of Maven after the tests of this room, which share them."""
+    yield
+    stop_all()
 
 
 @pytest.fixture(scope="module")

@@ -85,7 +85,7 @@ class Gradle:
         (self._bench.folder / "build.gradle").write_text(script)
         classes = sorted(java_client("gradle").glob("*.jar"))
         opened = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")
-        return self._bench.java(classes, *opened, PROGRAM, *arguments, status=status)
+        return self._bench.java_program(PROGRAM, classes, *arguments, options=opened, status=status)
 
 
 CREDENTIALS = "credentials { username = 'admin'; password = 'correct horse battery' }"

@@ -97,8 +97,9 @@ class Ivy:
 
     def _run(self, *arguments: str, status: int = 0) -> str:
         classes = sorted(java_client("ivy").glob("*.jar"))
-        main = ("org.apache.ivy.Main", "-settings", self._settings)
-        return self._bench.java(classes, *main, *arguments, status=status)
+        return self._bench.java_program(
+            "org.apache.ivy.Main", classes, "-settings", self._settings, *arguments, status=status
+        )
 
 
 def coursier(bench: MavenBench, coordinates: str, *login: str, status: int = 0) -> list[bytes] | str:
@@ -107,7 +108,7 @@ def coursier(bench: MavenBench, coordinates: str, *login: str, status: int = 0) 
     bench.environ["COURSIER_TTL"] = "0s"
     user, password = login or ("", "")
     classes = sorted(java_client("coursier").glob("*.jar"))
-    shown = bench.java(classes, COURSIER, bench.url, user, password, coordinates, status=status)
+    shown = bench.java_program(COURSIER, classes, bench.url, user, password, coordinates, status=status)
     if status:
         return shown
     return [Path(line).read_bytes() for line in shown.splitlines() if line.endswith(".jar")]
