@@ -11,19 +11,21 @@ import hashlib
 from typing import Final
 
 import nh3
+from docutils.core import publish_parts
+from docutils.utils import SystemMessage
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
-from readme_renderer import rst
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.storage.pools import Pools
 
-LONGEST_RENDERED: Final = 128 * 1024  # characters; longer texts are shown as they are: docutils needs 1 s for as many
+LONGEST_RENDERED: Final = 64 * 1024  # characters; longer texts are shown as they are: the worst ones need 1 s
+LONGEST_HIGHLIGHTED: Final = 2048  # characters of a block of code; regular expressions of lexers may be quadratic
+MOST_HIGHLIGHTED: Final = 16 * 1024  # characters of all blocks together
 LONGEST_SHOWN: Final = 1024 * 1024  # characters
 CACHE_SIZE: Final = 16 * 1024 * 1024  # bytes
 
@@ -39,6 +41,28 @@ _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "ol": {"start"},
     "span": {"class"},
     "*": {"id"},
+}
+# Languages whose lexers were tried with hostile texts; a lexer holds the interpreter while it matches.
+_LANGUAGES: Final = frozenset(
+    [
+        *("bash", "console", "css", "diff", "docker", "go", "groovy", "ini", "java", "javascript", "js"),
+        *("json", "kotlin", "python", "py", "ruby", "rb", "rust", "scala", "sh", "shell", "sql", "toml", "ts"),
+        *("typescript", "xml", "yaml", "yml"),
+    ]
+)
+_DOCUTILS: Final = {
+    "cloak_email_addresses": False,
+    "doctitle_xform": True,
+    "file_insertion_enabled": False,
+    "halt_level": 3,  # an error: the text is shown as it is
+    "initial_header_level": 2,
+    "raw_enabled": False,
+    "report_level": 5,
+    "sectnum_xform": False,
+    "strip_comments": True,
+    "syntax_highlight": "none",
+    "traceback": True,
+    "warning_stream": False,
 }
 _DATA_IMAGES: Final = ("data:image/png;", "data:image/jpeg;", "data:image/gif;", "data:image/webp;")
 
@@ -67,12 +91,7 @@ class Readmes:
 
 def render_readme(text: str, media_type: str) -> Markup:
     """The HTML of a readme. Blocks: up to a second for the longest one that is rendered."""
-    html: str | None = None
-    if len(text) <= LONGEST_RENDERED:
-        if media_type == "text/markdown":
-            html = _MARKDOWN.render(text)
-        elif media_type == "text/x-rst":
-            html = rst.render(text)
+    html = _render(text, media_type) if len(text) <= LONGEST_RENDERED else None
     if html is None:
         return Markup("<pre>{}</pre>").format(text[:LONGEST_SHOWN])
     return Markup(  # noqa: S704 - cleaned by the allow-list
@@ -88,6 +107,26 @@ def render_readme(text: str, media_type: str) -> Markup:
     )
 
 
+def _render(text: str, media_type: str) -> str | None:
+    """The HTML of a text before it is cleaned; None if it is plain, or cannot be rendered."""
+    try:
+        match media_type:
+            case "text/markdown":
+                html: str = (
+                    MarkdownIt("commonmark", {"html": True, "highlight": _Highlighter(), "maxNesting": 20})
+                    .enable(["table", "strikethrough"])
+                    .render(text)
+                )
+                return html
+            case "text/x-rst":
+                parts = publish_parts(text, writer="html5", settings_overrides=dict(_DOCUTILS))
+                return str(parts["html_body"])
+            case _:
+                return None
+    except (RecursionError, SystemMessage):  # nested too deeply, or wrong
+        return None
+
+
 def _filter(tag: str, attribute: str, value: str) -> str | None:
     """Drop images of other hosts, and links to data; keep only the classes of highlighted code."""
     if tag == "img" and attribute == "src":
@@ -101,13 +140,15 @@ def _filter(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-def _highlight(code: str, language: str, _attributes: str) -> str:
-    try:
-        lexer = get_lexer_by_name(language)
-    except ClassNotFound:
-        return str(escape(code))
-    marked: str = highlight(code, lexer, HtmlFormatter(nowrap=True))
-    return marked
+class _Highlighter:
+    """Marks the words of blocks of code; those that exceed the limits stay as they are."""
 
+    def __init__(self) -> None:
+        self._rest = MOST_HIGHLIGHTED
 
-_MARKDOWN: Final = MarkdownIt("commonmark", {"html": True, "highlight": _highlight}).enable(["table", "strikethrough"])
+    def __call__(self, code: str, language: str, _attributes: str) -> str:
+        if language not in _LANGUAGES or len(code) > min(LONGEST_HIGHLIGHTED, self._rest):
+            return str(escape(code))
+        self._rest -= len(code)
+        marked: str = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
+        return marked

@@ -72,4 +72,12 @@ def test_restructured_text_reads_no_files() -> None:
 
 def test_what_is_wrong_or_too_long_is_shown_as_it_is() -> None:
     assert "&lt;b&gt;" in render_readme("<b>" + "x" * LONGEST_RENDERED, "text/markdown")
-    assert render_readme("Title\n==\n\n.. nonsense::\n", "text/x-rst").startswith("<pre>")
+    for wrong in (".. nonsense::\n", "".join("  " * depth + "- x\n\n" for depth in range(400))):
+        assert render_readme(f"Title\n=====\n\n{wrong}", "text/x-rst").startswith("<pre>")
+
+
+def test_long_code_and_unknown_languages_are_not_highlighted() -> None:
+    for language, code in (("perl", "$x=~s{" * 300), ("python", "def f(): pass\n" * 1000), ("no-language", "def f()")):
+        assert "<span" not in render_readme(f"```{language}\n{code}\n```\n", "text/markdown")
+    block = "```python\ndef f(): pass\n" + "#" * 1900 + "\n```\n\n"
+    assert render_readme(block * 20, "text/markdown").count('<span class="k">def</span>') == 8
