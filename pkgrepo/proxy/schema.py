@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
@@ -54,7 +55,8 @@ class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    One upstream. The route with the highest priority is asked first; the name is its host unless given.
+    One upstream. The route with the highest priority is asked first. Readers see its name in errors; unless given,
+    it is a digest of the URL, which does not tell the host.
 
     ca_file is the absolute path of a PEM file on the server, which only system managers may name. hosts has URLs for
     hosts that the upstream names, in redirects and as its token service, and that are reached there. With packages
@@ -77,7 +79,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         :raises Invalid: no message contains the URL, since there may be a password in it
         """
         try:
-            host = parse_url(self.url).host
+            parse_url(self.url)
         except ValueError as error:
             raise Invalid(f"this is not the URL of an upstream: {error}", f"{pointer}/{url}") from None
         if {*"?#"} & {*self.url}:
@@ -92,7 +94,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
                 parse_url(there)
             except ValueError as error:
                 raise Invalid(f"hosts has a URL for each host: {error}", f"{pointer}/hosts") from None
-        return replace(self, name=self.name or host)
+        return replace(self, name=self.name or default_name(self.url))
 
 
 class Routes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -226,6 +228,15 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
     def normalised(self) -> Self:
         """See L{RepositoryConfig.normalised}."""
         return replace(self, policy=self.policy.normalised()) if self.policy is not None else self
+
+
+def default_name(url: str) -> str:
+    """
+    The name of a route with this URL that was given none.
+
+    Another URL has another name: what is kept of a route by its name is not taken for that of another upstream.
+    """
+    return f"route-{hashlib.sha256(url.rstrip('/').encode()).hexdigest()[:8]}"
 
 
 def _named(routes: list[RouteConfig | str], pointer: str) -> list[RouteConfig | str]:

@@ -97,8 +97,8 @@ def test_a_configuration_is_parsed_once_until_it_changes() -> None:
     first = proxy("http://a.example/")
     assert proxy_config_of(first) is proxy_config_of(evolve(first, serial=7))
     changed = proxy("http://b.example/")
-    assert proxy_config_of(changed).routes[0].name == "b.example"
-    assert proxy_config_of(first).routes[0].name == "a.example"
+    assert proxy_config_of(changed).routes[0].url == "http://b.example"
+    assert proxy_config_of(first).routes[0].url == "http://a.example"
 
 
 @pytest.mark.parametrize(

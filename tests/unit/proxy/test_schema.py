@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.schema import MOST_MEMBERS, MOST_ROUTES, ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import MOST_MEMBERS, MOST_ROUTES, ProxyConfig, VirtualConfig, default_name
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 
 ALL = Configurations("this format", HostedConfig | ProxyConfig | VirtualConfig)
@@ -20,7 +20,7 @@ def virtual(*members, **settings):
 
 
 def route(**changes):
-    return {"url": URL, "name": "registry.example", "priority": 0, **changes}
+    return {"url": URL, "name": default_name(URL), "priority": 0, **changes}
 
 
 def test_the_proxy_configuration_of_the_specification_is_stored_as_it_is():
@@ -49,10 +49,14 @@ def test_the_form_of_container_proxies_becomes_a_route_and_a_ttl():
     assert ALL.validate({"type": "Proxy", "config": config}) == (proxy(route(auth=auth)), {"cache_ttl": 60})
 
 
-def test_routes_of_the_same_host_get_different_names():
-    fixed, _ = ALL.validate(proxy(URL, {"url": URL, "name": "registry.example"}, URL))
+def test_routes_without_names_get_different_ones_that_do_not_tell_the_host():
+    name = default_name(URL)
+    fixed, _ = ALL.validate(proxy(URL, {"url": URL, "name": name}, f"{URL}/", f"{URL}/more"))
     names = [each["name"] for each in fixed["proxy"]["routes"]]
-    assert names == ["registry.example-2", "registry.example", "registry.example-3"]
+    assert names[:3] == [f"{name}-2", name, f"{name}-3"]
+    assert names[3].startswith("route-")
+    assert names[3] not in names[:3]
+    assert "example" not in "".join(names)
 
 
 def test_settings_stay_as_they_are_written():

@@ -13,13 +13,13 @@ from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions.credentials import authorization_of
-from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig, default_name
 from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.storage.catalog.server.settings import bump_config_serial
 from tests.support.memory_server import Stack
 
 URL = "https://upstream.example/simple"
-ROUTE = {"url": URL, "name": "upstream.example", "priority": 0}
+ROUTE = {"url": URL, "name": default_name(URL), "priority": 0}
 PROXY = {"type": "Proxy", "proxy": {"routes": [ROUTE]}}
 BASIC = {"username": "ci", "password": "hidden-word"}
 MASKED = {"username": "ci", "password": "***"}
@@ -76,7 +76,7 @@ async def test_every_form_of_an_upstream_is_stored_as_a_route(stack: Stack) -> N
     assert await stack.ok("GET", f"{path}/proxy") == {"routes": [ROUTE]}
     assert await stack.ok("GET", f"{path}/config") is None
     assert await stack.ok("PUT", f"{path}/config", {"upstream_url": "https://b.example"}) is None
-    assert (await stack.ok("GET", f"{path}/proxy"))["routes"][0]["name"] == "b.example"
+    assert (await stack.ok("GET", f"{path}/proxy"))["routes"][0]["name"] == default_name("https://b.example")
     assert (await stack.api("PUT", f"{path}/proxy", raw=b"null")).pointer == ""
     await stack.ok("PUT", path, PROXY)
     assert await stack.ok("PUT", f"{path}/cache_ttl", "1h") == "1h"
