@@ -75,6 +75,7 @@ class Assembly:
         branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
         self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
         self.site.moment = core.catalog.moment
+        self.site.repeats.generation = core.catalog.generation
         self.site.early = CachedReads(
             mounts=mounts,
             images=core.images,
@@ -128,7 +129,7 @@ class Assembly:
             clock=core.clock,
             access=identification.access,
             files=Files(registry=core.registry, stores=core.stores),
-            answer_cache=AnswerCache(core.catalog, self._cache, core.clock),
+            answer_cache=AnswerCache(core.catalog, self._cache, core.clock, self.site.repeats.clear),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,

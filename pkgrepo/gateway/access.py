@@ -49,6 +49,10 @@ class Access:
         identity: Identity | None = self._authenticator.recall(header)
         return identity
 
+    def count_use(self, identity: Identity) -> None:
+        """Count a further use of the token behind a recalled identity, if there is one."""
+        self._authenticator.count_use(identity)
+
     def check_origin(self, request: Request) -> None:
         """
         Refuse requests by which a page of another site would change something (CSRF).

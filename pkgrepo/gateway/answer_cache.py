@@ -7,6 +7,7 @@ An entry is made by the handler that answered a read. It has a query that tells 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from attrs import Factory, define
@@ -62,9 +63,20 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Cached answers by repository and request target."""
+    """
+    Cached answers by repository and request target.
 
-    def __init__(self, catalog: ICatalog, cache: ResponseCache[CachedAnswer], clock: Clock) -> None:
+    ``on_replace`` is called when an answer replaces another one: an upstream's may do so without a commit.
+    """
+
+    def __init__(
+        self,
+        catalog: ICatalog,
+        cache: ResponseCache[CachedAnswer],
+        clock: Clock,
+        on_replace: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._on_replace = on_replace
         self._catalog = catalog
         self._cache = cache
         self._clock = clock
@@ -79,7 +91,8 @@ class AnswerCache:
         if request.raw_query:
             return
         entry.size += len(request.uri) + ENTRY_BYTES
-        self._cache.put((entry.repository.id, request.uri), entry, size=entry.size)
+        if self._cache.put((entry.repository.id, request.uri), entry, size=entry.size):
+            self._on_replace()
 
     def put_answer(self, request: Request, repository: Repository, answer: Answer, **rest: Any) -> None:
         """Cache an answer that is the same for all clients; ``rest`` are further fields of L{CachedAnswer}."""
@@ -123,6 +136,11 @@ class AnswerCache:
             return None
         entry.generation = generation
         return entry
+
+    def seconds_left(self, entry: CachedAnswer) -> float:
+        """For how many seconds the variants of an entry stay as they are, as far as that is known; else infinite."""
+        ends = [each for each in (entry.expires_at, entry.ends_s) if each]
+        return min(ends) - self._clock.now_ms() / 1000 if ends else inf
 
     def variant(self, entry: CachedAnswer, request: Request) -> PreparedAnswer | None:
         """The variant of an entry for this request, or None if its handler must answer."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
+from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action
-from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.model import Action, Identity
+from pkgrepo.repositories.downloads import DownloadRecorder, Item
 
 from .access import Access
 from .answer_cache import AnswerCache
@@ -55,7 +58,11 @@ class CachedReads:
         if not self._mounts.refresh_now():
             return None
         found = self._find(request)
-        return self._strangers.refuse_now(request) if found is None else found
+        if found is None:
+            found = self._strangers.refuse_now(request)
+            if found is not None:
+                request.repeatable = Repeatable
+        return found
 
     def _answer_ping(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
@@ -63,6 +70,7 @@ class CachedReads:
             return None
         request.principal = identity.username
         request.cache = "hot"
+        request.repeatable = lambda: self._repeatable(identity)
         return prepared
 
     def _find(self, request: Request) -> PreparedAnswer | None:
@@ -83,6 +91,21 @@ class CachedReads:
         request.principal = identity.username
         request.repository = repository.path
         request.cache = "hot"
-        if entry.item is not None and sends_all(request, prepared.answer):
-            self._downloads.record(entry.item, identity)
+        downloaded = entry.item if entry.item is not None and sends_all(request, prepared.answer) else None
+        if downloaded is not None:
+            self._downloads.record(downloaded, identity)
+        seconds_left = self._answer_cache.seconds_left
+        request.repeatable = lambda: self._repeatable(identity, downloaded, seconds_left(entry))
         return prepared
+
+    def _repeatable(self, identity: Identity, downloaded: Item | None = None, seconds: float = LONGEST_S) -> Repeatable:
+        """How an answer for this identity may be repeated, which has ``seconds`` left, and counts as a download."""
+        limits = identity.limits
+        if limits is not None and limits.expires_at is not None:
+            seconds = min(seconds, limits.expires_at.timestamp() - time.time())
+        counts: list[Callable[[], None]] = []
+        if downloaded is not None:
+            counts.append(partial(self._downloads.record, downloaded, identity))
+        if identity.token_id is not None:
+            counts.append(partial(self._access.count_use, identity))
+        return Repeatable(min(seconds, LONGEST_S), tuple(counts))

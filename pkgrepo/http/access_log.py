@@ -18,6 +18,7 @@ from twisted.logger import Logger
 
 from pkgrepo.diagnostics.failure_log import FailureLog
 
+from .repeats import LogRepeat
 from .request import Request
 
 FLUSH_S = 1.0
@@ -52,7 +53,7 @@ class AccessLogWriter:
         self._file = file
         self._reactor = reactor
         self._json = style == "json"
-        self._write = self._write_json if self._json else self._write_text
+        self._make_writer = self._json_writer if self._json else self._text_writer
         self._redact = redact
         self._agents = agents
         self._failures = FailureLog(_log, "the access log cannot be written, and lines of it are lost")
@@ -64,13 +65,16 @@ class AccessLogWriter:
 
     def request(self, request: Request) -> None:
         """Log a request that was answered, or whose client has left."""
+        elapsed = request.site.seconds() - request.started
+        self.repeater(request)(request.client_address, request.raw_request_id, elapsed)
+
+    def repeater(self, request: Request) -> LogRepeat:
+        """A function that logs a further request with the same bytes as this one and the same answer."""
         path = request.raw_path.decode("latin-1")
         if self._redact is not None:
             path = self._redact(path)
-        path = _cut(path)
         status = request.code if request.startedWriting else CLIENT_LEFT
-        elapsed = request.site.seconds() - request.started
-        self._write(request, status, path, elapsed * 1000)
+        return self._make_writer(request, status, _cut(path))
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
         """Log a malformed head, without its bytes."""
@@ -103,34 +107,34 @@ class AccessLogWriter:
         self._file.close()
         self._file = file
 
-    def _write_text(self, request: Request, status: int, path: str, milliseconds: float) -> None:
-        line = (
-            f"{self._now()} {request.request_id} {request.client_address or '-'} {_word(request.principal)} "
-            f"{_cut(request.method.decode())} {path} {status} {request.sentLength} {milliseconds:.1f} "
-            f"{_word(request.repository)} {request.cache or '-'}"
-        )
-        line += f" {_word(_agent(request))}\n" if self._agents else "\n"
-        self._add(line.encode("utf-8"))
+    def _text_writer(self, request: Request, status: int, path: str) -> LogRepeat:
+        before = f"{_word(request.principal)} {_cut(request.method.decode())} {path} {status} {request.sentLength}"
+        after = f"{_word(request.repository)} {request.cache or '-'}"
+        after += f" {_word(_agent(request))}\n" if self._agents else "\n"
 
-    def _write_json(self, request: Request, status: int, path: str, milliseconds: float) -> None:
-        agent = {"agent": _agent(request)} if self._agents else {}
-        line = _encode(
-            {
-                "time": self._now(),
-                "id": request.request_id,
-                "client": request.client_address,
-                "principal": request.principal,
-                "method": _cut(request.method.decode()),
-                "path": path,
-                "status": status,
-                "bytes": request.sentLength,
-                "ms": round(milliseconds, 1),
-                "repository": request.repository,
-                "cache": request.cache,
-                **agent,
-            }
-        )
-        self._add(line + b"\n")
+        def write(client_address: str, request_id: bytes, seconds: float) -> None:
+            who = f"{request_id.decode()} {client_address or '-'}"
+            self._add(f"{self._now()} {who} {before} {seconds * 1000:.1f} {after}".encode())
+
+        return write
+
+    def _json_writer(self, request: Request, status: int, path: str) -> LogRepeat:
+        before = {
+            "principal": request.principal,
+            "method": _cut(request.method.decode()),
+            "path": path,
+            "status": status,
+            "bytes": request.sentLength,
+        }
+        after = {"repository": request.repository, "cache": request.cache}
+        if self._agents:
+            after["agent"] = _agent(request)
+
+        def write(client_address: str, request_id: bytes, seconds: float) -> None:
+            who = {"time": self._now(), "id": request_id.decode(), "client": client_address}
+            self._add(_encode({**who, **before, "ms": round(seconds * 1000, 1), **after}) + b"\n")
+
+        return write
 
     def _now(self) -> str:
         now = int(time.time())

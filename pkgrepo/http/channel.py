@@ -33,6 +33,7 @@ from twisted.web.http_headers import Headers
 
 from pkgrepo.http.answering.connection_writer import ConnectionWriter
 from pkgrepo.http.answering.head import render_head
+from pkgrepo.http.answering.repeating import Repeater
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
 from pkgrepo.http.reading.head import (
@@ -79,6 +80,7 @@ class Channel(ConnectionWriter):
         self.state = HEAD
         self.request: Request | None = None
         self.transfer: DirectTransfer | None = None
+        self.repeater: Repeater | None = None
         self.persistent = True
         self._buffer = b""
         self._fields: FieldBlock | None = None
@@ -95,6 +97,8 @@ class Channel(ConnectionWriter):
     def connectionMade(self) -> None:
         """Join the site."""
         super().connectionMade()
+        if not self.secure:
+            self.repeater = Repeater(self, self._timeouts)
         self._timeouts.start_wait(self.site.seconds())
         if not self.site.make_room():
             self.transport.abortConnection()  # type: ignore[union-attr]
@@ -172,7 +176,8 @@ class Channel(ConnectionWriter):
                     check_part_of_head(data, at, end, self.site.limits)
                     self._timeouts.start_head(self.site.seconds())
                     break
-                self._begin_request(data, at, end)
+                if self.repeater is None or not self.repeater.answer(data, at, end):
+                    self._begin_request(data, at, end)
             except BadHead as bad:
                 self.refuse(bad.status, str(bad))
                 break
@@ -266,8 +271,6 @@ class Channel(ConnectionWriter):
         self.send(b"%s%sConnection: close\r\n\r\n%s" % (head, self.site.common_lines(), answer.body))
         self._framing = None
         self._drain()
-
-    # For the body
 
     def pause_body(self) -> None:
         """Stop reading: the body's reader is behind."""

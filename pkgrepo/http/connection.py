@@ -15,6 +15,7 @@ from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
 
 from .limits import HttpLimits
+from .repeats import Repeats
 
 
 class Server(Protocol):
@@ -22,6 +23,7 @@ class Server(Protocol):
 
     reactor: Any
     trusted_proxies: TrustedProxies
+    repeats: Repeats
 
     def seconds(self) -> float:
         """The reactor's clock."""

@@ -19,6 +19,7 @@ from pkgrepo.http.reading.head import FieldBlock, RequestLine
 from pkgrepo.http.reading.proxies import Addresses
 
 from .connection import Connection
+from .repeats import Repeatable
 
 T = TypeVar("T")
 
@@ -63,7 +64,8 @@ class Request(server.Request):
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
     ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log. ``gone``
-    turns true when the client has left; answering does nothing then.
+    turns true when the client has left; answering does nothing then. ``repeatable`` is set by those who answer from
+    memory.
     """
 
     defaultContentType = None
@@ -72,6 +74,7 @@ class Request(server.Request):
     principal = ""
     repository = ""
     cache = ""
+    repeatable: Callable[[], Repeatable] | None = None
 
     def __init__(self, channel: Connection, line: RequestLine, fields: FieldBlock) -> None:
         self.channel: Any = channel
@@ -147,6 +150,11 @@ class Request(server.Request):
         """Abort the connection, so that the client does not take a partial answer for complete."""
         if not self.gone:
             self.transport.abortConnection()
+
+    @property
+    def raw_fields(self) -> bytes:
+        """The header fields as on the wire."""
+        return self._block.raw
 
     # For Twisted and Klein, computed on first access
 

@@ -42,22 +42,25 @@ class ResponseCache(Generic[T]):
         self.hits += 1
         return entry[0]
 
-    def put(self, key: Hashable, entry: T, size: int) -> None:
-        """Keep ``entry``, of ``size`` bytes, in place of the present one."""
-        self.drop(key)
+    def put(self, key: Hashable, entry: T, size: int) -> bool:
+        """Keep ``entry``, of ``size`` bytes, in place of the present one. Returns whether there was one."""
+        replaced = self.drop(key)
         if size > self.largest:
-            return
+            return replaced
         self._entries[key] = (entry, size)
         self.size += size
         while self.size > self.limit:
             _, (_, freed) = self._entries.popitem(last=False)
             self.size -= freed
+        return replaced
 
-    def drop(self, key: Hashable) -> None:
-        """Remove the entry of ``key``, if there is one."""
+    def drop(self, key: Hashable) -> bool:
+        """Remove the entry of ``key``. Returns whether there was one."""
         entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.size -= entry[1]
+        if entry is None:
+            return False
+        self.size -= entry[1]
+        return True
 
     def clear(self) -> None:
         """Remove all entries."""

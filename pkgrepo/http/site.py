@@ -27,6 +27,7 @@ from pkgrepo.http.reading.read_scheduling import ReadQueue
 
 from .channel import Channel
 from .limits import HttpLimits
+from .repeats import LogRepeat, Repeat, Repeats
 from .request import Request
 from .twisted_internals import reserve_descriptor
 
@@ -51,6 +52,9 @@ class AccessLog(Protocol):
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
         """Log a malformed head."""
+
+    def repeater(self, request: Request) -> LogRepeat:
+        """A function that logs a further request with the same bytes as this one and the same answer."""
 
 
 class Site(server.Site):
@@ -84,6 +88,7 @@ class Site(server.Site):
         self.limits = limits
         self.trusted_proxies = trusted_proxies
         self.access_log = access_log
+        self.repeats = Repeats(trusted_proxies.trusts)
         self.channels: set[Channel] = set()
         self.draining = False
         self.request_count = 0
@@ -174,6 +179,21 @@ class Site(server.Site):
                 self.access_log.request(request)
             except Exception:  # noqa: BLE001 - a request must not fail because its log line did
                 _log.failure("the access log failed")
+
+    def repeat_logger(self, request: Request) -> LogRepeat | None:
+        """What logs the repetitions of a request; None without an access log."""
+        return None if self.access_log is None else self.access_log.repeater(request)
+
+    def log_repeat(self, repeat: Repeat, client_address: str, request_id: bytes, started: float) -> None:
+        """Count a request that was answered like an earlier one, and write the access log's line for it."""
+        self.request_count += 1
+        try:
+            for count_ in repeat.counts:
+                count_()
+            if repeat.log is not None:
+                repeat.log(client_address, request_id, self.seconds() - started)
+        except Exception:  # noqa: BLE001 - as above
+            _log.failure("the access log failed")
 
     def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
         """Write the access log's line for a malformed head."""

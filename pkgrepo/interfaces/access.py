@@ -17,6 +17,9 @@ class IAuthenticator(Interface):
     def recall(header: bytes) -> Identity | None:
         """The identity behind a recently verified Authorization header, without waiting; else None."""
 
+    def count_use(identity: Identity) -> None:
+        """Count a further use of the token behind an identity that ``recall`` has returned, if there is one."""
+
     def authenticate(
         header: bytes | None, address: str, client: str = "", *, counted: bool = True
     ) -> Awaitable[Identity]:

@@ -84,9 +84,13 @@ class Authenticator:
         identity = found.identity
         if identity.limits is not None and not address_allowed(identity.limits, address):
             return None
+        self.count_use(identity)
+        return identity
+
+    def count_use(self, identity: Identity) -> None:
+        """Count a further use of the token behind an identity that ``recall`` has returned, if there is one."""
         if identity.token_id is not None:
             self._uses.note(identity.token_id)
-        return identity
 
     async def authenticate(
         self, header: bytes | None, address: str, client: str = "", *, counted: bool = True

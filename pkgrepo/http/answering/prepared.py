@@ -6,10 +6,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.http.answers import Answer
+from pkgrepo.http.repeats import Reply
 from pkgrepo.http.request import Request
 
 from .head import render_head
-from .send import respond, send_whole
+from .send import SMALL, respond, send_whole
 
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
 _log = Logger()
@@ -23,34 +24,44 @@ class PreparedAnswer:
     ``size`` is its size in memory, in bytes.
     """
 
-    __slots__ = ("_head", "_head_304", "_small", "answer", "size")
+    __slots__ = ("_headers_only", "_unchanged", "_whole", "answer", "size")
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self._head = render_head(answer, answer.status, 0, answer.size)
-        self._head_304 = render_head(answer, 304, 0, 0) if answer.status == 200 else b""
-        self._small = answer.body if isinstance(answer.body, bytes) and answer.status != 304 else None
-        self.size = len(self._head) + len(self._head_304) + len(self._small or b"") + ENTRY_OVERHEAD
+        status, body = answer.status, answer.body
+        head = render_head(answer, status, 0, answer.size)
+        self._unchanged = Reply(304, render_head(answer, 304, 0, 0) if status == 200 else b"", b"")
+        self._whole = Reply(status, head, body) if isinstance(body, bytes) and status != 304 else None
+        self._headers_only = Reply(status, head, b"")
+        self.size = len(head) + len(self._unchanged.head) + ENTRY_OVERHEAD
+        if self._whole is not None:
+            self.size += len(self._whole.body)
 
     def serve(self, request: Request) -> None:
         """Answer a GET or HEAD; conditions and ranges other than a matching ETag go through L{respond}."""
+        reply = self._choose(request)
+        if reply is None:
+            under_way = respond(request, self.answer)
+            if under_way is not None:
+                under_way.addErrback(_report)
+            return
+        repeater = request.channel.repeater
+        send_whole(request, reply.status, reply.head, reply.body)
+        if repeater is not None and len(reply.body) <= SMALL:
+            repeater.keep(request, reply)
+
+    def _choose(self, request: Request) -> Reply | None:
         fields = request.fields
         answer = self.answer
         if answer.status == 200 and b"if-match" not in fields and b"if-unmodified-since" not in fields:
             condition = fields.get(b"if-none-match")
             if condition is not None:
-                if condition == answer.etag:
-                    send_whole(request, 304, self._head_304, b"")
-                    return
-            elif b"range" not in fields and b"if-modified-since" not in fields and self._small is not None:
-                send_whole(request, 200, self._head, self._small if request.method == b"GET" else b"")
-                return
-        elif self._small is not None and answer.status >= 400:
-            send_whole(request, answer.status, self._head, self._small if request.method == b"GET" else b"")
-            return
-        under_way = respond(request, answer)
-        if under_way is not None:
-            under_way.addErrback(_report)
+                return self._unchanged if condition == answer.etag else None
+            if b"range" in fields or b"if-modified-since" in fields:
+                return None
+        elif answer.status < 400:
+            return None
+        return self._whole if request.method == b"GET" or self._whole is None else self._headers_only
 
 
 def _report(failure: Failure) -> None:

@@ -14,6 +14,7 @@ from attrs import Factory, define, evolve
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from pkgrepo.http.access_log import CLIENT_LEFT
+from pkgrepo.http.repeats import LogRepeat
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
 from pkgrepo.repositories.registry import Registry
@@ -39,6 +40,14 @@ class _Counters:
     seconds: float = 0.0
     buckets: list[int] = Factory(lambda: [0] * (len(BOUNDS) + 1))
 
+    def add(self, seconds: float, sent: int, *, hit: bool) -> None:
+        """Count a request that took this long, with this many bytes of the response's body."""
+        self.count += 1
+        self.hits += hit
+        self.sent += sent
+        self.seconds += seconds
+        self.buckets[bisect_left(BOUNDS, seconds)] += 1
+
 
 class RequestMetrics:
     """
@@ -58,25 +67,26 @@ class RequestMetrics:
 
     def request(self, request: Request) -> None:
         """Count a finished request."""
-        code = request.code if request.startedWriting else CLIENT_LEFT
-        repository = request.repository
-        key = (_method(request), _area(request), code, self._format_of(repository) if repository else "")
-        counters = self._counters.get(key)
-        if counters is None:
-            counters = self._counters[key] = _Counters()
-        elapsed = request.site.seconds() - request.started
-        counters.count += 1
-        counters.sent += request.sentLength
+        counters = self._counters_of(request)
+        counters.add(request.site.seconds() - request.started, request.sentLength, hit=bool(request.cache))
         if not request.body_is_empty:
             counters.received += request.body.received
-        counters.seconds += elapsed
-        counters.buckets[bisect_left(BOUNDS, elapsed)] += 1
-        if request.cache:
-            counters.hits += 1
-        if code == 401 and request.header(b"authorization") is not None:
+        if request.code == 401 and request.header(b"authorization") is not None:
             self._login_failures += 1
         if self._log is not None:
             self._log.request(request)
+
+    def repeater(self, request: Request) -> LogRepeat:
+        """A function that counts a further request with the same bytes as this one, which has no wrong credentials."""
+        counters, sent, hit = self._counters_of(request), request.sentLength, bool(request.cache)
+        log = None if self._log is None else self._log.repeater(request)
+
+        def count(client_address: str, request_id: bytes, seconds: float) -> None:
+            counters.add(seconds, sent, hit=hit)
+            if log is not None:
+                log(client_address, request_id, seconds)
+
+        return count
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
         """Count a refused request head."""
@@ -89,6 +99,15 @@ class RequestMetrics:
         counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._counters.items()]
         refused, failures = self._refused, self._login_failures
         return lambda: _families(counted, refused, failures)
+
+    def _counters_of(self, request: Request) -> _Counters:
+        code = request.code if request.startedWriting else CLIENT_LEFT
+        repository = request.repository
+        key = (_method(request), _area(request), code, self._format_of(repository) if repository else "")
+        counters = self._counters.get(key)
+        if counters is None:
+            counters = self._counters[key] = _Counters()
+        return counters
 
     def _format_of(self, path: str) -> str:
         known = self._formats.get(path)

@@ -1,5 +1,7 @@
 """Cached answers: only while they are valid, and only for callers who may have them."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from attrs import evolve
 
@@ -7,9 +9,10 @@ from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedAnswer
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import sends_all
 from pkgrepo.http.answers import Answer
+from pkgrepo.http.repeats import LONGEST_S
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import NOT_NOW
-from pkgrepo.model import ANONYMOUS, Action, Identity
+from pkgrepo.model import ANONYMOUS, Action, Identity, TokenLimits
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository, publish
 
@@ -25,7 +28,7 @@ class Asked:
         self.method = method
         self.fields = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
         self.principal = self.repository = self.cache = ""
-
+        self.revalidates = False
         self.base_url = "http://" + headers.get("host", "localhost")
 
     def header(self, name):
@@ -39,9 +42,13 @@ class Access:
         self.identity = ANONYMOUS
         self.allowed = True
         self.asked = []
+        self.used = []
 
     def recall(self, _request):
         return self.identity
+
+    def count_use(self, identity):
+        self.used.append(identity)
 
     def may_now(self, identity, action, repository, package):
         self.asked.append((identity, action, repository, package))
@@ -88,7 +95,8 @@ class Scene:
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
         self.cache = ResponseCache(1_000_000)
-        self.answer_cache = AnswerCache(self.catalog, self.cache, self)
+        self.replaced = []
+        self.answer_cache = AnswerCache(self.catalog, self.cache, self, lambda: self.replaced.append(1))
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
@@ -344,3 +352,51 @@ def test_leave_that_is_not_known_without_waiting_is_no_leave(scene):
     scene.keep(Asked())
     scene.access.allowed = None
     assert scene.body(Asked()) is None
+
+
+TOKEN = Identity(user_id=1, username="alice", via="token", token_id=5)
+
+
+def repeatable(scene, request):
+    assert scene.body(request) is not None
+    return request.repeatable()
+
+
+def test_each_repetition_counts_as_a_download_and_as_a_use_of_the_token(scene):
+    scene.access.identity = TOKEN
+    scene.keep(Asked(), item=scene.file)
+    counts = repeatable(scene, Asked()).counts
+    for _ in range(2):
+        for count in counts:
+            count()
+    assert scene.noted == [(scene.file, TOKEN)] * 3
+    assert scene.access.used == [TOKEN] * 2
+
+
+@pytest.mark.parametrize("partial", [{"method": b"HEAD"}, {"if_none_match": '"-"'}])
+def test_a_repetition_without_the_whole_body_is_no_download(scene, partial):
+    scene.keep(Asked(), item=scene.file)
+    assert repeatable(scene, Asked(**partial)).counts == ()
+
+
+@pytest.mark.parametrize("option", ["ends_s", "expires_at"])
+def test_an_answer_is_repeatable_no_longer_than_it_is_valid(scene, option):
+    scene.keep(Asked())
+    assert repeatable(scene, Asked()).seconds == LONGEST_S
+    scene.keep(Asked(), **{option: scene.time_ms // 1000 + 2})
+    assert repeatable(scene, Asked()).seconds == 2
+
+
+def test_an_answer_is_repeatable_no_longer_than_the_token_is_valid(scene):
+    expires_at = datetime.now(UTC) + timedelta(seconds=3)
+    scene.access.identity = evolve(TOKEN, limits=TokenLimits(expires_at=expires_at))
+    scene.keep(Asked())
+    assert 0 < repeatable(scene, Asked()).seconds <= 3
+
+
+def test_an_answer_in_place_of_another_is_reported(scene):
+    scene.keep(Asked())
+    scene.body(Asked())
+    assert scene.replaced == []
+    scene.keep(Asked())
+    assert scene.replaced == [1]

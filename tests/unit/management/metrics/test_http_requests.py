@@ -18,22 +18,24 @@ class Registry:
         return [SimpleNamespace(path=self.name, format="python")]
 
 
-def count(figures, repository):
-    figures.request(
-        SimpleNamespace(
-            code=404,
-            startedWriting=True,
-            repository=repository,
-            method=b"GET",
-            raw_path=b"/repositories/" + repository.encode(),
-            site=SimpleNamespace(seconds=lambda: 1.0),
-            started=0.0,
-            sentLength=10,
-            body_is_empty=True,
-            cache="",
-            header=lambda _name: None,
-        )
+def request(repository, cache=""):
+    return SimpleNamespace(
+        code=404,
+        startedWriting=True,
+        repository=repository,
+        method=b"GET",
+        raw_path=b"/repositories/" + repository.encode(),
+        site=SimpleNamespace(seconds=lambda: 1.0),
+        started=0.0,
+        sentLength=10,
+        body_is_empty=True,
+        cache=cache,
+        header=lambda _name: None,
     )
+
+
+def count(figures, repository):
+    figures.request(request(repository))
 
 
 def formats(figures):
@@ -52,3 +54,15 @@ def test_names_of_unknown_repositories_are_looked_up_once_for_each_configuration
     count(figures, "main/new")
     assert registry.asked == 2
     assert formats(figures) == {"": 100, "python": 101}
+
+
+def test_repetitions_count_like_the_request_that_they_repeat():
+    repeated, usual = RequestMetrics(Registry()), RequestMetrics(Registry())
+    asked = request("main/py", "hot")
+    for _ in range(3):
+        usual.request(asked)
+    again = repeated.repeater(asked)
+    for _ in range(3):
+        again("192.0.2.1", b"id", 1.0)
+    figures = [[sample for family in each.snapshot()() for sample in family.samples] for each in (usual, repeated)]
+    assert figures[0] == figures[1]

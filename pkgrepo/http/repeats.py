@@ -1,0 +1,145 @@
+"""
+Answers to requests that have the same bytes as an earlier one.
+
+Clients of one kind send the same header fields with each request, and many of them ask for the same paths. A request
+whose request line and header fields are, byte for byte, those of one that was answered from memory gets the same
+answer without being parsed: what was checked strictly once would be found right again. So there is no second parser
+here that could read a request differently.
+
+Who answers from memory says for how long an answer may be repeated (L{Repeatable}). All answers are forgotten when the
+``generation`` changes, and when their owner calls C{clear}.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+LONGEST_S: Final = 5.0  # seconds for which an answer is repeated before it is looked for again
+MOST_KINDS: Final = 1000  # combinations of header fields
+MOST_BYTES: Final = 32 * 1024 * 1024  # of answers; most of them are also in the cache that they came from
+ENTRY_BYTES: Final = 1024  # of an answer beside its bytes, roughly
+
+LogRepeat = Callable[[str, bytes, float], None]  # gets the client's address, the request's id, and the seconds it took
+
+
+@frozen
+class Reply:
+    """The bytes of an answer: ``head`` is without the fields that every answer has, ``body`` is what is sent."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+
+@frozen
+class Repeatable:
+    """For how many seconds from now an answer may be repeated; all of ``counts`` are called each time that it is."""
+
+    seconds: float = LONGEST_S
+    counts: tuple[Callable[[], object], ...] = ()
+
+
+@frozen
+class Repeat:
+    """A kept answer: until when by the reactor's clock, and what is called when it was sent."""
+
+    reply: Reply
+    until: float
+    counts: tuple[Callable[[], object], ...]
+    log: LogRepeat | None
+
+
+class ClientKind:
+    """
+    The kept answers for one combination of header fields, by request line; None for a line that was seen once.
+
+    ``client_address`` is the client's where a trusted proxy names it; it is empty where it is the peer's.
+    """
+
+    __slots__ = ("client_address", "repeats")
+
+    def __init__(self) -> None:
+        self.client_address = ""
+        self.repeats: dict[bytes, Repeat | None] = {}
+
+
+class Repeats:
+    """
+    The kept answers of a server.
+
+    Without a ``generation``, a function that returns a number, nothing is kept. ``trusts`` says whether the peer with
+    an address may name the client: answers to such a peer depend on its address.
+    """
+
+    def __init__(self, trusts: Callable[[str], bool]) -> None:
+        self.generation: Callable[[], int] | None = None
+        self.trusts = trusts
+        self._seen: int | None = None
+        self._kinds: dict[tuple[bytes, str], ClientKind] = {}
+        self._filled: list[ClientKind] = []
+        self._size = 0
+        self._key = secrets.token_bytes(32)  # the header fields may hold secrets, so only their digest is kept
+
+    def refresh(self) -> bool:
+        """Forget outdated answers; called before an answer that may be kept is looked for. Whether any is kept."""
+        if self.generation is None:
+            return False
+        generation = self.generation()
+        if generation != self._seen:
+            self.clear()
+            self._seen = generation
+        return bool(self._filled)
+
+    def kind(self, raw_fields: bytes, peer: str) -> ClientKind:
+        """The kind of clients that send these header fields."""
+        digest = hashlib.blake2b(raw_fields, key=self._key, digest_size=16).digest()
+        key = digest, (peer or "unix") if self.trusts(peer) else ""
+        kind = self._kinds.get(key)
+        if kind is None:
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()  # connections may still use some of them, and fill them
+            kind = self._kinds[key] = ClientKind()
+        return kind
+
+    def find(self, kind: ClientKind, line: bytes, now: float) -> Repeat | None:
+        """The answer to a request line of a client of this kind, if one is kept and may be repeated."""
+        try:
+            if not self.refresh():
+                return None
+        except Exception:  # noqa: BLE001 - it will be met again where the request is answered in the usual way
+            return None
+        found = kind.repeats.get(line)
+        return found if found is not None and now < found.until else None
+
+    def admit(self, kind: ClientKind, line: bytes) -> bool:
+        """Whether to keep the answer to a request line: not at its first sight, since most are asked for once."""
+        if line in kind.repeats:
+            return True
+        if self.generation is not None:
+            self._put(kind, line, None, 0)
+        return False
+
+    def keep(self, kind: ClientKind, line: bytes, repeat: Repeat) -> None:
+        """Keep the answer to a request line, which was found after the last L{refresh}."""
+        self._put(kind, line, repeat, len(repeat.reply.head) + len(repeat.reply.body))
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        for kind in self._filled:
+            kind.repeats.clear()
+        self._filled.clear()
+        self._size = 0
+
+    def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None, size: int) -> None:
+        size += len(line) + ENTRY_BYTES
+        if self._size + size > MOST_BYTES:
+            self.clear()
+        if not kind.repeats:
+            self._filled.append(kind)
+        kind.repeats[line] = repeat
+        self._size += size

@@ -1,0 +1,362 @@
+"""Requests with the bytes of an earlier one: answered alike, as long as nothing has changed."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from twisted.internet.interfaces import ISSLTransport
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.logger import capturedLogs
+from zope.interface import directlyProvides
+
+from pkgrepo.http import repeats
+from pkgrepo.http.access_log import AccessLogWriter
+from pkgrepo.http.answering.prepared import PreparedAnswer
+from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.channel import REQUESTS_PER_TURN
+from pkgrepo.http.repeats import LONGEST_S, Repeatable
+from pkgrepo.http.request import Request
+from tests.support.memory_connection import Connection, Received, parse_answers
+
+ANSWER = Answer(body=b"0123456789", content_type=b"text/x", etag=b'"e"', ranges=True)
+
+
+def head(fields: str = "", line: str = "GET /a HTTP/1.1", host: str = "Host: a\r\n") -> bytes:
+    return f"{line}\r\n{host}{fields}\r\n".encode()
+
+
+class Peer(StringTransport):
+    """The client's end, with an address of its own."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+
+    def getPeer(self) -> Any:
+        return self
+
+
+class Server:
+    """A site whose answers from memory may be repeated; ``asked`` are the requests that it was asked for."""
+
+    def __init__(self, answer: Answer = ANSWER, **options: Any) -> None:
+        self.prepared = PreparedAnswer(answer)
+        self.asked: list[Request] = []
+        self.counted: list[str] = []
+        self.seconds = LONGEST_S
+        self.generation = 1
+        self.first = Connection(self.handle, early=self.early, **options)
+        self.site, self.clock = self.first.site, self.first.clock
+        self.site.repeats.generation = lambda: self.generation
+
+    async def handle(self, _request: Request) -> Answer:
+        return text_answer("handled")
+
+    def early(self, request: Request) -> PreparedAnswer | None:
+        self.asked.append(request)
+        request.principal, request.repository, request.cache = "jane", "main/py", "hot"
+        count = (lambda: self.counted.append("one"), lambda: self.counted.append("two"))
+        request.repeatable = lambda: Repeatable(self.seconds, count)
+        return self.prepared
+
+    def connect(self, host: str = "10.0.0.1", *, secure: bool = False) -> Connection:
+        """A further connection to the same site."""
+        other = Connection.__new__(Connection)
+        other.clock, other.site, other.transport = self.clock, self.site, Peer(host)
+        if secure:
+            directlyProvides(other.transport, ISSLTransport)
+        other.channel = self.site.buildProtocol(None)
+        other.channel.makeConnection(other.transport)
+        return other
+
+    def get(self, data: bytes, connection: Connection | None = None) -> Received:
+        connection = connection or self.first
+        connection.send(data)
+        return connection.answers(heads=0 if data.startswith(b"HEAD") else None)[0]
+
+    def repeats(self, data: bytes, connection: Connection | None = None) -> bool:
+        """Whether a request is answered without asking."""
+        before = len(self.asked)
+        self.get(data, connection)
+        return len(self.asked) == before
+
+
+def without_id(answer: Received) -> tuple[int, dict[str, str], bytes]:
+    return answer.status, {name: each for name, each in answer.headers.items() if name != "x-request-id"}, answer.body
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "body"),
+    [
+        (head(), 200, b"0123456789"),
+        (head(line="HEAD /a HTTP/1.1"), 200, b""),
+        (head('If-None-Match: "e"\r\n'), 304, b""),
+        (head("Authorization: Bearer x\r\n", "GET /a?b=%20 HTTP/1.1"), 200, b"0123456789"),
+    ],
+)
+def test_a_repeated_request_gets_the_same_answer_with_an_id_of_its_own(data: bytes, status: int, body: bytes) -> None:
+    server = Server()
+    answers = [server.get(data) for _ in range(4)]
+    assert len(server.asked) == 2  # most requests come once, so the second one is kept
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 4
+    assert all(without_id(answer) == without_id(answers[0]) for answer in answers)
+    assert (answers[3].status, answers[3].body) == (status, body)
+    assert server.site.request_count == 4
+
+
+def test_a_refusal_is_repeated_too() -> None:
+    server = Server(text_answer("who are you?", 401, headers=((b"WWW-Authenticate", b"Basic"),)))
+    answers = [server.get(head()) for _ in range(3)]
+    assert len(server.asked) == 2
+    assert without_id(answers[0]) == without_id(answers[2])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        head(line="GET /b HTTP/1.1"),
+        head(line="HEAD /a HTTP/1.1"),
+        head("Accept: x\r\n"),
+        head("accept: x\r\n").replace(b"accept", b"Accept").replace(b": x", b":  x"),
+        head(host="host: a\r\n"),
+        head("Range: bytes=0-1\r\n"),
+        b"\r\n" + head(),
+        head(line="GET http://a/a HTTP/1.1"),
+    ],
+)
+def test_other_bytes_are_another_request(other: bytes) -> None:
+    server = Server()
+    for _ in range(3):
+        server.get(head())
+    assert server.repeats(head())
+    assert not server.repeats(other)
+    assert server.repeats(head())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head("Connection: close\r\n"),
+        head(line="GET /a HTTP/1.0"),
+        head("X-Request-Id: 12345678\r\n"),
+        head("Range: bytes=0-1\r\n"),
+        head("If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n"),
+        head("Content-Length: 3\r\n") + b"abc",
+        head("Transfer-Encoding: chunked\r\n") + b"0\r\n\r\n",
+        head(line="POST /a HTTP/1.1"),
+        head(line="GET http://a/a HTTP/1.1"),
+    ],
+)
+def test_what_is_not_plain_is_never_repeated(data: bytes) -> None:
+    server = Server()
+    answers = [server.get(data, server.connect()) for _ in range(4)]
+    assert not [kind for kind in server.site.repeats._kinds.values() if any(kind.repeats.values())]
+    assert len({without_id(answer)[0] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    "bad", ["Content-Length: 1\r\nContent-Length: 2\r\n", "A : b\r\n", "Host: b\r\n", " folded\r\n"]
+)
+def test_malformed_fields_are_refused_however_often_they_come(bad: str) -> None:
+    server = Server()
+    for _ in range(3):
+        server.get(head())
+    assert [server.get(head(bad), server.connect()).status for _ in range(3)] == [400] * 3
+
+
+def test_a_head_in_pieces_is_repeated_when_it_is_whole() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    for byte in head():
+        server.first.send(bytes([byte]))
+    assert server.first.answer().body == ANSWER.body
+    assert len(server.asked) == 2
+
+
+def test_pipelined_repetitions_are_answered_in_order_and_in_portions() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    count = REQUESTS_PER_TURN + 5
+    server.first.send(head() * count + head(line="GET /b HTTP/1.1"))
+    assert len(server.first.answers()) == REQUESTS_PER_TURN
+    server.clock.advance(0)
+    assert len(server.first.answers()) == 6
+    assert [request.raw_path for request in server.asked] == [b"/a", b"/a", b"/b"]
+
+
+def test_nothing_is_repeated_after_a_commit() -> None:
+    server = Server()
+    assert [server.repeats(head()) for _ in range(4)] == [False, False, True, True]
+    server.generation += 1
+    assert [server.repeats(head()) for _ in range(4)] == [False, False, True, True]
+
+
+def test_an_answer_that_was_found_before_a_commit_is_not_kept_for_the_time_after_it() -> None:
+    server = Server()
+    early = server.site.early
+    assert early is not None
+
+    def committing(request: Request) -> PreparedAnswer | None:
+        found = early(request)
+        server.generation += 1  # another process, after this one has looked
+        return found
+
+    server.site.early = committing
+    assert not any(server.repeats(head()) for _ in range(5))
+
+
+def test_nothing_is_repeated_when_the_owner_has_another_answer() -> None:
+    server = Server()
+    for _ in range(3):
+        server.get(head())
+    server.site.repeats.clear()
+    assert not server.repeats(head())
+
+
+def test_an_answer_is_repeated_for_as_long_as_it_may_be() -> None:
+    server = Server()
+    server.seconds = 2.0
+    for _ in range(2):
+        server.get(head())
+    server.clock.advance(1.9)
+    assert server.repeats(head())
+    server.clock.advance(0.1)
+    assert not server.repeats(head())
+    assert server.repeats(head())
+
+
+def test_a_failure_to_tell_the_generation_is_met_in_the_usual_way() -> None:
+    server = Server()
+    for _ in range(3):
+        server.get(head())
+
+    def fail() -> int:
+        raise OSError
+
+    server.site.repeats.generation = fail
+    assert server.get(head()).body == b"handled"
+
+
+def test_clients_of_one_kind_share_answers_and_others_have_their_own() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head("Authorization: a\r\n"))
+    assert server.repeats(head("Authorization: a\r\n"), server.connect())
+    assert not server.repeats(head("Authorization: b\r\n"), server.connect())
+
+
+def test_connections_with_tls_neither_get_nor_give_answers() -> None:
+    server = Server()
+    secure = server.connect(secure=True)
+    assert not any(server.repeats(head(), secure) for _ in range(3))
+    assert [server.repeats(head()) for _ in range(3)] == [False, False, True]
+    assert not server.repeats(head(), secure)
+
+
+def test_behind_a_trusted_proxy_the_peer_counts_and_the_client_is_logged() -> None:
+    file, clock = io.BytesIO(), Clock()
+    log = AccessLogWriter(file, reactor=clock)
+    server = Server(trusted_proxies=["10.0.0.0/8"], access_log=log)
+    forwarded = head("X-Forwarded-For: 192.0.2.7\r\n")
+    for host, fields in (("10.0.0.1", forwarded), ("10.0.0.2", forwarded), ("172.16.0.1", forwarded)):
+        connection = server.connect(host)
+        assert [server.repeats(fields, connection) for _ in range(3)] == [False, False, True]
+    assert server.repeats(forwarded, server.connect("172.16.0.2"))  # untrusted peers share theirs
+    log.flush()
+    clients = [line.split()[2] for line in file.getvalue().decode().splitlines()]
+    assert clients == ["192.0.2.7"] * 6 + ["172.16.0.1"] * 3 + ["172.16.0.2"]
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_the_access_log_has_the_same_line_for_a_repetition(style: Any) -> None:
+    file, clock = io.BytesIO(), Clock()
+    log = AccessLogWriter(file, reactor=clock, style=style, redact=lambda path: path + "!", agents=True)
+    server = Server(access_log=log)
+    ids = [server.get(head("User-Agent: pip/1\r\n")).headers["x-request-id"] for _ in range(4)]
+    log.flush()
+    lines = file.getvalue().decode().splitlines()
+    assert len(server.asked) == 2
+    assert [line for line, each in zip(lines, ids, strict=True) if each in line] == lines
+    assert len({line.replace(each, "").split("Z", 1)[1] for line, each in zip(lines, ids, strict=True)}) == 1
+
+
+def test_everything_is_counted_for_each_repetition() -> None:
+    server = Server()
+    for _ in range(5):
+        server.get(head())
+    assert server.counted == ["one", "two"] * 3
+
+
+def test_a_failing_count_does_not_fail_the_answer() -> None:
+    server = Server()
+    server.counted = None  # type: ignore[assignment]
+    with capturedLogs() as events:
+        assert [server.get(head()).status for _ in range(3)] == [200] * 3
+    assert [event["log_failure"].type for event in events if "log_failure" in event] == [AttributeError]
+
+
+def test_a_repetition_ends_the_wait_for_a_request() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    server.first.wait(int(server.site.limits.idle_timeout_s) - 1)
+    server.seconds = 1000
+    for _ in range(3):
+        server.get(head())
+    server.first.wait(int(server.site.limits.idle_timeout_s) - 1)
+    assert not server.first.closed
+    server.first.wait(2)
+    assert server.first.closed
+
+
+def test_a_stopping_server_closes_as_usual() -> None:
+    server = Server()
+    for _ in range(3):
+        server.get(head())
+    server.site.drain(10)
+    assert server.get(head()).headers["connection"] == "close"
+    assert server.first.closed
+
+
+def test_a_client_that_does_not_read_gets_no_further_answers() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    server.first.channel.pauseProducing()  # as the transport does when its buffer is full
+    server.first.send(head() * 3)
+    assert server.first.take() == b""
+    assert not server.first.reading
+    server.first.channel.resumeProducing()
+    assert len(server.first.answers()) == 3
+
+
+def test_a_connection_that_ends_within_a_write_is_answered_no_further() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    written: list[bytes] = []
+
+    def end(data: bytes) -> None:
+        written.append(data)
+        server.first.lose()
+
+    server.first.transport.write = end  # type: ignore[method-assign]
+    server.first.send(head() * 3)
+    assert len(parse_answers(b"".join(written))) == 1
+
+
+def test_kept_answers_are_bounded_in_bytes_and_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MOST_BYTES", 10 * repeats.ENTRY_BYTES)
+    monkeypatch.setattr(repeats, "MOST_KINDS", 3)
+    server = Server()
+    for number in range(50):
+        connection = server.connect()
+        for _ in range(2):
+            server.get(head(f"A: {number % 7}\r\n", f"GET /{number} HTTP/1.1"), connection)
+        assert server.site.repeats._size <= repeats.MOST_BYTES
+        assert len(server.site.repeats._kinds) <= 3
