@@ -149,7 +149,7 @@ class Assembly:
         core, config = self.core, self._config
         server_metrics = ServerMetrics(
             self.site,
-            {"answers": self._cache, **caches(core.formats)},
+            {"answers": self._cache, "repeats": self.site.repeats, **caches(core.formats)},
             self._listener.certificate_expiry,
             database=config.database_path,
             audit=config.log.audit_file,

@@ -28,7 +28,6 @@ class ProcessedRequest(Request):
             with site.moment():
                 if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
                     try:
-                        site.repeats.refresh()
                         prepared = site.early(self)
                         if prepared is not None:
                             prepared.serve(self)

@@ -79,21 +79,16 @@ class Repeats:
     def __init__(self, trusts: Callable[[str], bool]) -> None:
         self.generation: Callable[[], int] | None = None
         self.trusts = trusts
+        self.hits = 0
+        self.misses = 0
+        self.size = 0  # bytes
         self._seen: int | None = None
         self._kinds: dict[tuple[bytes, str], ClientKind] = {}
         self._filled: list[ClientKind] = []
-        self._size = 0
         self._key = secrets.token_bytes(32)  # the header fields may hold secrets, so only their digest is kept
 
-    def refresh(self) -> bool:
-        """Forget outdated answers; called before an answer that may be kept is looked for. Whether any is kept."""
-        if self.generation is None:
-            return False
-        generation = self.generation()
-        if generation != self._seen:
-            self.clear()
-            self._seen = generation
-        return bool(self._filled)
+    def __len__(self) -> int:
+        return sum(len(kind.repeats) for kind in self._filled)
 
     def kind(self, raw_fields: bytes, peer: str) -> ClientKind:
         """The kind of clients that send these header fields."""
@@ -107,14 +102,26 @@ class Repeats:
         return kind
 
     def find(self, kind: ClientKind, line: bytes, now: float) -> Repeat | None:
-        """The answer to a request line of a client of this kind, if one is kept and may be repeated."""
+        """
+        The answer to a request line of a client of this kind, if one is kept and may be repeated.
+
+        Outdated answers are forgotten first.
+        """
+        if self.generation is None:
+            return None
         try:
-            if not self.refresh():
-                return None
+            generation = self.generation()
         except Exception:  # noqa: BLE001 - it will be met again where the request is answered in the usual way
             return None
+        if generation != self._seen:
+            self.clear()
+            self._seen = generation
         found = kind.repeats.get(line)
-        return found if found is not None and now < found.until else None
+        if found is None or now >= found.until:
+            self.misses += 1
+            return None
+        self.hits += 1
+        return found
 
     def admit(self, kind: ClientKind, line: bytes) -> bool:
         """Whether to keep the answer to a request line: not at its first sight, since most are asked for once."""
@@ -125,7 +132,7 @@ class Repeats:
         return False
 
     def keep(self, kind: ClientKind, line: bytes, repeat: Repeat) -> None:
-        """Keep the answer to a request line, which was found after the last L{refresh}."""
+        """Keep the answer to a request line, which was looked for after the last L{find}, and so is not older."""
         self._put(kind, line, repeat, len(repeat.reply.head) + len(repeat.reply.body))
 
     def clear(self) -> None:
@@ -133,13 +140,13 @@ class Repeats:
         for kind in self._filled:
             kind.repeats.clear()
         self._filled.clear()
-        self._size = 0
+        self.size = 0
 
     def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None, size: int) -> None:
         size += len(line) + ENTRY_BYTES
-        if self._size + size > MOST_BYTES:
+        if self.size + size > MOST_BYTES:
             self.clear()
         if not kind.repeats:
             self._filled.append(kind)
         kind.repeats[line] = repeat
-        self._size += size
+        self.size += size

@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
@@ -28,7 +29,7 @@ class ServerMetrics:
     def __init__(
         self,
         site: Site,
-        caches: Mapping[str, ResponseCache[Any]],
+        caches: Mapping[str, ResponseCache[Any] | Repeats],
         expires_at: Callable[[], datetime | None],
         *,
         database: Path,
