@@ -19,12 +19,14 @@ from . import (
     contestants_npm,
     contestants_proxy,
     contestants_python,
+    contestants_rubygems,
     scenarios_container,
     scenarios_large,
     scenarios_maven,
     scenarios_npm,
     scenarios_proxy,
     scenarios_python,
+    scenarios_rubygems,
 )
 from .contestants import ROOT, Contestant
 from .report import render, summarise, to_json
@@ -37,12 +39,14 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_container.CONTESTANTS,
     **contestants_maven.CONTESTANTS,
     **contestants_proxy.CONTESTANTS,
+    **contestants_rubygems.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
     "npm": scenarios_npm.SCENARIOS,
     "containers": scenarios_container.SCENARIOS,
     "maven": scenarios_maven.SCENARIOS,
+    "gems": scenarios_rubygems.SCENARIOS,
     "proxies": scenarios_proxy.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }

@@ -25,6 +25,7 @@ from .measure import ProcessTree
 ROOT = Path(__file__).resolve().parents[2]
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 30.0
+FILL_LIMIT_S = 1800.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -235,6 +236,28 @@ class PkgrepoHosting(Pkgrepo):
     def repository_url(self) -> str:
         """The address of the repository, with no slash at its end."""
         return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+
+
+class Filled(PkgrepoHosting):
+    """One whose repository has C{releases} releases of other packages from the start."""
+
+    releases = 0
+
+    def start(self) -> None:
+        """
+        As any contestant; before the first start of a folder's server for good, fill its catalog.
+
+        The releases go through the project's own publishing command, a few hundred to a transaction, with no files
+        behind them: a hundred thousand uploads would take the better part of an hour.
+        """
+        super().start()
+        self.stop()
+        fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
+        arguments = [str(self.data), f"{self.storage}/{self.repository}", str(self.releases)]
+        done = subprocess.run([*fill, *arguments], cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
+        if done.returncode:
+            raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
+        super().start()
 
 
 def venv_program(name: str) -> str:

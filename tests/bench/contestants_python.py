@@ -13,13 +13,12 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
-from .contestants import ROOT, Contestant, Nginx, PkgrepoHosting, Unavailable, venv_program
+from .contestants import Contestant, Filled, Nginx, PkgrepoHosting, Unavailable, venv_program
 from .load import HTML, LoadFailed, Post, Target, basic, get, post_all, send_json
 from .wheels import Wheel
 
 BOUNDARY = "bench-3b2f7c1d9e"
 UPLOADERS = 8
-FILL_LIMIT_S = 900.0
 SMALL = 1 << 20  # bytes; smaller requests are sent in one piece
 ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<]+?)\s*</a>')
 
@@ -79,40 +78,18 @@ class PkgrepoPython(PkgrepoHosting, PythonIndex):
         return Target(url, basic("__token__", self.token))
 
 
-class FilledPkgrepo(PkgrepoPython):
-    """A repository that has C{projects} projects of one file each from the start."""
-
-    projects = 0
-
-    def start(self) -> None:
-        """
-        As any contestant; before the first start of a folder's server for good, fill its catalog.
-
-        The projects go through the project's own publishing command, a few hundred to a transaction, with no files
-        behind them: a hundred thousand uploads would take the better part of an hour.
-        """
-        super().start()
-        self.stop()
-        fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
-        arguments = [str(self.data), f"{self.storage}/{self.repository}", str(self.projects)]
-        done = subprocess.run([*fill, *arguments], cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
-        if done.returncode:
-            raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
-        super().start()
-
-
-class PkgrepoBig(FilledPkgrepo):
+class PkgrepoBig(Filled, PkgrepoPython):
     """A hundred thousand projects."""
 
     name = "pkgrepo-100000"
-    projects = 100_000
+    releases = 100_000
 
 
-class PkgrepoLittle(FilledPkgrepo):
+class PkgrepoLittle(Filled, PkgrepoPython):
     """A hundred projects."""
 
     name = "pkgrepo-100"
-    projects = 100
+    releases = 100
 
 
 class PypiServer(PythonIndex):

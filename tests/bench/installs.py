@@ -26,7 +26,7 @@ from urllib.parse import urljoin, urlsplit
 
 from attrs import define, field, frozen
 
-from .load import FILE, MAVEN, NPM, PIP, STEP_LIMIT_S, LoadFailed, Reply, download, get
+from .load import BUNDLER, FILE, MAVEN, NPM, PIP, STEP_LIMIT_S, LoadFailed, Reply, download, get
 from .registry import Registry
 from .scenarios_container import DOCKER
 from .upstream import IMAGE_CONNECTIONS
@@ -35,6 +35,7 @@ NPM_CONNECTIONS = 15
 PIP_CONNECTIONS = 1
 UV_CONNECTIONS = 50
 MAVEN_CONNECTIONS = 5
+BUNDLER_CONNECTIONS = 4
 REQUIRES = re.compile(rb"^Requires-Dist: *([A-Za-z0-9._-]+)", re.MULTILINE)
 DEPENDENCY = re.compile(
     rb"<dependency>\s*<groupId>([^<]*)</groupId>\s*<artifactId>([^<]*)</artifactId>\s*<version>([^<]*)</version>"
@@ -76,6 +77,11 @@ def install_python(
 def resolve_maven(root_url: str, artifact: str, headers: Mapping[str, str] | None = None) -> Installed:
     """Resolve an artifact (C{group:artifact:version}) with its dependencies from the repository at a URL."""
     return asyncio.run(_install(_Maven(root_url), [artifact], MAVEN_CONNECTIONS, headers or {}))
+
+
+def install_gems(root_url: str, root: str, headers: Mapping[str, str] | None = None) -> Installed:
+    """Install a gem with its dependencies, in the versions listed last, as a Bundler that has no index yet."""
+    return asyncio.run(_install(_Bundler(root_url), [root], BUNDLER_CONNECTIONS, headers or {}))
 
 
 def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Installed:
@@ -237,6 +243,25 @@ class _Maven:
         return needs, _Wanted(f"{stem}.jar", "sha1", None)
 
 
+class _Bundler:
+    """What Bundler asks a gem server for."""
+
+    def __init__(self, root_url: str) -> None:
+        self._root_url = root_url
+        self._listed = False
+
+    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
+        """Return what a gem needs, and its newest version; before the first one read the list of all gems."""
+        if not self._listed:
+            self._listed = True
+            await get(f"{self._root_url}/versions", BUNDLER)
+        line = (await get(f"{self._root_url}/info/{name}", BUNDLER)).body.decode().splitlines()[-1]
+        head, _, rest = line.partition("|checksum:")
+        version, _, needs = head.partition(" ")
+        wanted = _Wanted(f"{self._root_url}/gems/{name}-{version}.gem", "sha256", bytes.fromhex(rest.partition(",")[0]))
+        return [each.partition(":")[0] for each in needs.split(",") if each], wanted
+
+
 async def _announced_sha1(url: str, reply: Reply, get: _Get) -> bytes:
     announced = reply.headers.get("x-checksum-sha1") or (await get(f"{url}.sha1", MAVEN)).body.decode()
     return bytes.fromhex(announced)
@@ -251,7 +276,7 @@ _Get = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
 
 
 async def _install(
-    client: _Npm | _Python | _Maven, roots: Sequence[str], connections: int, more: Mapping[str, str]
+    client: _Npm | _Python | _Maven | _Bundler, roots: Sequence[str], connections: int, more: Mapping[str, str]
 ) -> Installed:
     pool = _Pool(connections)
     seen, wanted, failed = set(roots), [], 0

@@ -28,6 +28,7 @@ PIP = {
 HTML = {**PIP, "Accept": "text/html"}
 FILE = {"User-Agent": "pip/26.3", "Accept": "*/*", "Accept-Encoding": "identity"}
 MAVEN = {"User-Agent": "Apache-Maven/3.9.9 (Java 17; Linux)", "Cache-Control": "no-cache"}
+BUNDLER = {"User-Agent": "bundler/2.6.9 rubygems/3.6.9 ruby/3.1.2", "Accept": "*/*"}
 NPM = {
     "User-Agent": "npm/11.19.1 node/v24.1.0 linux x64 workspaces/false",
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*",

@@ -12,11 +12,14 @@ from .contestants_maven import PkgrepoMaven
 from .contestants_npm import NodeRegistry, PkgrepoNpm
 from .contestants_proxy import Source
 from .contestants_python import PkgrepoPython
+from .contestants_rubygems import DirectGems, PkgrepoGems, PkgrepoGemsProxy
 from .installs import (
+    BUNDLER_CONNECTIONS,
     MAVEN_CONNECTIONS,
     PIP_CONNECTIONS,
     UV_CONNECTIONS,
     Installed,
+    install_gems,
     install_npm,
     install_python,
     pull_image,
@@ -26,7 +29,7 @@ from .load import LoadFailed
 from .modules import GROUP
 from .scenarios import Arena
 from .stocks import publish_java_tree, publish_node_tree, publish_python_tree, push_image
-from .trees import JAVA_TREE, NODE_TREE, PYTHON_TREE
+from .trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE
 from .upstream import WARM_UP, coordinates, large_image
 
 
@@ -77,6 +80,11 @@ def _resolve(server: Contestant, headers: Mapping[str, str]) -> Installed:
     return _complete(installed, len(JAVA_TREE))
 
 
+def _install_gems(server: Contestant, headers: Mapping[str, str]) -> Installed:
+    assert isinstance(server, PkgrepoGems | PkgrepoGemsProxy | DirectGems)
+    return _complete(install_gems(server.gems_url, GEM_TREE[0].name, headers), len(GEM_TREE))
+
+
 def _maven_url(server: Source | PkgrepoMaven) -> str:
     return server.maven_url if isinstance(server, Source) else server.target.url
 
@@ -102,6 +110,11 @@ def _fill_maven(_: Arena, server: Contestant) -> None:
     publish_java_tree(server)
 
 
+def _fill_gems(_: Arena, server: Contestant) -> None:
+    assert isinstance(server, PkgrepoGems)
+    server.publish_tree(GEM_TREE)
+
+
 def _fill_images(arena: Arena, server: Contestant) -> None:
     assert isinstance(server, PkgrepoImages)
     push_image(server, large_image(Source.mib), arena.cache)
@@ -117,6 +130,11 @@ def _first_python(server: Source) -> object:
 
 def _first_maven(server: Source) -> object:
     return resolve_maven(server.maven_url, f"{GROUP}:{WARM_UP}:1.0.0")
+
+
+def _first_gem(server: Source) -> object:
+    assert isinstance(server, PkgrepoGemsProxy | DirectGems)
+    return install_gems(server.gems_url, WARM_UP)
 
 
 def _first_image(server: Source) -> object:
@@ -185,6 +203,17 @@ MAVEN_LOAD = Load(
     first=_first_maven,
     install=_resolve,
     fill=_fill_maven,
+)
+GEM_LOAD = Load(
+    name="gems",
+    about=f"{len(GEM_TREE)} gems, over {BUNDLER_CONNECTIONS} connections, as Bundler without an index",
+    ours="pkgrepo-gems-proxy",
+    direct="direct-gems",
+    hosted=PkgrepoGems.name,
+    peers=(),
+    first=_first_gem,
+    install=_install_gems,
+    fill=_fill_gems,
 )
 SILENT_LOAD = evolve(
     MAVEN_LOAD,

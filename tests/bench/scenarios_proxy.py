@@ -15,7 +15,7 @@ from .contestants_proxy import Direct, Proxy, Sent, Source
 from .installs import Installed, read_at_once
 from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile, wrk
 from .measure import MIB, Watch
-from .proxied_loads import IMAGE_LOAD, LINE_LOAD, MAVEN_LOAD, NPM_LOAD, PIP_LOAD, SILENT_LOAD, UV_LOAD, Load
+from .proxied_loads import GEM_LOAD, IMAGE_LOAD, LINE_LOAD, MAVEN_LOAD, NPM_LOAD, PIP_LOAD, SILENT_LOAD, UV_LOAD, Load
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from .scenarios_npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
 from .upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_wheel
@@ -248,7 +248,11 @@ def _scenarios(load: Load) -> Sequence[Scenario]:
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    *(scenario for load in (NPM_LOAD, PIP_LOAD, UV_LOAD, IMAGE_LOAD, MAVEN_LOAD) for scenario in _scenarios(load)),
+    *(
+        scenario
+        for load in (NPM_LOAD, PIP_LOAD, UV_LOAD, IMAGE_LOAD, MAVEN_LOAD, GEM_LOAD)
+        for scenario in _scenarios(load)
+    ),
     _cold_scenario(LINE_LOAD),
     _cold_scenario(SILENT_LOAD),
     Scenario(

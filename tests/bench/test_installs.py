@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.installs import install_npm, install_python, pull_image, read_at_once, resolve_maven
+from tests.bench.installs import install_gems, install_npm, install_python, pull_image, read_at_once, resolve_maven
 from tests.bench.load import LoadFailed
 from tests.bench.registry import Registry
 from tests.bench.trees import tree
@@ -17,6 +17,7 @@ from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.rubygems import RubyUpstream
 
 TREE = tree("p", 12)
 
@@ -111,3 +112,16 @@ def test_readers_get_whole_files_with_and_without_a_length(npm: NpmUpstream) -> 
     ] * 3
     with pytest.raises(LoadFailed, match="404"):
         read_at_once(f"{npm.url}/other", 2)
+
+
+def test_bundler_reads_the_list_and_fetches_every_gem_once() -> None:
+    with RubyUpstream() as upstream:
+        for node in TREE:
+            for version in node.versions:
+                upstream.add(node.name, version, dependencies={each: [(">=", "1.0")] for each in node.needs})
+        installed = install_gems(upstream.url, "p-0")
+        assert (installed.files, installed.failed) == (12, 0)
+        paths = [each.path for each in upstream.requests()]
+    assert paths[0] == "/versions"
+    gems = [path for node in TREE for path in (f"/info/{node.name}", f"/gems/{node.name}-{node.newest}.gem")]
+    assert sorted(paths[1:]) == sorted(gems)

@@ -50,4 +50,5 @@ def tree(prefix: str, count: int) -> list[Node]:
 
 NODE_TREE = tree("bench-node", 300)
 PYTHON_TREE = tree("bench-wheel", 60)
+GEM_TREE = tree("bench-gem", 60)
 JAVA_TREE = tree("bench-artifact", 250)  # in the version 1.39.0 or 1.3.0; each with a POM and a jar

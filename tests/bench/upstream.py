@@ -22,12 +22,13 @@ from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import Answer, Fault, Request, etag_of
 from tests.support.upstreams.npm import PUBLISHED, NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.rubygems import RubyUpstream
 from tests.support.upstreams.server import ScriptedUpstream
 
 from .images import Image, make_image
 from .modules import GROUP, random_bytes
 from .tarballs import NodePackage, versions
-from .trees import JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
+from .trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
 from .wheels import Wheel
 
 SENT = "/-/sent"
@@ -147,6 +148,16 @@ def _maven_silent(port: int, _folder: Path, _mib: int) -> MavenUpstream:
     return java_upstream(port=port, announces=False)
 
 
+def _gems(port: int, _folder: Path, _mib: int) -> RubyUpstream:
+    upstream = RubyUpstream(port=port)
+    upstream.add(WARM_UP)
+    for node in GEM_TREE:
+        for version in node.versions:
+            pad = node.padding if version == node.newest else 0
+            upstream.add(node.name, version, dependencies={each: [(">=", "1.0")] for each in node.needs}, pad=pad)
+    return upstream
+
+
 def _images(port: int, folder: Path, mib: int) -> ContainerUpstream:
     upstream = ContainerUpstream(port=port)
     upstream.push(WARM_UP, small_images.make_image(), "v1")
@@ -175,6 +186,7 @@ KINDS: Mapping[str, Callable[[int, Path, int], ScriptedUpstream]] = {
     "python": _python,
     "maven": _maven,
     "maven-silent": _maven_silent,
+    "gems": _gems,
     "images": _images,
     "images-line": _images_on_a_line,
 }
