@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from attrs import frozen
 
@@ -15,13 +16,16 @@ from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.model import Document, File, Repository
+from pkgrepo.model import BlobInfo, Document, File, Repository
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.pools import Pool
 
 from .pieces import deliver_pieces
+
+T = TypeVar("T")
 
 Encoding = Literal["identity", "gzip", "zstd"]
 
@@ -132,6 +136,25 @@ class Files:
         if len(data) != size:
             raise BlobMissing(locator)
         return data
+
+    async def inspect(self, pool: Pool, storage_id: int, blob: BlobInfo | File, look: Callable[[int | bytes], T]) -> T:
+        """
+        Call ``look`` on a thread with a descriptor of stored bytes, or with these if they are small.
+
+        :raises BlobMissing: the storage has lost them
+        """
+        body = await self.body(storage_id, blob.locator, blob.size)
+        if isinstance(body, bytes):
+            return await pool(look, body)
+        assert body.open is not None, "the body of stored bytes has a descriptor"
+        return await pool(_look_and_close, body.open(), look)
+
+
+def _look_and_close(descriptor: int, look: Callable[[int | bytes], T]) -> T:
+    try:
+        return look(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def arriving(found: ArrivingBody | bytes) -> bytes | Content:

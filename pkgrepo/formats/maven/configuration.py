@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
@@ -10,6 +10,8 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
+
+from .openpgp import read_certificates
 
 PushPolicy = Literal["RELEASES", "SNAPSHOTS", "STAGES"]  # the last one means both
 
@@ -44,11 +46,13 @@ class DeployRequirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True
     What every version in a deployment must have beside its POM.
 
     ``signatures`` asks for a PGP signature of each file, ``sources`` and ``javadoc`` for such a jar with each main jar.
+    With ``trusted_keys`` (armoured OpenPGP public keys) each PGP signature must be a valid one by one of these keys.
     """
 
     signatures: bool = False
     sources: bool = False
     javadoc: bool = False
+    trusted_keys: tuple[str, ...] = ()
 
     @staticmethod
     def of(repository: Repository) -> DeployRequirements:
@@ -63,6 +67,12 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     push_rules: PushRules = PushRules()
     deploy: DeployRequirements | None = None
+
+    def normalised(self) -> Self:
+        """See L{RepositoryConfig.normalised}: the keys are readable."""
+        if self.deploy is not None:
+            read_certificates(self.deploy.trusted_keys)
+        return self
 
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from pkgrepo.errors import Conflict, PkgrepoError
-from pkgrepo.formats.maven.deploy.contents.validation import component_list
+from pkgrepo.formats.maven.configuration import DeployRequirements
+from pkgrepo.formats.maven.deploy.contents.validation import SIGNED_BY_ASC, component_list
 from pkgrepo.formats.maven.metadata.plugins import (
     ATTEMPTS,
     BUSY,
@@ -18,6 +19,7 @@ from pkgrepo.formats.maven.metadata.plugins import (
 )
 from pkgrepo.formats.maven.metadata.uploads import Outdated
 from pkgrepo.formats.maven.metadata.values import Plugin
+from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_certificates
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.release import make_release, new_file
@@ -66,6 +68,31 @@ class Publishing:
         parts = await self._parts(deployment)
         permits = await self._permits(identity, [each.first for each in parts])
         await self._check_places(parts, permits)
+
+    async def check_signatures(self, deployment: Deployment) -> None:
+        """
+        Check the PGP signatures among the staged files, if the repository has keys that it trusts.
+
+        :raises Refused: one is not valid for its file, or not by a trusted key
+        """
+        texts = DeployRequirements.of(self._repository).trusted_keys
+        if not texts:
+            return
+        services, problems = self._services, Problems()
+        certificates = await services.pools.cpu(read_certificates, texts)
+        staged: list[StagedFile] = await services.catalog.scan(deployments.staged_files, deployment.id)
+        blobs = {each.path: each.blob for each in staged}
+        for path, blob in blobs.items():
+            signed = blobs.get(path.removesuffix(SIGNED_BY_ASC)) if path.endswith(SIGNED_BY_ASC) else None
+            if signed is None:
+                continue
+            storage_id = self._repository.storage_id
+            signature = await services.files.read(storage_id, blob.locator, min(blob.size, LARGEST_SIGNATURE))
+            look = partial(is_signed_by, signature=signature, certificates=certificates)
+            if not await services.files.inspect(services.pools.cpu, storage_id, signed, look):
+                problems.add(path, "this is no valid signature of the file by a key that the repository trusts")
+        if problems:
+            raise Refused(problems)
 
     async def publish(self, identity: Identity, actor: Actor, deployment: Deployment) -> None:
         """

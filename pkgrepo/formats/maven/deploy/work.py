@@ -166,6 +166,10 @@ class Bundles:
         :raises Refusal: they may not be published; the session stays open
         :raises Conflict: the session has ended
         """
+        try:
+            await self._publishing.check_signatures(deployment)
+        except Refused as error:
+            raise refusal_of(error) from None
         await self._move(deployment, PENDING, PUBLISHING, leased=True)
         try:
             await self._running.start(self._publish(pusher, deployment, PENDING))
@@ -229,6 +233,7 @@ class Bundles:
         await storing.store(events)
         if problems:
             raise Refused(problems)
+        await self._publishing.check_signatures(deployment)
         if not deployment.automatic:  # else it is published next, which checks the same
             await self._publishing.check_places(pusher.identity, deployment)
         await self._services.catalog.write(deployments.set_size, deployment.id, contents.size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from pkgrepo.errors import PkgrepoError
@@ -36,7 +35,8 @@ async def list_plugin(
         await check_push(services, identity, repository, group_metadata(at.group))
     except (Refusal, PkgrepoError):
         return
-    found = await _read_descriptor(services, jar, at.artifact)
+    look = partial(find_plugin, artifact=at.artifact)
+    found = await services.files.inspect(services.pools.cpu, jar.storage_id, jar, look) or usual_plugin(at.artifact)
     plugin = Plugin(found["prefix"], at.artifact, found["name"])
     await change_plugins(services, repository, at.group, actor, added=(plugin,))
 
@@ -49,16 +49,3 @@ def _find_jar(r: Reader, repository_id: int, target: ArtifactFile) -> File | Non
     if version is None or version.meta.get("packaging") != PACKAGING:
         return None
     return files.find_file(r, repository_id, target.path.removesuffix(target.extension) + "jar")
-
-
-async def _read_descriptor(services: Services, jar: File, artifact: str) -> dict[str, str]:
-    body = await services.files.body(jar.storage_id, jar.locator, jar.size)
-    look = partial(find_plugin, artifact=artifact)
-    if isinstance(body, bytes):
-        return await services.pools.cpu(look, body) or usual_plugin(artifact)
-    assert body.open is not None, "a stored file has a descriptor"
-    descriptor = body.open()
-    try:
-        return await services.pools.cpu(look, descriptor) or usual_plugin(artifact)
-    finally:
-        os.close(descriptor)

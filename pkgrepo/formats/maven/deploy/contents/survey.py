@@ -125,7 +125,7 @@ def _check_signature(entry: Entry, file: ArtifactFile, problems: Problems) -> No
 
 
 def signature_problem(content: bytes, role: str) -> str | None:
-    """What is wrong with the form of a signature, or None. Whose it is, and whether it is true, is not checked."""
+    """What is wrong with the form of a signature, or None. Whether it is valid is checked when its file is stored."""
     if role == ".asc":
         # RFC 9580 section 6.2: the lines around an armoured signature
         lines = content.strip().splitlines()
