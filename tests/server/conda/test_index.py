@@ -55,6 +55,11 @@ def test_a_document_says_the_same_in_every_form(filled, document):
     assert len({plain.headers["etag"], coded.headers["etag"]}) == 2
 
 
+def test_the_current_repodata_has_the_newest_versions(filled):
+    current = filled.get("/noarch/current_repodata.json.zst")
+    assert set(files(json.loads(unpacked(current)))) == {"pair-1.10-py_0.conda", "single-2.0-py_0.conda"}
+
+
 def test_every_known_folder_has_documents_without_packages(filled):
     for subdir in SUBDIRS[1:6]:
         document = filled.get(f"/{subdir}/repodata.json").json
@@ -89,7 +94,8 @@ def test_run_exports_are_those_of_each_file(filled):
 def test_channeldata_describes_packages_by_their_highest_version(filled):
     document = filled.get("/channeldata.json").json
     assert document["subdirs"] == ["noarch", "linux-64"]
-    assert document["packages"]["pair"] == {"summary": "A pair", "version": "1.10", "subdirs": ["linux-64", "noarch"]}
+    pair = {"summary": "A pair", "license": "MIT", "version": "1.10", "subdirs": ["linux-64", "noarch"]}
+    assert document["packages"]["pair"] == pair
     assert filled.get("/notices.json").json == {"notices": []}
 
 

@@ -28,6 +28,7 @@ from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
 from . import packages as channel
+from .current import current_text
 from .packages import PackageRecords
 from .shards import Shard, make_index
 from .stored import BzippedPieces, Coding, StoredDocument, gzipped, plain, store, zstandardised
@@ -35,6 +36,7 @@ from .texts import channeldata_text, exports_text, repodata_text
 
 REPODATA: Final = "repodata.json"
 FROM_PACKAGES: Final = "repodata_from_packages.json"
+CURRENT: Final = "current_repodata.json"
 RUN_EXPORTS: Final = "run_exports.json"
 SHARDS_INDEX: Final = "repodata_shards.msgpack.zst"
 CHANNELDATA: Final = "channeldata.json"
@@ -47,6 +49,7 @@ BZ2: Final = "bz2"
 _CODINGS: Final[dict[str, Coding]] = {PLAIN: plain, GZIP: gzipped, ZSTD: zstandardised, BZ2: BzippedPieces()}
 _FOLDER_TEXTS: Final[dict[str, Callable[[PackageList[PackageRecords], str], list[bytes]]]] = {
     REPODATA: repodata_text,
+    CURRENT: current_text,
     RUN_EXPORTS: exports_text,
 }
 FOLDER_DOCUMENTS: Final = frozenset(_FOLDER_TEXTS)

@@ -16,7 +16,12 @@ Text = Callable[[FolderRecords, str], bytes]  # of the files with an ending
 Packages = PackageList[PackageRecords]
 
 CHANNELDATA_VERSION: Final = 1
-_COMMA: Final = ord(",")
+TAIL: Final = b'},"removed":[],"repodata_version":1}'  # of repodata
+
+
+def folder_head(subdir: str) -> bytes:
+    """The head of a document of a folder, up to its records of the older kind of files."""
+    return b'{"info":{"subdir":%b},"packages":{' % msgspec.json.encode(subdir)
 
 
 def folder_text(packages: Packages, subdir: str, text: Text, tail: bytes) -> list[bytes]:
