@@ -56,7 +56,7 @@ async def answer_file(
             return services.files.answer_arriving(repository, source, announced, headers or SAFE, present)
         content: ArrivingBody | bytes | File | None = found.content
         if content is None:
-            content = await services.fetching.content(file, part=want_of(request) is Want.PART)
+            content = await services.fetching.content(file)
         if not isinstance(content, File):
             answer = services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
             if sends_all(request, answer):

@@ -22,9 +22,8 @@ _encode_json = msgspec.json.Encoder().encode
 class Growing(Protocol):
     """A body whose bytes are still arriving, as one sender uses it."""
 
-    @property
-    def available(self) -> int:
-        """How many bytes, from the first of the body on, may be sent now; never fewer than before."""
+    def available(self, end: int) -> int:
+        """How many bytes, from the first of the body on, may be sent now of a part that ends before C{end}."""
 
     def wait(self) -> Deferred[None]:
         """
@@ -51,7 +50,7 @@ class Content:
     producer or directly, and is done after the last one; it is cancelled when the client leaves. At least one of the
     two is given; ``open`` wins.
 
-    With ``growing``, which needs ``open``, the file may have only the first ``growing.available`` bytes yet. Such a
+    With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
     content is for one answer.
     """
 

@@ -44,12 +44,9 @@ class Fetching:
         self._counters = counters
         self._limits = ReadLimits(largest)
 
-    async def content(self, remote: RemoteFile, *, part: bool = False) -> ArrivingBody | bytes | File:
+    async def content(self, remote: RemoteFile) -> ArrivingBody | bytes | File:
         """
-        A file as soon as there is anything to send; see L{Transfer.content}.
-
-        A caller who wants only a ``part`` gets the row, when the file is verified: a part cannot be cut off if the file
-        turns out to be wrong.
+        A file as soon as there is anything to send; see L{Transfer.content}. A part of it ends when it is verified.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
@@ -60,7 +57,7 @@ class Fetching:
             return kept
         self._counters.add(remote.repository.id, CacheCounts(misses=1))
         transfer = self._transfers.get(*key, lambda: self._download(remote))
-        return await (transfer.finish() if part else transfer.content())
+        return await transfer.content(holds_parts=True)
 
     def when_kept(self, remote: RemoteFile, listener: Callable[[File], None]) -> None:
         """Call a function with the row of a file of which ``content`` gave bytes, as soon as there is one."""

@@ -189,3 +189,10 @@ KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "container": (ContainerUpstream, ProxiedImages),
     "maven": (MavenUpstream, ProxiedMaven),
 }
+
+
+def kept(mirror: HttpClient, path: str) -> Reply:
+    """Return the answer for a file once it is kept: while it is being stored, its digest is not known."""
+    while "etag" not in (reply := mirror.get(path)).headers:
+        pass
+    return reply

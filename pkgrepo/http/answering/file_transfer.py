@@ -117,7 +117,7 @@ class _FileTransfer:
     def _extend_limit(self) -> bool:
         """Whether there are bytes to send beyond the limit, which is then moved."""
         if self._growing is not None:
-            self._limit = max(self._limit, min(self._end, self._growing.available))
+            self._limit = max(self._limit, min(self._end, self._growing.available(self._end)))
         return self._limit > self._offset
 
     def _await_growth(self, then: Callable[[], None]) -> None:

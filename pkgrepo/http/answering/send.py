@@ -79,7 +79,7 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
     growing = content.growing
     if content.open is not None:
         fd = content.open()
-        if growing is not None and growing.available >= end:
+        if growing is not None and growing.available(end) >= end:
             growing.close()
             growing = None
         if end - start <= SMALL and growing is None:

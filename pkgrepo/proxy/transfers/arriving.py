@@ -27,12 +27,18 @@ class ArrivingBody:
     """
     ``size`` bytes, of which the first ``available`` are in the file of a descriptor.
 
+    With ``holds_parts`` the last byte of a part is held back, too, until the file is verified: a part that is complete
+    would look right. Otherwise only that of the file is, for clients that verify what they put together of parts.
+
     It is for one reader, and the transfer goes on for it until ``close``. Not every answer sends its body: an object
     that is freed closes itself, in whichever thread that happens.
     """
 
-    def __init__(self, source: Source, size: int, descriptor: int, reactor: IReactorFromThreads) -> None:
+    def __init__(
+        self, source: Source, size: int, descriptor: int, reactor: IReactorFromThreads, *, holds_parts: bool = False
+    ) -> None:
         self.size = size
+        self._holds_parts = holds_parts
         self._source = source
         self._descriptor = descriptor
         self._reactor = reactor
@@ -43,10 +49,10 @@ class ArrivingBody:
             self._close_descriptor()
             self._reactor.callFromThread(self._source.leave)
 
-    @property
-    def available(self) -> int:
-        """How many bytes from the beginning may be sent."""
-        return self._source.available
+    def available(self, end: int) -> int:
+        """How many bytes from the beginning may be sent of a part that ends before ``end``."""
+        available = self._source.available
+        return min(available, end - 1) if self._holds_parts and available < self.size else available
 
     def open(self) -> int:
         """The descriptor, which is the caller's from now on; only once."""

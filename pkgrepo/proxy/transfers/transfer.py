@@ -96,18 +96,18 @@ class Transfer(Generic[T]):
 
     # For readers
 
-    async def content(self) -> ArrivingBody | bytes | T:
+    async def content(self, *, holds_parts: bool = False) -> ArrivingBody | bytes | T:
         """
         The file, as soon as there is anything to send: its row, its verified bytes if they are few, or what arrives.
 
-        Cancelling this is how a reader leaves who has nothing yet.
+        With ``holds_parts`` see L{ArrivingBody}. Cancelling this is how a reader leaves who has nothing yet.
 
         :raises NotFound: the upstream has no such file; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         with self._reading():
             while True:
-                found = self._find_content()
+                found = self._find_content(holds_parts)
                 if found is not None:
                     return found
                 await self.wait()
@@ -154,7 +154,7 @@ class Transfer(Generic[T]):
         self._waiting.append(waiting)
         return waiting
 
-    def _find_content(self) -> ArrivingBody | bytes | T | None:
+    def _find_content(self, holds_parts: bool) -> ArrivingBody | bytes | T | None:
         if self._file is not None:
             return self._file
         if self._failure is not None:
@@ -165,7 +165,7 @@ class Transfer(Generic[T]):
         if size is None or not self.available or not self._open():
             return None
         self._receiver.is_read = True
-        body = ArrivingBody(self, size, os.dup(self._descriptor), self._context.reactor)
+        body = ArrivingBody(self, size, os.dup(self._descriptor), self._context.reactor, holds_parts=holds_parts)
         self._readers += 1
         return body
 

@@ -32,11 +32,14 @@ class GrowingFile:
     def __init__(self, path: Path) -> None:
         self.path = str(path)
         self.file = path.open("wb", buffering=0)
-        self.available = 0
+        self.arrived = 0
         self.closed = 0
         self.waits = 0
         self.waiting: Deferred[None] | None = None
         self.asked: Deferred[None] = Deferred()  # fires when the sender waits for bytes
+
+    def available(self, end: int) -> int:
+        return min(self.arrived, end)
 
     def open(self) -> int:
         return os.open(self.path, os.O_RDONLY)
@@ -53,7 +56,7 @@ class GrowingFile:
 
     def append(self, data: bytes) -> None:
         self.file.write(data)
-        self.available += len(data)
+        self.arrived += len(data)
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             waiting.callback(None)
@@ -224,7 +227,7 @@ async def test_client_that_does_not_read_is_timed_out_while_the_body_grows(tmp_p
         client.sendall(request())
         await growing.asked
         os.ftruncate(growing.file.fileno(), SIZE)
-        growing.available = SIZE - 1
+        growing.arrived = SIZE - 1
         growing.append(b"")
         (channel,) = server.site.channels
         channel.socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)

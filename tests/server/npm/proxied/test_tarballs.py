@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from http.client import IncompleteRead
 
 import pytest
 
-from tests.support.http_client import HttpClient, Reply
+from tests.support.proxied import kept
 from tests.support.upstreams.faults import corrupted
 
 pytestmark = pytest.mark.server
-
-
-def kept(mirror: HttpClient, path: str) -> Reply:
-    """Return the answer for a file once it is kept: while it is being stored, its digest is not known."""
-    while "etag" not in (reply := mirror.get(path)).headers:
-        pass
-    return reply
 
 
 def test_many_cold_requests_ask_the_upstream_once(mirror, upstream):
@@ -63,7 +57,8 @@ def test_range_of_a_corrupted_tarball_is_refused(mirror, upstream):
     upstream.add("spoilt", pad=3_000_000)
     path = "/spoilt/-/spoilt-1.0.0.tgz"
     upstream.misbehave(path, corrupted)
-    assert mirror.get(path, Range="bytes=0-9").status == 502
+    with pytest.raises((IncompleteRead, ConnectionError)):  # all but the last byte of the part
+        mirror.get(path, Range="bytes=0-9")
 
 
 def test_unknown_tarballs_are_not_found(mirror, upstream):

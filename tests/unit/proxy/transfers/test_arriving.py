@@ -44,6 +44,25 @@ def make(path: Path) -> tuple[ArrivingBody, Source, Any, int]:
     return ArrivingBody(source, 5, descriptor, untyped), source, reactor, descriptor
 
 
+def test_last_byte_of_a_part_is_held_back_until_the_file_is_verified(tmp_path: Path) -> None:
+    source, reactor = Source(), Reactor()
+    untyped: Any = reactor
+    plain, holding = (
+        ArrivingBody(source, 5, os.open(tmp_path, os.O_RDONLY), untyped, holds_parts=each) for each in (False, True)
+    )
+    assert [(plain.available(end), holding.available(end)) for end in (1, 2, 3, 4, 5)] == [
+        (3, 0),
+        (3, 1),
+        (3, 2),
+        (3, 3),
+        (3, 3),
+    ]
+    source.available = 5
+    assert [holding.available(end) for end in (1, 5)] == [5, 5]
+    for each in (plain, holding):
+        each.close()
+
+
 def is_open(descriptor: int) -> bool:
     try:
         os.fstat(descriptor)
