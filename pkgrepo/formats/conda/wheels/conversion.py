@@ -1,8 +1,8 @@
 """
 Makes a conda package of a pure wheel.
 
-The same wheel always gives the same bytes: members are sorted, have one date and no owner, and are compressed with one
-level. So a package that was removed can be made again, and two processes that make it at a time make the same.
+The same wheel with the same time of publication always gives the same bytes: members are sorted, have one date and no
+owner, and are compressed with one level. So two processes that make a package at the same time make the same.
 """
 
 from __future__ import annotations
@@ -71,9 +71,11 @@ def read_wheel_name(filename: str) -> WheelName:
     return WheelName(name, number)
 
 
-def convert_wheel(file: int | bytes, filename: str) -> Converted:
+def convert_wheel(file: int | bytes, filename: str, published_ms: int) -> Converted:
     """
     The conda package of a wheel, given as a file descriptor (which stays open) or as bytes. Blocks: use a thread.
+
+    ``published_ms`` is when the wheel was published, in milliseconds since the epoch: solvers compare it.
 
     :raises Invalid: it cannot be converted; the sentence says why
     """
@@ -98,6 +100,7 @@ def convert_wheel(file: int | bytes, filename: str) -> Converted:
         "noarch": "python",
         "platform": None,
         "subdir": NOARCH,
+        "timestamp": published_ms,
         "version": name.package.version,
     }
     noarch = {"type": "python", "entry_points": wheel.entry_points()}

@@ -145,8 +145,9 @@ class WheelFollower:
         read_wheel_name(filename)  # most wheels that cannot be converted need not be read
         if wheel.size > WHEEL_SIZE:
             raise Invalid(f"it is larger than {WHEEL_SIZE} bytes", "content")
+        published_ms = round(wheel.created_at.timestamp() * 1000)
         data = await services.files.read(wheel.storage_id, wheel.locator, wheel.size)
-        package: Converted = await services.pools.cpu(partial(convert_wheel, data, filename))
+        package: Converted = await services.pools.cpu(partial(convert_wheel, data, filename, published_ms))
         async with services.publisher.stage(channel) as staged:
             blob = await staged.store(package.data, DIGESTS)
             upload = Upload(package.name, None, blob, derived=derived_from(wheel))

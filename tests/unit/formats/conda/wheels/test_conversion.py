@@ -32,7 +32,7 @@ FILES = {
 
 def converted(**options):
     filename, data = make_wheel(options.pop("name", "demo"), options.pop("version", "1.0"), **options)
-    return convert_wheel(data, filename)
+    return convert_wheel(data, filename, 1)
 
 
 def unpack(package):
@@ -157,7 +157,7 @@ def test_a_wheel_that_is_too_large_is_refused_before_it_is_unpacked(monkeypatch)
             patched.setattr(conversion, limit, 200)
             patched.setattr(conversion, "_pack_payload", lambda _: pytest.fail("it was unpacked"))
             with pytest.raises(Invalid):
-                convert_wheel(data, filename)
+                convert_wheel(data, filename, 1)
 
 
 def test_damaged_and_cut_wheels_are_refused():
@@ -165,7 +165,7 @@ def test_damaged_and_cut_wheels_are_refused():
     at = data.index(b"padding.bin") + 500
     for broken in (b"", data[:-1], data[1:], data[:at] + b"damage" + data[at + 6 :]):
         with pytest.raises(Invalid):
-            convert_wheel(broken, filename)
+            convert_wheel(broken, filename, 1)
 
 
 def _convert_with(files):
@@ -176,4 +176,4 @@ def _convert_with(files):
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    return convert_wheel(target.getvalue(), filename)
+    return convert_wheel(target.getvalue(), filename, 1)

@@ -62,11 +62,11 @@ async def test_a_wheel_appears_and_goes_with_its_removal(server):
     assert await shown(server) == ["demo-pkg-1.0-py_0.conda"]
     record = (await server.call("GET", f"{CHANNEL}/noarch/repodata.json")).json["packages.conda"]
     assert record["demo-pkg-1.0-py_0.conda"]["depends"] == ["python >=3", "other >=1"]
+    assert record["demo-pkg-1.0-py_0.conda"]["timestamp"] > 1_700_000_000_000
     before = await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")
     assert before.status == 200
-    assert (
-        await server.call("DELETE", "/repositories/main/py/packages/demo-pkg/1.0/Demo_Pkg-1.0-py3-none-any.whl")
-    ).status < 300
+    path = "/repositories/main/py/packages/demo-pkg/1.0/demo_pkg-1.0-py3-none-any.whl"
+    assert (await server.call("DELETE", path)).status < 300
     assert await shown(server) == []
     assert (await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")).status == 404
 

@@ -1,0 +1,122 @@
+"""py-rattler and rattler-build, the core of pixi: uploads, solves, installations and private channels."""
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.auth.tokens.text import make_token
+from pkgrepo.model import TokenKind
+from tests.support.client_programs import client, client_environment, run_client
+from tests.support.conda_packages import make_conda
+from tests.support.configurations import PRIVATE, hosted, tokens
+from tests.support.container_clients import ADMIN
+from tests.support.http_client import HttpClient
+from tests.support.python_packages import make_wheel
+
+pytestmark = pytest.mark.clients
+
+SCRIPT = Path(__file__).with_name("rattler_client.py")
+TOKEN = make_token(TokenKind.CI)
+SCOPES = {"builder": ("main/*", ["read", "write"], [])}
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+COMMAND = {"demo-1.0.dist-info/entry_points.txt": b"[console_scripts]\ndemo-run = demo.cli:main\n"}
+
+
+@pytest.fixture(scope="module")
+def configuration():
+    return hosted("python", "py", private=PRIVATE) + tokens(ADMIN[0], {"builder": TOKEN}, SCOPES)
+
+
+@pytest.fixture
+def rattler(tmp_path):
+    """Run py-rattler, or rattler-build's uploads, in a folder of its own. Returns what it printed."""
+    environ = client_environment(tmp_path / "home")
+
+    def run(status=0, **arguments):
+        command = [client("rattler", "python"), SCRIPT, json.dumps(arguments)]
+        return run_client(command, environ=environ, folder=tmp_path, status=status).stdout
+
+    return run
+
+
+def packed(name, version, build, files, **index):
+    """A package with files, as conda's own tools make it."""
+    paths = [
+        {"_path": path, "path_type": "hardlink", "sha256": hashlib.sha256(data).hexdigest(), "size_in_bytes": len(data)}
+        for path, data in files.items()
+    ]
+    documents = {"paths.json": {"paths": paths, "paths_version": 1}}
+    return make_conda(name, version, build, documents=documents, payload=list(files.items()), **index)
+
+
+def put_wheel(server, repository, filename, data):
+    """Upload a wheel, and wait until it is in the channel."""
+    where = HttpClient(f"{server.url}/repositories/main/{repository}", ADMIN)
+    assert where.put(f"/demo/1.0/{filename}", data).status == 201
+    server.lines(f"demo 1.0 in main/{repository}/conda", 1)
+
+
+def test_uploads_and_a_converted_wheel_are_installed_and_a_second_run_finds_nothing_new(server, rattler, tmp_path):
+    channel = f"{server.url}/repositories/main/py/conda"
+    packages = {
+        "quetz": ("python", f"{PYTHON}.99", "h0_0", {"subdir": "linux-64", "noarch": None}),
+        "artifactory": ("other", "2.0", "h0_0", {"depends": ["third"]}),
+        "prefix": ("third", "3.0", "h0_0", {}),
+    }
+    for form, (name, version, build, index) in packages.items():
+        file = tmp_path / f"{name}-{version}-{build}.conda"
+        file.write_bytes(packed(name, version, build, {f"share/{name}.txt": b"x"}, **index))
+        rattler(form=form, url=channel, token=TOKEN, files=[str(file)])
+    extra = {"demo/cli.py": b"def main():\n    print('ran')\n", "demo-1.0.data/data/share/demo.txt": b"x", **COMMAND}
+    put_wheel(
+        server,
+        "py",
+        *make_wheel("demo", "1.0", requires_python=">=3", extra_files=extra, fields=[("Requires-Dist", "other>=2")]),
+    )
+    prefix = tmp_path / "env"
+    arguments = {"channel": channel, "specs": ["demo"], "cache": str(tmp_path / "cache")}
+    found = json.loads(rattler(prefix=str(prefix), **arguments).splitlines()[-1])
+    expected = ["demo-1.0-py_0.conda", "other-2.0-h0_0.conda", f"python-{PYTHON}.99-h0_0.conda", "third-3.0-h0_0.conda"]
+    assert found == expected
+    environ = client_environment(tmp_path / "home", PYTHONPATH=str(prefix / f"lib/python{PYTHON}/site-packages"))
+    shown = run_client(
+        [sys.executable, "-c", "import demo, importlib.metadata as m; print(demo.__version__, m.version('demo'))"],
+        environ=environ,
+        folder=tmp_path,
+    )
+    assert shown.stdout.split() == ["1.0", "1.0"]
+    ran = run_client([sys.executable, prefix / "bin" / "demo-run"], environ=environ, folder=tmp_path)
+    assert ran.stdout == "ran\n"
+    assert (prefix / "share/demo.txt").read_bytes() == b"x"
+    assert len(traffic(server, "first")) == 2 + 4 + 4  # the indexes of two folders, shards, packages
+    assert json.loads(rattler(prefix=str(tmp_path / "again"), **arguments).splitlines()[-1]) == expected
+    indexes = [f"/repositories/main/py/conda/{each}/repodata_shards.msgpack.zst" for each in ("linux-64", "noarch")]
+    assert sorted(traffic(server, "second")) == [(path, "304") for path in indexes]
+
+
+def traffic(server, mark):
+    """Reads of the channel since the last mark: paths and statuses in the access log, which requests of marks part."""
+    HttpClient(server.url).get(f"/mark-{mark}")
+    [line] = server.lines(f"/mark-{mark} ", 1)
+    log = server.output.partition(line)[0].rpartition("/mark-")[2]
+    return re.findall(r" GET (/repositories/main/py/conda/\S+) (\d+)", log)
+
+
+def test_a_private_channel_is_installed_from_by_token_address_which_is_in_no_log(server, rattler, tmp_path):
+    put_wheel(server, "private", *make_wheel("demo", "1.0"))
+    python = packed("python", f"{PYTHON}.99", "h0_0", {"share/p": b""}, subdir="linux-64", noarch=None)
+    below = "repositories/main/private/conda"
+    where = HttpClient(f"{server.url}/{below}", ADMIN)
+    assert where.put(f"/linux-64/python-{PYTHON}.99-h0_0.conda", python).status == 201
+    hyphens = TOKEN.replace("_", "-")
+    for number, channel in enumerate([f"{server.url}/t/{hyphens}/{below}", f"{server.url}/{below}/t/{TOKEN}"]):
+        place = {"prefix": str(tmp_path / f"env{number}"), "cache": str(tmp_path / f"cache{number}")}
+        assert "demo-1.0-py_0.conda" in rattler(channel=channel, specs=["demo"], **place)
+    place = {"prefix": str(tmp_path / "no"), "cache": str(tmp_path / "none")}
+    refused = rattler(status=1, channel=f"{server.url}/{below}", specs=["demo"], **place)
+    assert "401" in refused
+    assert TOKEN[7:] not in server.output
