@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.reading.head import TakeCredentials
-from pkgrepo.http.reading.proxies import TrustedProxies
+from pkgrepo.http.reading.proxies import Addresses, TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
 
 from .limits import HttpLimits
@@ -74,6 +74,7 @@ class Connection(Protocol):
     transport: Any
     socket: Any  # the TCP transport, also below TLS
     transfer: DirectTransfer | None
+    addressed: tuple[object, Addresses] | None  # the last header fields whose addresses were asked for, with these
 
     @property
     def site(self) -> Server:

@@ -128,7 +128,12 @@ class Request(server.Request):
     @lazy
     def addresses(self) -> Addresses:
         """The client's address and ours, as trusted proxies report them."""
+        connection, block = self._connection, self._block
+        if connection.addressed is not None and connection.addressed[0] is block and self._line.authority is None:
+            return connection.addressed[1]
         addresses: Addresses = self.site.trusted_proxies.resolve(self)
+        if self._line.authority is None:
+            connection.addressed = block, addresses
         return addresses
 
     @property

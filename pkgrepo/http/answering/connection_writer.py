@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IPushProducer, ISSLTransport, ITCPTransp
 from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
+from pkgrepo.http.reading.proxies import Addresses
 from pkgrepo.http.twisted_internals import PullToPush, is_plain_tcp, socket_of, unsent
 
 
@@ -24,6 +25,7 @@ class ConnectionWriter(Protocol):
         self.secure = False
         self.direct = False
         self.socket: Any = None  # the TCP transport, also below TLS
+        self.addressed: tuple[object, Addresses] | None = None
         self._blocked = False  # the transport's write buffer is full
         self._producer: Any = None
         self._producer_streams = True
