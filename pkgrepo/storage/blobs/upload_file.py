@@ -22,6 +22,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from .durability import Durability
@@ -44,7 +45,7 @@ class UploadFile:
     ) -> None:
         self._paths = paths
         self._durability = durability
-        self._folder = paths.upload(upload_id)
+        self._upload_id = upload_id
         self._unnamed = unnamed
         self._reserve = reserve
         self._fd: int | None = None
@@ -53,6 +54,11 @@ class UploadFile:
         self._placed: Path | None = None
         self._error: OSError | None = None
         self.size = 0
+
+    @cached_property
+    def _folder(self) -> Path:
+        """The folder of a named file; most are never named."""
+        return self._paths.upload(self._upload_id)
 
     def reopen(self, size: int) -> None:
         """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import wrapClientTLS
-from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
 from twisted.web.client import URI, Agent, HTTPConnectionPool, ProxyAgent
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer, IPolicyForHTTPS, IResponse
@@ -96,6 +97,9 @@ class _Endpoints:
 
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
         """See L{IAgentEndpointFactory.endpointForURI}."""
+        return _LazyEndpoint(lambda: self._make(uri))
+
+    def _make(self, uri: URI) -> IStreamClientEndpoint:
         ways, target = self._ways, parse_url(uri.toBytes().decode("ascii"))
         proxy = ways.proxies.find(target.scheme, target.host)
         if proxy is None:
@@ -105,6 +109,19 @@ class _Endpoints:
         else:
             endpoint = TunnelEndpoint(_proxy_endpoint(ways, proxy), target.authority, proxy.authorization)
         return TrackedEndpoint(_with_tls(ways, target, endpoint), self._connections, ways.reactor, ways.timeout_s)
+
+
+@implementer(IStreamClientEndpoint)
+@frozen
+class _LazyEndpoint:
+    """An endpoint that is made when it connects: each request has one, and most find a connection that is open."""
+
+    make: Callable[[], IStreamClientEndpoint]
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
+        """See L{IStreamClientEndpoint.connect}."""
+        connecting: Deferred[Any] = self.make().connect(protocolFactory)
+        return connecting
 
 
 def _proxy_endpoint(ways: Ways, proxy: HttpProxy) -> IStreamClientEndpoint:

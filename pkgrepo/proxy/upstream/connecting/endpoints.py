@@ -49,7 +49,6 @@ class CheckedEndpoint:
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:
         """Connect. :raises AddressRefused: to none of the addresses"""
-        # Made here: each request makes one of us, and most find a connection that is open.
         view = _ReactorView(self._reactor, self._resolver)
         endpoint = HostnameEndpoint(view, self._host, self._port, timeout=self._timeout_s)
         connected: Deferred[IProtocol] = endpoint.connect(protocolFactory)
