@@ -1,19 +1,21 @@
 """
 Readmes as HTML that cannot do anything: Markdown, reStructuredText or plain text, cleaned by an allow-list.
 
-Images of other hosts are left out, since they would tell their hosts who reads. Rendering runs in a thread; what was
-rendered is kept in memory.
+Images become links, since loading them would tell their hosts who reads. Rendering runs in a thread; what was rendered
+is kept in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import nh3
 from docutils.core import publish_parts
 from docutils.utils import SystemMessage
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -30,12 +32,11 @@ LONGEST_SHOWN: Final = 1024 * 1024  # characters
 CACHE_SIZE: Final = 16 * 1024 * 1024  # bytes
 
 _TAGS: Final = """
-    a abbr b blockquote br caption cite code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li ol p pre
+    a abbr b blockquote br caption cite code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i ins kbd li ol p pre
     q s samp section small span strong sub summary sup table tbody td tfoot th thead tr tt u ul var
 """
 _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "a": {"href", "title"},
-    "img": {"src", "alt", "title", "width", "height"},
     "td": {"align", "colspan", "rowspan"},
     "th": {"align", "colspan", "rowspan"},
     "ol": {"start"},
@@ -64,7 +65,6 @@ _DOCUTILS: Final = {
     "traceback": True,
     "warning_stream": False,
 }
-_DATA_IMAGES: Final = ("data:image/png;", "data:image/jpeg;", "data:image/gif;", "data:image/webp;")
 
 
 class Readmes:
@@ -100,7 +100,7 @@ def render_readme(text: str, media_type: str) -> Markup:
             tags=set(_TAGS.split()),
             attributes=_ATTRIBUTES,
             attribute_filter=_filter,
-            url_schemes={"http", "https", "mailto", "data"},
+            url_schemes={"http", "https", "mailto"},
             link_rel="nofollow noopener noreferrer",
             id_prefix="readme-",
         )
@@ -112,11 +112,7 @@ def _render(text: str, media_type: str) -> str | None:
     try:
         match media_type:
             case "text/markdown":
-                html: str = (
-                    MarkdownIt("commonmark", {"html": True, "highlight": _Highlighter(), "maxNesting": 20})
-                    .enable(["table", "strikethrough"])
-                    .render(text)
-                )
+                html: str = _markdown().render(text)
                 return html
             case "text/x-rst":
                 parts = publish_parts(text, writer="html5", settings_overrides=dict(_DOCUTILS))
@@ -127,10 +123,20 @@ def _render(text: str, media_type: str) -> str | None:
         return None
 
 
-def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Drop images of other hosts, and links to data; keep only the classes of highlighted code."""
-    if tag == "img" and attribute == "src":
-        return value if value.startswith(_DATA_IMAGES) else None
+def _markdown() -> MarkdownIt:
+    options = {"html": True, "highlight": _Highlighter(), "maxNesting": 20}
+    markdown = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    markdown.add_render_rule("image", _link_to_image)
+    return markdown
+
+
+def _link_to_image(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
+    source, text = str(tokens[index].attrs.get("src", "")), tokens[index].content
+    return f'<a href="{escape(source)}">{escape(text or "image")}</a>'
+
+
+def _filter(_tag: str, attribute: str, value: str) -> str | None:
+    """Drop links to anything but pages; keep only the classes of highlighted code."""
     if attribute == "href":
         if value.startswith("#"):
             return f"#readme-{value[1:]}"

@@ -23,7 +23,8 @@ POLICY: Final = (
 )
 SECURITY: Final[Fields] = (
     (b"Content-Security-Policy", POLICY),
-    (b"Referrer-Policy", b"no-referrer"),
+    # With no-referrer browsers send "Origin: null" with forms (Fetch standard, section 3.2).
+    (b"Referrer-Policy", b"same-origin"),
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Vary", b"Cookie, Authorization, Accept-Encoding"),
 )

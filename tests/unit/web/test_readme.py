@@ -59,6 +59,12 @@ def test_markdown_and_restructured_text_become_html() -> None:
     assert 'rel="nofollow noopener noreferrer"' in html
 
 
+def test_images_become_links() -> None:
+    html = render_readme("![a <b>](https://x.example/a.png) ![](x.png) <img src=y.png alt=z>", "text/markdown")
+    assert '<a href="https://x.example/a.png" rel="nofollow noopener noreferrer">a &lt;b&gt;</a>' in html
+    assert "<img" not in html
+
+
 def test_restructured_text_reads_no_files() -> None:
     for text in (
         ".. include:: /etc/passwd\n",

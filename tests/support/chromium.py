@@ -1,0 +1,118 @@
+"""Chromium, driven by Selenium: what a person sees and does, and what axe-core finds on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.support.client_programs import CLIENTS, absent, program
+from tests.support.timeouts import TIMEOUT_S
+
+WIDE, NARROW = 1400, 360  # pixels
+SERIOUS = {"serious", "critical"}
+
+
+class Chromium:
+    """One window; addresses are below ``url``."""
+
+    def __init__(self, driver: Chrome, url: str) -> None:
+        self.driver = driver
+        self.url = url
+
+    def show(self, path: str) -> None:
+        """Open a page."""
+        self.driver.get(self.url + path)
+
+    def look(self, *, dark: bool, width: int) -> None:
+        """Prefer dark or light colours from now on, in a window of this width."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def run_scripts(self, run: bool) -> None:
+        """Whether pages may run scripts."""
+        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not run})
+
+    @property
+    def text(self) -> str:
+        """The text that is shown."""
+        return self.driver.find_element(By.TAG_NAME, "body").text
+
+    @property
+    def path(self) -> str:
+        """The path of the page that is shown."""
+        return self.driver.current_url.removeprefix(self.url)
+
+    def wait_for(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        waiting = WebDriverWait(self.driver, TIMEOUT_S, ignored_exceptions=[StaleElementReferenceException])
+        waiting.until(lambda _: text in self.text, f"the page never shows {text!r}")
+
+    def find(self, selector: str) -> WebElement:
+        """The first element of a CSS selector."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def fill(self, form: str, **fields: str) -> None:
+        """Type into the fields of a form, given by the end of its address, and send it."""
+        element = self.find(f"form[action$='{form}'][method=post]")
+        for name, value in fields.items():
+            field = element.find_element(By.CSS_SELECTOR, f"[name='{name}']")
+            if field.tag_name == "select":
+                field.find_element(By.CSS_SELECTOR, f"option[value='{value}'], option").click()
+                self.driver.execute_script("arguments[0].value = arguments[1]", field, value)
+            else:
+                field.clear()
+                field.send_keys(value)
+        element.submit()
+
+    def findings(self) -> list[str]:
+        """What axe-core finds that is serious for people with disabilities."""
+        script = CLIENTS / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
+        if not script.exists():
+            absent("axe-core is not installed (bin/test installs it)")
+        self.driver.execute_script(script.read_text())
+        found: dict[str, Any] = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        return [
+            f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for each in found["violations"]
+            if each["impact"] in SERIOUS
+            for node in each["nodes"]
+        ]
+
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than the window."""
+        return int(
+            self.driver.execute_script(
+                "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+        )
+
+    def requested(self) -> list[str]:
+        """The addresses from which the page has loaded something."""
+        script = "return performance.getEntriesByType('resource').map(each => each.name)"
+        return list(self.driver.execute_script(script))
+
+
+@contextmanager
+def chromium(url: str, profile: Path) -> Iterator[Chromium]:
+    """A window without a screen; the test is skipped where Chromium is missing."""
+    options = ChromeOptions()
+    options.binary_location = str(program("chromium"))
+    for each in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={profile}"):
+        options.add_argument(f"--{each}")
+    options.add_argument("--disable-background-networking")
+    options.add_argument("--no-proxy-server")
+    driver = Chrome(options=options, service=ChromeService(str(program("chromedriver"))))
+    try:
+        yield Chromium(driver, url)
+    finally:
+        driver.quit()
