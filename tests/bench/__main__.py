@@ -14,12 +14,14 @@ from types import FrameType
 from attrs import evolve
 
 from . import (
+    contestants_conda,
     contestants_container,
     contestants_maven,
     contestants_npm,
     contestants_proxy,
     contestants_python,
     contestants_rubygems,
+    scenarios_conda,
     scenarios_container,
     scenarios_large,
     scenarios_maven,
@@ -40,6 +42,7 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_maven.CONTESTANTS,
     **contestants_proxy.CONTESTANTS,
     **contestants_rubygems.CONTESTANTS,
+    **contestants_conda.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
@@ -47,6 +50,7 @@ GROUPS: Mapping[str, Sequence[Scenario]] = {
     "containers": scenarios_container.SCENARIOS,
     "maven": scenarios_maven.SCENARIOS,
     "gems": scenarios_rubygems.SCENARIOS,
+    "conda": scenarios_conda.SCENARIOS,
     "proxies": scenarios_proxy.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }

@@ -1,0 +1,40 @@
+"""Conda channels: their addresses, and who may upload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.support.conda_packages import make_conda
+
+from .contestants import Contestant, Filled, PkgrepoHosting
+from .load import Post, Target, post_all
+
+
+def package_post(name: str, version: str = "1.0") -> Post:
+    """The upload of a small package, as rattler-build sends it to a prefix server."""
+    data = make_conda(name, version)
+    fields = f'form-data; name="file"\r\nX-File-Name: {name}-{version}-py_0.conda'
+    parts = [f"--b\r\nContent-Disposition: {fields}\r\n\r\n".encode(), data, b"\r\n--b--\r\n"]
+    return Post({"Content-Type": "multipart/form-data; boundary=b"}, parts, sum(map(len, parts)))
+
+
+class PkgrepoConda(Filled, PkgrepoHosting):
+    """A public channel with 30,000 records, of 3,000 packages, in one folder."""
+
+    name = "pkgrepo-conda-30000"
+    repository = "channel"
+    format = "conda"
+    releases = 30_000
+
+    @property
+    def folder_url(self) -> str:
+        """The address of the folder with all packages."""
+        return f"{self.repository_url}/noarch"
+
+    def upload(self, post: Post) -> float:
+        """Upload a package; the milliseconds that it took."""
+        target = Target(f"{self.repository_url}/api/v1/upload/any", {"Authorization": f"Bearer {self.token}"})
+        return post_all(target, [post], 1)[0]
+
+
+CONTESTANTS: Mapping[str, type[Contestant]] = {PkgrepoConda.name: PkgrepoConda}
