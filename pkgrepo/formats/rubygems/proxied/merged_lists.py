@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
@@ -24,7 +24,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.packages import appended_lists, packages
+from pkgrepo.storage.catalog.packages import appended_lists, packages, upstream_documents
 from pkgrepo.storage.catalog.server import repositories
 
 from .derived_lists import write_names, write_specs
@@ -38,12 +38,33 @@ MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public
 
 
 @frozen
-class _State:
-    """What a list was made of: upstreams' lists as they begin, the bytes appended to these, and hosted lists."""
+class MergedState:
+    """What a list was made of: upstreams' lists as they begin, what was appended to these, and hosted lists."""
 
     begins: Hashable
     appended: tuple[int, ...]
-    hosted: tuple[Hashable, ...]
+    hosted: tuple[tuple[int, Hashable], ...]
+    upstreams: Sequence[UpstreamList] = field(eq=False)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether the catalog tells when something changes."""
+        return all(each.held.stored and not each.held.stale for each in self.upstreams)
+
+    @property
+    def ends_s(self) -> int:
+        """When an upstream must be asked again, in Unix seconds; 0 for never."""
+        return min((each.held.document.fresh_until_ms for each in self.upstreams), default=0) // 1000
+
+    def fresh(self, reader: Reader, config_serial: int) -> bool:
+        """Whether the list is still made of the same."""
+        if repositories.config_serial(reader) != config_serial:
+            return False
+        keys = (VERSIONS.key, VERSIONS.tail_key)
+        return all(
+            upstream_documents.latest_fetched_at(reader, each.repository.id, keys) == each.held.document.fetched_ms
+            for each in self.upstreams
+        ) and all(appended_lists.find_list(reader, id_) == state for id_, state in self.hosted)
 
 
 class MergedLists:
@@ -54,13 +75,15 @@ class MergedLists:
         self._flight: SingleFlight[tuple[int, str, Hashable], ListFile] = SingleFlight()
         self._joined: OrderedDict[int, tuple[Hashable, JoinedLists]] = OrderedDict()
 
-    async def versions(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
+    async def versions(
+        self, services: Services, repository: Repository, *, revalidate: bool
+    ) -> tuple[MergedState, ListFile]:
         """
-        ``/versions`` of a repository; for ``revalidate`` see L{Documents.get}.
+        ``/versions`` of a repository, and what it was made of; for ``revalidate`` see L{Documents.get}.
 
         :raises NotFound: no member has one; :raises UpstreamFailed: an upstream failed, and what it said is not known
         """
-        return (await self._versions(services, repository, revalidate=revalidate))[1]
+        return await self._versions(services, repository, revalidate=revalidate)
 
     async def names(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
         """``/names`` of a repository: gems with live versions. It raises what ``versions`` raises."""
@@ -94,7 +117,7 @@ class MergedLists:
 
     async def _versions(
         self, services: Services, repository: Repository, *, revalidate: bool
-    ) -> tuple[_State, ListFile]:
+    ) -> tuple[MergedState, ListFile]:
         leaves = services.resolver.leaves(repository)
         hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
         proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
@@ -108,12 +131,12 @@ class MergedLists:
             tuple([await services.catalog.look(repositories.names_serial, each.id) for each in hosted]),
         )
         appended = tuple(each.appended for each in upstreams)
-        state = _State(begins, appended, ())
+        state = MergedState(begins, appended, (), upstreams)
         join = partial(self._join, services, repository, begins, upstreams, hosted)
         begun = await self._cached(repository, "upstreams", state, join)
         if not hosted:
             return state, begun
-        states = tuple([await services.catalog.look(appended_lists.find_list, each.id) for each in hosted])
+        states = tuple([(each.id, await services.catalog.look(appended_lists.find_list, each.id)) for each in hosted])
         active = [each for each in hosted if each.active]
         state = evolve(state, hosted=states)
         whole = await self._cached(

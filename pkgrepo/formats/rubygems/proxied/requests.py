@@ -26,8 +26,21 @@ class ListRequests:
 
     async def versions(self, request: Request) -> Answer:
         """The list of all changes. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
-        found = await self._lists.versions(self._services, self._repository, revalidate=request.revalidates)
-        return list_answer(self._repository, found)
+        services, repository = self._services, self._repository
+        generation, config_serial = services.catalog.generation(), services.registry.serial
+        state, found = await self._lists.versions(services, repository, revalidate=request.revalidates)
+        answer = list_answer(repository, found)
+        if state.cacheable:
+            services.answer_cache.put_answer(
+                request,
+                repository,
+                answer,
+                package=None,
+                fresh=lambda r: state.fresh(r, config_serial),
+                ends_s=state.ends_s,
+                generation=generation,
+            )
+        return answer
 
     async def names(self, request: Request) -> Answer:
         """The names of all gems. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
