@@ -223,7 +223,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="maven-together",
-        about=f"{TOGETHER} deploys of versions of one artifact at once, which must all be in its metadata",
+        about=f"{TOGETHER} deploys of versions of one artifact at once, all in its metadata (--rounds 100)",
         lineup=PEERS,
         metrics=(LOST, FILES, CPU_MS, P50, P99),
         prepare=_together,

@@ -129,6 +129,8 @@ class AddressedMembers:
             except FAILURES as error:
                 failure = failure or error
             else:
+                if found is not None and leaf.repository.id == repository.id:
+                    return found  # nobody else decides; a change of its configuration ends all its cached answers
                 if found is not None:
                     return _while(partial(places.unchanged, request, leaf.repository), found)
         raise failure or reserved or NotFound("file", request.path)
