@@ -41,6 +41,11 @@ class ResidentMaven:
         os.close(write_end)
         self._answers = open(read_end, "rb")  # noqa: SIM115 - closed by stop
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
     def run(self, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
         """Run Maven in a folder, and return its exit status and output. A process that hangs fails the test."""
         words = [word.encode() for word in (str(folder), *arguments)]
@@ -70,6 +75,8 @@ _running: dict[Path, ResidentMaven] = {}
 def resident_maven(program: Path) -> ResidentMaven:
     """Return the process of a Maven, started if need be; ``program`` is the path of ``mvn``."""
     home = program.resolve().parents[1]
+    if home in _running and not _running[home].alive:
+        _running.pop(home).stop()  # so that its end fails one test only
     if home not in _running:
         _running[home] = ResidentMaven(home)
     return _running[home]

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.forked_twistd import ForkedTwistd
 from tests.support.timeouts import TIMEOUT_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
-TWISTD = [str(Path(sys.executable).with_name("twistd"))]  # the command; --catalog-delay replaces it
+_PROGRAM = str(Path(sys.executable).with_name("twistd"))
+TWISTD = [_PROGRAM]  # the command; --catalog-delay replaces it
 ROOT = Path(__file__).parents[2]
 
 
@@ -27,7 +29,7 @@ def clean_environment(**variables: str) -> dict[str, str]:
 
 class ServerProcess:
     """
-    A running command that announces an address on its standard output.
+    A running command that announces an address on its standard output; with ``forked`` it is twistd, see ForkedTwistd.
 
     ``url`` is that address without its last slash; ``output`` is everything written so far; ``folder`` is its working
     directory.
@@ -40,22 +42,27 @@ class ServerProcess:
         environ: Mapping[str, str],
         folder: Path,
         pass_fds: Sequence[int] = (),
+        forked: bool = False,
     ) -> None:
         self.output = ""
         self.folder = folder
         self._announced = threading.Event()
         self._grown = threading.Condition()
-        self._process = subprocess.Popen(
-            command,
-            env=dict(environ),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            pass_fds=pass_fds,
-        )
+        self._process: subprocess.Popen[str] | ForkedTwistd
+        if forked:
+            self._process = ForkedTwistd(command[1:], environ=environ, folder=folder)
+        else:
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environ),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                pass_fds=pass_fds,
+            )
         self.pid = self._process.pid
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -119,8 +126,10 @@ def twistd_process(
     """
     Start ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
 
-    ``environ`` has additional variables; an empty value removes a variable that is set by default.
+    ``environ`` has additional variables; an empty value removes a variable that is set by default. The process is a
+    fork, unless ``pass_fds`` or variables for the interpreter need one of its own, or coverage is measured.
     """
+    own = bool(pass_fds) or any(name.startswith(("PYTHON", "LD_", "MALLOC_")) for name in environ or ())
     defaults = {
         "PYTHONPATH": str(ROOT),
         "PKGREPO_DATA__DIR": str(folder / "data"),
@@ -134,6 +143,7 @@ def twistd_process(
         environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,
+        forked=not own and TWISTD == [_PROGRAM] and "coverage" not in sys.modules,
     )
 
 
