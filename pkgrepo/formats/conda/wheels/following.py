@@ -147,11 +147,21 @@ class WheelFollower:
             raise Invalid(f"it is larger than {WHEEL_SIZE} bytes", "content")
         published_ms = round(wheel.created_at.timestamp() * 1000)
         data = await services.files.read(wheel.storage_id, wheel.locator, wheel.size)
-        package: Converted = await services.pools.cpu(partial(convert_wheel, data, filename, published_ms))
+        package = await services.pools.cpu(partial(_convert, data, filename, published_ms))
         async with services.publisher.stage(channel) as staged:
             blob = await staged.store(package.data, DIGESTS)
             upload = Upload(package.name, None, blob, derived=derived_from(wheel))
             await Uploads(services, channel).publish(staged, upload, SYSTEM)
+
+
+def _convert(data: bytes, filename: str, published_ms: int) -> Converted:
+    try:
+        return convert_wheel(data, filename, published_ms)
+    except Invalid:
+        raise
+    except Exception:  # noqa: BLE001 - a wheel that finds a fault of ours must not hold up the channel for ever
+        log.failure("the wheel {filename} could not be converted", filename=filename)
+        raise Invalid("a fault of this server prevented it; its log says which", "content") from None
 
 
 def _remove(tx: Transaction, channel: Repository, package: str, version: str, paths: list[str], now_ms: int) -> None:

@@ -75,7 +75,7 @@ def _allowed_pythons(requires_python: str | None) -> tuple[str, ...]:
 def _dependency(text: str, pythons: tuple[str, ...]) -> Iterator[str]:
     try:
         requirement = Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):  # thousands of brackets
         raise Invalid(f"its requirement {quoted(text)} cannot be read", "requires_dist") from None
     if requirement.marker is not None and not _holds(str(requirement.marker), pythons):
         return
@@ -93,7 +93,7 @@ def _holds(marker: str, pythons: tuple[str, ...]) -> bool:
     try:
         parsed = Marker(marker)
         results = {parsed.evaluate(dict(each)) for each in _environments(marker, pythons)}
-    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
+    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
         results = set()
     if len(results) != 1 or _UNKNOWN.search(marker):
         raise Invalid(f"a requirement holds only on some systems: {quoted(marker)}", "requires_dist")

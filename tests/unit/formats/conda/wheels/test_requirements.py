@@ -52,6 +52,7 @@ def test_a_requirement_that_holds_everywhere_or_nowhere_is_decided(requirement, 
         "a b c",
         "a; nonsense == 1",
         "a" * 3000,
+        f"a; {'(' * 900}python_version > '3'{')' * 900}",
         "",
     ],
 )
