@@ -235,7 +235,7 @@ class Reindexer(MaintenanceWork):
         parent_id = None if parent is None else parent.id
         await self._catalog.write(restore_repository, storage.id, sidecar, parent_id, self._clock.now_ms())
         await self._registry.refresh()
-        self._report.repositories += 1
+        self._report.repositories += parent is None
 
     async def _restore_version(
         self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: VersionSidecar
