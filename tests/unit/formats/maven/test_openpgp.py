@@ -40,6 +40,7 @@ def test_a_signature_is_of_one_file_and_by_one_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "signature",
     [b"", b"junk", b"\x00" * 5000, signature_by(KEY)[:-60], str(KEY.extract_certificate()).encode(), CONTENT],
+    ids=["nothing", "junk", "zeros", "cut off", "a key", "the content"],
 )
 def test_what_is_no_signature_is_not_valid(signature: bytes) -> None:
     assert not is_signed_by(CONTENT, signature, trusted())
@@ -52,7 +53,11 @@ def test_a_text_may_have_several_keys() -> None:
     assert read_certificates([]) == []
 
 
-@pytest.mark.parametrize("text", ["", "junk", "é", "x" * (LONGEST_KEY + 1), str(KEY), signature_by(KEY).decode()])
+@pytest.mark.parametrize(
+    "text",
+    ["", "junk", "é", "x" * (LONGEST_KEY + 1), str(KEY), signature_by(KEY).decode()],
+    ids=["nothing", "junk", "no ASCII", "too long", "a private key", "a signature"],
+)
 def test_what_is_no_public_key_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_certificates([str(KEY.extract_certificate()), text])
