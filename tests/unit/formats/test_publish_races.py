@@ -31,7 +31,7 @@ async def stack(tmp_path: Path) -> Any:
 
 async def overtaken(stack: Stack, first: tuple[str, str, bytes], *others: tuple[str, str, bytes]) -> Reply:
     """The answer to a request whose transaction waits until others have been answered with a success."""
-    gate = WriteBarrier(stack.assembly.core.catalog, of="_if_active")
+    gate = WriteBarrier(stack.assembly.core.catalog, of="if_active")
     waiting = ensureDeferred(stack.call(first[0], f"/repositories/main{first[1]}", raw=first[2]))
     await gate.arrived
     for method, path, body in others:
@@ -64,7 +64,7 @@ async def test_what_was_unpublished_meanwhile_does_not_come_back(stack: Stack) -
         gone = await stack.call("DELETE", f"/repositories/main/node/x/-/x-1.0.0.tgz/-rev/{rev}")
         assert gone.status == 200
 
-    gate = WriteBarrier(stack.assembly.core.catalog, of="_if_active")
+    gate = WriteBarrier(stack.assembly.core.catalog, of="if_active")
     waiting = ensureDeferred(stack.call("PUT", "/repositories/main/node/x", raw=node("1.0.0")[2]))
     await gate.arrived
     assert (await stack.call("PUT", "/repositories/main/node/x", raw=node("1.0.0")[2])).status == 201
@@ -79,7 +79,7 @@ async def test_what_was_unpublished_meanwhile_does_not_come_back(stack: Stack) -
 async def test_a_repository_that_was_switched_off_meanwhile_takes_nothing(stack: Stack, path: str) -> None:
     body = node("1.0.0")[2] if "node" in path else make_sdist("demo", "1.0")[1]
     repository = path.split("/")[1]
-    gate = WriteBarrier(stack.assembly.core.catalog, of="_if_active")
+    gate = WriteBarrier(stack.assembly.core.catalog, of="if_active")
     waiting = ensureDeferred(stack.call("PUT", f"/repositories/main{path}", raw=body))
     await gate.arrived
     await stack.ok("PATCH", f"/repository/main%2F{repository}", {"active": False})
@@ -108,7 +108,7 @@ async def test_a_repository_that_was_switched_off_meanwhile_is_not_changed(
     assert (await stack.call("PUT", "/repositories/main/node/x", raw=node("1.0.0")[2])).status == 201
     rev = (await stack.call("GET", "/repositories/main/node/x")).json["_rev"]
     repository = path.split("/")[1]
-    gate = WriteBarrier(stack.assembly.core.catalog, of="_if_active")
+    gate = WriteBarrier(stack.assembly.core.catalog, of="if_active")
     path = f"/repositories/main{path.replace('{rev}', rev)}"
     waiting = ensureDeferred(stack.call(method, path, raw=body, headers={"Content-Type": "application/json"}))
     await gate.arrived

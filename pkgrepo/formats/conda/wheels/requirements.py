@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
 from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
+from packaging.version import InvalidVersion
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.limits import LONGEST_REQUIREMENT, MOST_REQUIREMENTS
@@ -90,12 +92,12 @@ def _dependency(text: str, pythons: tuple[str, ...]) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def _holds(marker: str, pythons: tuple[str, ...]) -> bool:
     """Whether a marker is true everywhere, or nowhere. :raises Invalid: neither"""
-    try:
-        parsed = Marker(marker)
-        results = {parsed.evaluate(dict(each)) for each in _environments(marker, pythons)}
-    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-        results = set()
-    if len(results) != 1 or _UNKNOWN.search(marker):
+    results = set[bool]()
+    if not _UNKNOWN.search(marker):
+        with suppress(InvalidMarker, InvalidVersion, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
+            parsed = Marker(marker)
+            results = {parsed.evaluate(dict(each)) for each in _environments(marker, pythons)}
+    if len(results) != 1:
         raise Invalid(f"a requirement holds only on some systems: {quoted(marker)}", "requires_dist")
     return results.pop()
 
