@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from tests.support.configurations import hosted
+from tests.support.configurations import config, hosted
 from tests.support.data_folder import DataFolder, pkgrepo
 from tests.support.images import digest_of, make_image
 from tests.support.npm_packages import make_publish, make_tarball
@@ -13,7 +13,9 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.faults
 
-REPOSITORIES = hosted("python", "py") + hosted("npm", "js") + hosted("docker", "images")
+REPOSITORIES = (
+    hosted("python", py=config(conda="from_wheels = false")) + hosted("npm", "js") + hosted("docker", "images")
+)
 EACH = 40
 COUNTS = "SELECT (SELECT COUNT(*) FROM version), (SELECT COUNT(*) FROM manifest), (SELECT COUNT(*) FROM tag)"
 

@@ -20,6 +20,7 @@ def cache_answer(
     answer: Answer,
     *,
     fresh: Callable[[Reader], bool],
+    generation: int,
     ends_s: int = 0,
     **rest: Any,
 ) -> None:
@@ -33,9 +34,12 @@ def cache_answer(
         if not terms.cacheable:
             return
         unchanged, of_member = terms.unchanged, fresh
+        generation = terms.generation  # a member may have got the image while another one was read
         ends_s = min(filter(None, (ends_s, terms.ends_s)), default=0)
 
         def fresh(r: Reader) -> bool:
             return unchanged(r) and of_member(r)
 
-    cache.put_answer(request, target.shown, answer, package=target.image, fresh=fresh, ends_s=ends_s, **rest)
+    cache.put_answer(
+        request, target.shown, answer, package=target.image, fresh=fresh, generation=generation, ends_s=ends_s, **rest
+    )

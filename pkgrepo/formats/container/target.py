@@ -15,12 +15,14 @@ class Terms:
     """
     The terms on which the answer of a member may be cached as that of the virtual ``repository`` that was addressed.
 
-    ``unchanged`` is a query that tells whether the member is still the one that answers. At ``ends_s`` (Unix seconds;
-    0 for never) another one may have it. It is not ``cacheable`` if another one failed.
+    ``unchanged`` is a query that tells whether the member is still the one that answers; it was as of the catalog's
+    ``generation``. At ``ends_s`` (Unix seconds; 0 for never) another one may have it. It is not ``cacheable`` if
+    another one failed.
     """
 
     repository: Repository
     unchanged: Callable[[Reader], bool]
+    generation: int
     ends_s: int = 0
     cacheable: bool = True
 

@@ -67,7 +67,7 @@ def test_a_raw_body_may_come_in_chunks(py):
     assert py.get(f"/packages/{filename}").body == data
 
 
-@pytest.mark.parametrize("name", ["simple", "packages", "pypi", "legacy", "pkgindex", "conda", "integrity", "json"])
+@pytest.mark.parametrize("name", ["simple", "packages", "pypi", "legacy", "pkgindex", "integrity", "json"])
 def test_a_project_may_have_the_name_of_a_fixed_word(py, name):
     filename, data = make_wheel(name, "1.0")
     assert py.post_form("/legacy/", upload_forms.uv(name, "1.0", filename, data)).status == 200

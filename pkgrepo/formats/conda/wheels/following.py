@@ -55,6 +55,7 @@ class WheelFollower:
         self._services = services
         self._format_name = format_name
         self._seen: tuple[int, int] | None = None
+        self._failures: dict[int, str] = {}  # what was logged last, by the id of the channel
 
     def service(self, reactor: Any) -> IService:
         """The service that follows while the server runs."""
@@ -84,8 +85,11 @@ class WheelFollower:
         except (RepositoryInactive, NotFound):
             return True  # it was switched off or removed meanwhile, which the next look finds
         except PkgrepoError as error:
-            log.warn("channel {path} lacks wheels: {error}", path=channel.path, error=str(error))
+            if self._failures.get(channel.id) != str(error):  # it is tried again every ``EVERY_S``
+                self._failures[channel.id] = str(error)
+                log.warn("channel {path} lacks wheels: {error}", path=channel.path, error=str(error))
             return False
+        self._failures.pop(channel.id, None)
         return True
 
     async def _follow_channel(self, channel: Repository, parent: Repository) -> None:

@@ -87,6 +87,7 @@ class Holders:
         :raises NameReserved: there is none, since a rule reserves the name; :raises RepositoryInactive: see ``first``
         """
         repository, image = target.repository, target.image
+        generation = self._catalog.generation()  # before anything is looked up
         serial = self._resolver.config_serial  # before the configuration is read
         every = list(self._resolver.ways(repository))
         serials = await self._serials(every, image, trace)
@@ -100,7 +101,7 @@ class Holders:
         for each in chosen if not owners else ():
             if not each.repository.active:
                 trace.add(StepKind.INACTIVE, repository=each.repository.path)
-        terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials))
+        terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials), generation)
         return [Holder(evolve(target, repository=each.repository, terms=terms), each) for each in active]
 
     async def _serials(self, every: Sequence[Leaf], image: str, trace: Trace) -> Mapping[int, int | None]:

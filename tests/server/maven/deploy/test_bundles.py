@@ -502,11 +502,11 @@ def test_a_bundle_that_fails_adds_no_plugin(mvn):
 
 def test_metadata_of_artifacts_are_made_of_what_is_deployed(mvn):
     for version in ("1.0", "2.0-SNAPSHOT"):
-        assert deploy(mvn, artifact("com.listed", "app", version)).status == 201
-    text = mvn.get("/com/listed/app/maven-metadata.xml").text
+        assert deploy(mvn, artifact("com.bundled", "app", version)).status == 201
+    text = mvn.get("/com/bundled/app/maven-metadata.xml").text
     assert "<release>1.0</release>" in text
     assert "<version>2.0-SNAPSHOT</version>" in text
-    assert mvn.get("/com/listed/app/2.0-SNAPSHOT/maven-metadata.xml").status == 200
+    assert mvn.get("/com/bundled/app/2.0-SNAPSHOT/maven-metadata.xml").status == 200
 
 
 def test_the_first_pusher_of_a_group_owns_all_of_its_artifacts(repository, new_user):
