@@ -231,7 +231,7 @@ def test_files_of_a_version_that_are_asked_for_at_once_come_from_one_route(
 ) -> None:
     base = "com/example/atonce/1.0/atonce-1.0"
     first.add(f"{base}.jar", b"of the first")
-    second.deploy("com.example", "atonce", "1.0")
+    second.deploy("com.example", "atonce", "1.0", jar=False)
     second.add(f"{base}-sources.jar", b"of the second")
     paths = [f"/{base}{rest}" for rest in (".jar", "-sources.jar", ".pom")]
     first.misbehave(paths[0], Fault(latency_s=0.3))
