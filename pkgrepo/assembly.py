@@ -14,9 +14,9 @@ from pkgrepo.composition.identification import Identification, make_identificati
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.config import Config
-from pkgrepo.gateway.answer_cache import AnswerCache, CachedAnswer
+from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
+from pkgrepo.gateway.answers.content import Files
 from pkgrepo.gateway.cached_reads import CachedReads
-from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp
 from pkgrepo.gateway.services import Services

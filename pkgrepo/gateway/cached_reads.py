@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pkgrepo.gateway.answers.answer_cache import AnswerCache
+from pkgrepo.gateway.answers.content import sends_all
+from pkgrepo.gateway.callers.access import Access
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
@@ -13,9 +16,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.downloads import DownloadRecorder, Item
 
-from .access import Access
-from .answer_cache import AnswerCache
-from .content import sends_all
 from .image_addresses import ImageAddresses
 from .mounts import Mounts, split
 from .strangers import Strangers

@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import evolve
 
+from pkgrepo.gateway.answers.content import SAFE, Present, arriving, sends_all
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
@@ -15,7 +16,6 @@ from pkgrepo.proxy.resolving.found_files import FoundFile, Want, same_file
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog.packages import files
 
-from .content import SAFE, Present, arriving, sends_all
 from .services import Services
 
 STALE: Final = (b"Warning", b'110 - "stale"')  # RFC 7234 section 5.5.1

@@ -11,16 +11,16 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
+from pkgrepo.gateway.answers.refusals import ERRORS
+from pkgrepo.gateway.callers.access import SAFE_METHODS, Access
+from pkgrepo.gateway.callers.browsers import shows_page, to_console
 from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS
 
-from .access import SAFE_METHODS, Access
-from .browsers import shows_page, to_console
 from .klein_app import new_app
 from .mounts import Mount, Mounts, Place, split
-from .refusals import ERRORS
 from .strangers import unknown_place
 
 

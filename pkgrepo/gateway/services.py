@@ -5,6 +5,9 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
+from pkgrepo.gateway.answers.answer_cache import AnswerCache
+from pkgrepo.gateway.answers.content import Files
+from pkgrepo.gateway.callers.access import Access
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -22,9 +25,6 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
-from .access import Access
-from .answer_cache import AnswerCache
-from .content import Files
 from .image_addresses import ImageAddresses
 
 

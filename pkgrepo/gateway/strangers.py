@@ -10,16 +10,16 @@ from typing import Final
 from urllib.parse import unquote
 
 from pkgrepo.errors import PkgrepoError
+from pkgrepo.gateway.answers.refusals import refusal_answer
+from pkgrepo.gateway.answers.statuses import STATUSES
+from pkgrepo.gateway.callers.access import Access, unknown
+from pkgrepo.gateway.callers.session_cookies import session_secret
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS, Identity
 
-from .access import Access, unknown
 from .mounts import Mounts, split
-from .refusals import refusal_answer
-from .session_cookies import session_secret
-from .statuses import STATUSES
 
 MOST_KEPT: Final = 1000  # answers; about 2 MB
 LONGEST_KEPT: Final = 210  # bytes of storage and repository, none of which has a longer name

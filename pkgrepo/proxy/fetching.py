@@ -10,7 +10,7 @@ from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 from .configuration import find_route
 from .counters import CacheCounters

@@ -12,7 +12,7 @@ from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog.packages import downloads
+from pkgrepo.storage.catalog.usage import downloads
 
 from .clock import Clock
 

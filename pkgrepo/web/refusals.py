@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import STATUSES
+from pkgrepo.gateway.answers.statuses import STATUSES
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
-from pkgrepo.gateway.browsers import CONSOLE
-from pkgrepo.gateway.session_cookies import session_secret
+from pkgrepo.gateway.callers.browsers import CONSOLE
+from pkgrepo.gateway.callers.session_cookies import session_secret
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher

@@ -10,7 +10,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import IFormat, IPathFormat, Reader
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages
 
 KEPT = "kept"
 NAMES = "name"

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.task import Clock as ReactorClock
 
-from pkgrepo.gateway.content import Files
+from pkgrepo.gateway.answers.content import Files
 from tests.support.images import Image, Registry
 from tests.support.memory_server import Reply
 from tests.support.signing import Signer, sign_simply, signature_tag

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pkgrepo.gateway.answer_cache import AnswerCache
+from pkgrepo.gateway.answers.answer_cache import AnswerCache
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

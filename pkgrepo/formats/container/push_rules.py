@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
@@ -19,7 +19,8 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Actor, Repository
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
-from pkgrepo.storage.catalog.packages import packages, upstream_documents, versions
+from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .paths import Checksum, Metadata, Path
 from .removal_requests import Removal, find_removal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pkgrepo.gateway.content import SAFE, FileHead, is_private
+from pkgrepo.gateway.answers.content import SAFE, FileHead, is_private
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.model import Repository, RepositoryType
 

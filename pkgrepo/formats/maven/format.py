@@ -26,8 +26,8 @@ from pkgrepo.formats.maven.metadata.uploaded import UPLOADED
 from pkgrepo.formats.maven.proxied.questions import file_question, metadata_question, probes
 from pkgrepo.formats.maven.proxied.releases import release_of
 from pkgrepo.formats.maven.search.site import SearchSite
+from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import (

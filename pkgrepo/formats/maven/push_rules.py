@@ -23,7 +23,7 @@ from attrs import frozen
 
 from pkgrepo.auth.permissions.ownership import claim_package
 from pkgrepo.errors import AuthenticationRequired, Forbidden
-from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Transaction

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.gateway.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.head import usual_reason
 from pkgrepo.http.answering.negotiation import names_media_type

@@ -19,7 +19,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

@@ -33,10 +33,10 @@ from pkgrepo.formats.maven.metadata.requests import MetadataRequests
 from pkgrepo.formats.maven.search.repositories import scope_of
 from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import UploadRequests
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

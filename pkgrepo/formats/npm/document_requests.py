@@ -17,7 +17,7 @@ from pkgrepo.formats.npm.publish.envelope import read_name, read_publication
 from pkgrepo.formats.npm.publish.receiving import SMALL_DOCUMENT, Receiver, largest_body
 from pkgrepo.formats.npm.publish.requests import PublishRequests
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length
 from pkgrepo.http.answers import Answer, Refusal

@@ -15,8 +15,8 @@ from pkgrepo.formats.npm.packument.merging import find_latest, splice
 from pkgrepo.formats.npm.packument.version_fragments import SHORT
 from pkgrepo.formats.npm.proxied.questions import packument_question
 from pkgrepo.formats.npm.proxied.releases import make_release
+from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository

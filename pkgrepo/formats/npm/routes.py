@@ -26,10 +26,10 @@ from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.proxied.signature_requests import SignatureRequests
 from pkgrepo.formats.npm.search.merged_requests import MergedSearchRequests
 from pkgrepo.formats.npm.search.requests import SearchRequests
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request

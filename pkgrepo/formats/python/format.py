@@ -16,8 +16,8 @@ from pkgrepo.formats.python.index.project_json import newest
 from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS
 from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
+from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository

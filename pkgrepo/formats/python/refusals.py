@@ -7,7 +7,7 @@ twine, hatch and poetry print the reason phrase, uv prints the body: the sentenc
 from __future__ import annotations
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.head import usual_reason
 from pkgrepo.http.answering.negotiation import names_media_type

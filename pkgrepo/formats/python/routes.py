@@ -19,7 +19,7 @@ from pkgrepo.formats.python.index.requests import IndexRequests
 from pkgrepo.formats.python.proxied.document_requests import ProjectDocuments
 from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceiver
 from pkgrepo.formats.python.upload.release import Distribution, Uploads
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body

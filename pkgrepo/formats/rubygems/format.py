@@ -13,8 +13,8 @@ from pkgrepo.formats.rubygems.index.indexing import INFO, compact_versions
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
 from pkgrepo.formats.rubygems.proxied.questions import gem_server_probes, info_question
 from pkgrepo.formats.rubygems.proxied.releases import make_release
+from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import (
     ICachingFormat,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository

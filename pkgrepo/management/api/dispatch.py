@@ -23,7 +23,7 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal

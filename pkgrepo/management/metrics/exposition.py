@@ -27,9 +27,9 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts, all_cache_counts
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
+from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts, all_cache_counts
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}
 

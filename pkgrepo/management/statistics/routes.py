@@ -11,8 +11,8 @@ from pkgrepo.management.repositories.configuration.parts import warnings_of
 from pkgrepo.management.upstreams.schema import CacheFigures
 from pkgrepo.model import RepositoryType
 from pkgrepo.repositories.upkeep.gc import KIND
-from pkgrepo.storage.catalog.packages.cache_counts import cache_counts
 from pkgrepo.storage.catalog.server.statistics import repository_figures
+from pkgrepo.storage.catalog.usage.cache_counts import cache_counts
 
 from .schema import DownloadFigures, RepositoryStats, TopImage, TopPackageRecord, UploadFigures
 

@@ -12,8 +12,8 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upkeep.checks import check_routes
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.storage.catalog.packages.cache_counts import cache_counts
-from pkgrepo.storage.catalog.packages.upstream_documents import DocumentFigures, document_figures
+from pkgrepo.storage.catalog.upstreams.upstream_documents import DocumentFigures, document_figures
+from pkgrepo.storage.catalog.usage.cache_counts import cache_counts
 
 from .schema import CacheFigures, RouteCheckRecord, RouteRecord, UpstreamCheck, UpstreamRecord
 

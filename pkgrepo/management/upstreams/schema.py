@@ -7,7 +7,7 @@ from datetime import datetime
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.proxy.schema import Duration, Pattern, Seconds
 from pkgrepo.proxy.upkeep.purge import PurgeReport
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 
 class CacheFigures(Record):

@@ -7,7 +7,7 @@ from typing import Self
 
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, NotFound
-from pkgrepo.gateway.session_cookies import cookie_field
+from pkgrepo.gateway.callers.session_cookies import cookie_field
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
 from pkgrepo.management.api.call import Call

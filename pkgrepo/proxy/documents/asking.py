@@ -27,7 +27,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 from .appending import Claims, Extension, KnownSums, extend, receive_rest
 from .held import DocumentRequest, Growing

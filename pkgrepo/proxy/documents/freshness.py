@@ -40,8 +40,8 @@ from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 from .asking import Asker, Confirmed, Received
 from .held import DocumentRequest, Held, UnstoredParts

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 
 @frozen

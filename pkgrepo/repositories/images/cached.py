@@ -7,8 +7,9 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.images import first_sights, manifests
-from pkgrepo.storage.catalog.packages import packages, tags, upstream_documents
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.packages import packages, tags
+from pkgrepo.storage.catalog.upstreams import upstream_documents
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 from .blobs import Stored
 from .manifests import put_manifest

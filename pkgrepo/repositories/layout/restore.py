@@ -9,7 +9,8 @@ from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.publish.events import bump_package_serial
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import set_package_meta
-from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
 

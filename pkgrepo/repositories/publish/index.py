@@ -17,7 +17,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Document, File, Package, Version
-from pkgrepo.storage.catalog.packages import files, fragments, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
 COMPRESS_FROM = 1024  # bytes; below, the response head outweighs the gain

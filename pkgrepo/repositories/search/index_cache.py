@@ -30,7 +30,9 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages import downloads, events, fragments
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.usage import downloads
 from pkgrepo.storage.gil import GilReleaser
 
 from .index import Entry, SearchIndex

@@ -12,8 +12,8 @@ from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
-from pkgrepo.storage.catalog.packages import superseded_documents
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import end_interrupted, expire_deployments
 from pkgrepo.storage.catalog.server.audit import prune_audit

@@ -15,7 +15,8 @@ from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
 KIND = "rebuild"  # of the job
 PAGE = 100  # packages

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Final
 
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.content import choose_encoding, document_answer
+from pkgrepo.gateway.answers.content import choose_encoding, document_answer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document

@@ -8,7 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pkgrepo import __version__
-from pkgrepo.gateway.content import choose_encoding, document_answer
+from pkgrepo.gateway.answers.content import choose_encoding, document_answer
 from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.publish.index import render

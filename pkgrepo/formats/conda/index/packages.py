@@ -12,7 +12,8 @@ from attrs import define
 from pkgrepo.formats.conda.names import CONDA, TAR_BZ2
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment
-from pkgrepo.storage.catalog.packages import fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages
 
 from .records import ABOUT, EXPORTS, RECORD
 from .shards import Shard, make_shard

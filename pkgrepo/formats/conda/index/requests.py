@@ -9,13 +9,13 @@ from attrs import evolve
 
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.answer_cache import CachedAnswer
-from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository
-from pkgrepo.storage.catalog.packages import superseded_documents
+from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.server import repositories
 
 from .caches import IndexCaches

@@ -12,7 +12,7 @@ from typing import Final
 import zstandard
 from attrs import Factory, frozen
 
-from pkgrepo.gateway.temporary_files import TemporaryFile
+from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.http.answers import Content
 from pkgrepo.http.response_cache import ResponseCache
 

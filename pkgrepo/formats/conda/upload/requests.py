@@ -24,8 +24,8 @@ from attrs import frozen
 from pkgrepo.errors import DigestMismatch, Forbidden, Invalid
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, json_answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request

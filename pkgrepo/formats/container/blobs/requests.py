@@ -10,7 +10,7 @@ from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
-from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
+from pkgrepo.gateway.answers.content import SAFE, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request

@@ -11,7 +11,7 @@ from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request

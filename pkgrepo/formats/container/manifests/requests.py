@@ -13,8 +13,8 @@ from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import View, Visibility
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
+from pkgrepo.gateway.answers.content import SAFE, document_cache_control, file_cache_control, sends_all
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request

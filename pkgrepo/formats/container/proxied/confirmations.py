@@ -9,8 +9,8 @@ from attrs import frozen
 
 from pkgrepo.model import Repository
 from pkgrepo.proxy.trace import StepKind, Trace
-from pkgrepo.storage.catalog.packages.cache_counts import CacheCounts
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 
 class Outcome(Enum):

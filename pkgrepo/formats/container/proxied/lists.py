@@ -25,8 +25,8 @@ from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.storage.catalog.packages import upstream_documents
-from pkgrepo.storage.catalog.packages.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstreams import upstream_documents
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 from .confirmations import Confirmation, Outcome, recall, times_of
 from .flights import TracedFlight

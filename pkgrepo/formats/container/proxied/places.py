@@ -22,7 +22,7 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages.upstream_documents import list_documents
+from pkgrepo.storage.catalog.upstreams.upstream_documents import list_documents
 
 LIBRARY: Final = "library/"
 MOST_REMEMBERED: Final = 10_000  # images

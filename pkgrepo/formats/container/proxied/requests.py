@@ -23,7 +23,7 @@ from pkgrepo.formats.container.manifests.requests import ManifestRequests
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.target import Target
-from pkgrepo.gateway.content import arriving
+from pkgrepo.gateway.answers.content import arriving
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
@@ -32,9 +32,9 @@ from pkgrepo.model import Identity, Repository
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
-from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .confirmations import Outcome
 from .holders import Holder

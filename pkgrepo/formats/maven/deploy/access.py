@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.push_rules import check_token
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository

@@ -23,8 +23,8 @@ from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.release import make_release, new_file
+from pkgrepo.gateway.answers.statuses import STATUSES
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.statuses import STATUSES
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository

@@ -14,7 +14,7 @@ from pkgrepo.errors import Conflict, Invalid, NotFound, existing
 from pkgrepo.formats.maven.layout import media_type as media_type_of
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, parse_path
 from pkgrepo.formats.maven.refusals import reason_of
-from pkgrepo.gateway.content import SAFE
+from pkgrepo.gateway.answers.content import SAFE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.gateway.pieces import deliver_pieces
+from pkgrepo.gateway.answers.pieces import deliver_pieces
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 

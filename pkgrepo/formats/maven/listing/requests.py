@@ -7,7 +7,7 @@ from typing import Final
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.answers import Answer, Refusal

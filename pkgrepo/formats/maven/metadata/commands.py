@@ -13,7 +13,8 @@ from pkgrepo.formats.maven.paths import Metadata
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
-from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tombstones import tombstone_paths
 
 from .reading import MOST_ENTRIES, OTHERS_SIZE

@@ -24,7 +24,8 @@ from pkgrepo.formats.maven.paths import METADATA_NAME
 from pkgrepo.model import Actor, File, Fragment, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
-from pkgrepo.storage.catalog.packages import files, fragments
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import repositories
 
 from .document import version_fragment

@@ -15,12 +15,13 @@ from attrs import frozen
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.formats.maven.version_order import sort_key
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.gil import GilReleaser
 
 from .document import (

@@ -24,9 +24,9 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.maven.file_heads import checksum_answer, present_file
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import STALE, answer_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

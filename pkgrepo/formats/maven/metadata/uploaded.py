@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.packages import fragments
+from pkgrepo.storage.catalog.documents import fragments
 
 from .values import Other, Plugin, ReadMetadata, SnapshotFile, is_time, meaning
 

@@ -20,7 +20,7 @@ from pkgrepo.errors import Conflict, TooLarge
 from pkgrepo.formats.maven.names import is_part
 from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction

@@ -30,7 +30,7 @@ from pkgrepo.formats.maven.metadata.joining import ARTIFACT, SNAPSHOT_FORM, docu
 from pkgrepo.formats.maven.metadata.values import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
 from pkgrepo.http.request import Request

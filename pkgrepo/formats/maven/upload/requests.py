@@ -29,7 +29,7 @@ from pkgrepo.formats.maven.metadata.reading import LARGEST
 from pkgrepo.formats.maven.metadata.uploads import MetadataUploads
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import receive_body
 from pkgrepo.http.answering.conditional import is_current, is_wanted

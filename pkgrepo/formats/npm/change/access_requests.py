@@ -12,8 +12,8 @@ from typing import Any
 from pkgrepo.errors import Forbidden
 from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
 from pkgrepo.formats.npm.packument.requests import PackageRequests
+from pkgrepo.gateway.answers.content import is_private
 from pkgrepo.gateway.bodies import read_object
-from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request

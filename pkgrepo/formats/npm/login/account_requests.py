@@ -14,10 +14,10 @@ from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import actor_of, unknown
+from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.token_limits import PERSONAL, limits_in
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User

@@ -12,10 +12,10 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.token_limits import PERSONAL
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.token_limits import PERSONAL
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, Token

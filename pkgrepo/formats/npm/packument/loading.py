@@ -10,11 +10,12 @@ from pkgrepo.errors import existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
 from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.proxy.resolving.members import MemberParts
-from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, tags, versions
 
 from . import document as packument
 from .document import Top

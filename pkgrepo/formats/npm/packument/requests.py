@@ -12,11 +12,11 @@ from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
-from pkgrepo.gateway.answer_cache import CachedAnswer
-from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.content import SAFE, Encoding, document_answer, document_cache_control
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
@@ -24,7 +24,8 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import BASE
-from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
 
 from .document import FULL_TYPE, SHORT_TYPE

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.gateway.content import SMALL
+from pkgrepo.gateway.answers.content import SMALL
 from pkgrepo.untrusted.quoting import quoted
 from pkgrepo.untrusted.strict_json import decode_as
 

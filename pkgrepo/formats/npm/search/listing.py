@@ -20,7 +20,8 @@ from pkgrepo.errors import StorageFull
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.packages import events, fragments
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
 
 from .rendering import render_member

@@ -13,7 +13,9 @@ from pkgrepo.formats.npm import names
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.repositories.search.index import Entry, facet, join_text
-from pkgrepo.storage.catalog.packages import downloads, fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.usage import downloads
 
 ROW: Final = "npm.row"  # the kind of fragment of a row
 LISTED: Final = "npm.listed"  # the kind of fragment of a package's member in ``/-/all``

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pkgrepo.errors import Conflict, existing
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, versions
 
 from . import pages
 from .pages import HTML_PAGE, JSON_PAGE

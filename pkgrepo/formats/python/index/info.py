@@ -8,13 +8,13 @@ from html import escape
 import msgspec
 from attrs import frozen
 
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.packages import downloads
 from pkgrepo.storage.catalog.packages.events import last_activity
+from pkgrepo.storage.catalog.usage import downloads
 
 HTML = b"text/html"
 JSON = b"application/json"

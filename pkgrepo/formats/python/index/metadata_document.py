@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
-from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from .pages import JSON_PAGE, quote
 from .project_json import Release, ReleaseFile, project_json

@@ -9,8 +9,8 @@ from attrs import evolve
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.python.layout import file_path, split_companion
 from pkgrepo.formats.python.names import parse_filename, parse_version
-from pkgrepo.gateway.answer_cache import CachedAnswer
-from pkgrepo.gateway.content import (
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.content import (
     SAFE,
     choose_encoding,
     document_answer,

@@ -9,7 +9,7 @@ import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request

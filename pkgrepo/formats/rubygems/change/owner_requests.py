@@ -14,7 +14,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.changes import apply_change
 from pkgrepo.formats.rubygems.owners import OWNERS, owners_of
 from pkgrepo.formats.rubygems.refusals import gem_not_found
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request

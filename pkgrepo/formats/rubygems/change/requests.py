@@ -10,7 +10,7 @@ from pkgrepo.errors import Conflict, FileExists, Invalid
 from pkgrepo.formats.rubygems.changes import apply_change
 from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, check_version, full_version
 from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request

@@ -11,7 +11,7 @@ import base64
 import gzip
 from typing import Final
 
-from pkgrepo.gateway.content import SMALL, document_cache_control, is_private
+from pkgrepo.gateway.answers.content import SMALL, document_cache_control, is_private
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import Factory, frozen
 
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.model import Document
 from pkgrepo.repositories.publish.package_lists import PackageLists
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from pkgrepo.errors import existing
 from pkgrepo.formats.rubygems import configuration
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
 from .gem_lists import DIGESTS, TEXT_TYPE

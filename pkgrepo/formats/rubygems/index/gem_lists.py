@@ -19,7 +19,8 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
 NAMES: Final = "names"

@@ -23,7 +23,7 @@ from pkgrepo.formats.rubygems.legacy.rows import PRERELEASE, RELEASE, list_row
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import File, Repository, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import appended_lists, fragments
+from pkgrepo.storage.catalog.documents import appended_lists, fragments
 from pkgrepo.storage.catalog.server import repositories
 
 from .info import info_line, info_md5, without_time

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document, Repository
-from pkgrepo.storage.catalog.packages import appended_lists
+from pkgrepo.storage.catalog.documents import appended_lists
 
 from .answers import list_answer, packed_answer, text_document_answer
 from .caches import IndexCaches

@@ -17,8 +17,8 @@ from attrs import frozen
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.packages import appended_lists
-from pkgrepo.storage.catalog.packages.appended_lists import ListState
+from pkgrepo.storage.catalog.documents import appended_lists
+from pkgrepo.storage.catalog.documents.appended_lists import ListState
 from pkgrepo.storage.gil import GilReleaser
 
 from .indexing import began_ms

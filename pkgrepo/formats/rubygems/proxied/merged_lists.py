@@ -24,8 +24,10 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.packages import appended_lists, packages, upstream_documents
+from pkgrepo.storage.catalog.documents import appended_lists
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .derived_lists import write_names, write_specs
 from .pieces import read_pieces

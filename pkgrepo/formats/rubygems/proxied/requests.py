@@ -7,7 +7,7 @@ from contextlib import suppress
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.answers import list_answer
 from pkgrepo.formats.rubygems.index.list_files import ListFile
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request

@@ -8,8 +8,8 @@ from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.gemspec import GemSpec
 from pkgrepo.formats.rubygems.refusals import UNREADABLE, UNSAVED
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.access_tokens import came_with_token
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer

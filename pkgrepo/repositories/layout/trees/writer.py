@@ -17,7 +17,8 @@ from pkgrepo.repositories.layout.sidecars import (
     encode,
 )
 from pkgrepo.repositories.layout.writer import EntrySnapshot, LayoutWriter, Plan, read_package, read_version
-from pkgrepo.storage.catalog.packages import files, fragments, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.layout_folder import LayoutFolder
 
 from .sidecars import KeptSidecar, TreePlaces

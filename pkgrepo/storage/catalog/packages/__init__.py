@@ -1,1 +1,1 @@
-"""Queries and write commands for packages, versions, files, tags, events, tombstones and downloads."""
+"""Queries and write commands for packages, versions, files, tags, events, tombstones and deployments."""

@@ -14,7 +14,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing

@@ -14,7 +14,8 @@ from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.model import SYSTEM, NewFile, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.repositories.publish.publisher import Release
-from pkgrepo.storage.catalog.packages import fragments, packages, versions
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.gems import make_gem
 from tests.support.repositories import RepositoryServices, chunks

@@ -11,7 +11,8 @@ from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.publisher import Release
-from pkgrepo.storage.catalog.packages import files, fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from tests.support.repositories import RepositoryServices, chunks
 from tests.support.tree_format import KEPT, TreeFormat

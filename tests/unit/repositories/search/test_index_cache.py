@@ -12,7 +12,8 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.search import index_cache as module
 from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
-from pkgrepo.storage.catalog.packages import events, fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import events, packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 

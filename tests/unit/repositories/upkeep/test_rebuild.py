@@ -11,7 +11,8 @@ from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
-from pkgrepo.storage.catalog.packages import events, fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.repositories import NOW, chunks
 

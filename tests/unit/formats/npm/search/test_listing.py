@@ -16,8 +16,8 @@ from pkgrepo.formats.npm.search.listing import Listing
 from pkgrepo.formats.npm.search.rows import LISTED
 from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.documents import fragments as documents
 from pkgrepo.storage.catalog.packages import events, packages
-from pkgrepo.storage.catalog.packages import fragments as documents
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 

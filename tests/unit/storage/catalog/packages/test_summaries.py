@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, VersionState
-from pkgrepo.storage.catalog.packages import downloads, packages, summaries, versions
+from pkgrepo.storage.catalog.packages import packages, summaries, versions
 from pkgrepo.storage.catalog.people import tokens, users
+from pkgrepo.storage.catalog.usage import downloads
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
 

@@ -4,8 +4,9 @@ import pytest_twisted
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.images import first_sights
-from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, fragments, packages, tags
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, packages, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob, publish

@@ -12,8 +12,8 @@ import pytest_twisted
 import zstandard
 from twisted.internet.defer import Deferred
 
-from pkgrepo.gateway.content import PIECE, document_answer
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answers.content import PIECE, document_answer
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Content
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish import splicing

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedAnswer
+from pkgrepo.gateway.answers.answer_cache import VARIANTS, AnswerCache, CachedAnswer
+from pkgrepo.gateway.answers.content import sends_all
 from pkgrepo.gateway.cached_reads import CachedReads
-from pkgrepo.gateway.content import sends_all
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S
 from pkgrepo.http.response_cache import ResponseCache

@@ -1,7 +1,7 @@
 from attrs import evolve
 
-from pkgrepo.storage.catalog.packages import downloads
-from pkgrepo.storage.catalog.packages.downloads import DAY_MS, Download
+from pkgrepo.storage.catalog.usage import downloads
+from pkgrepo.storage.catalog.usage.downloads import DAY_MS, Download
 from tests.support.catalog import MemoryCatalog
 
 ONE = Download(item_id=1, repository_id=1, package_id=5, path="a", user_id=None, token_id=None, at_ms=10 * DAY_MS)

@@ -1,6 +1,7 @@
 import pytest
 
-from pkgrepo.storage.catalog.packages import fragments, packages
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 

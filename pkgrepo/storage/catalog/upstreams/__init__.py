@@ -1,0 +1,1 @@
+"""Queries and write commands for what proxy repositories keep of their upstreams."""
