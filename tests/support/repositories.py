@@ -26,6 +26,7 @@ from pkgrepo.repositories.publish.publisher import Published, Publisher, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.upkeep.progress import NoProgress
 from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
 from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
@@ -33,7 +34,6 @@ from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
 from tests.support.catalog import MemoryCatalog
-from tests.support.no_progress import NoProgress
 
 T = TypeVar("T")
 

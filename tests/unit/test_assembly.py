@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
+from pkgrepo.repositories.upkeep.progress import Progress
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.inprocess_server import no_failures, until
 from tests.support.memory_server import Stack
@@ -90,7 +91,7 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
     await stack.start()
     core = stack.assembly.core
 
-    async def endless() -> dict[str, Any]:
+    async def endless(_progress: Progress) -> dict[str, Any]:
         await Deferred()
         return {}
 

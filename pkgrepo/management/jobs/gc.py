@@ -59,7 +59,7 @@ class GarbageCollection(Handlers):
             kind=KIND,
             key=storage.uid,
             data={**options.to_json(), "on": f"storage {storage.name!r}"},
-            work=lambda: self._services.collector.collect(storage, [repository], options),
+            work=lambda progress: self._services.collector.collect(storage, [repository], options, progress),
         )
         return job if isinstance(job, Answer) else collection_record(job)
 
@@ -74,4 +74,4 @@ class GarbageCollection(Handlers):
         """The last collection on the storage of the repository, running or ended; 404 if there is none."""
         storage = self._registry.storage(call.repository.storage_id)
         job = existing(await self._services.jobs.last(KIND, storage.uid), "garbage collection", call.repository.path)
-        return job_record(job)
+        return job_record(job, call.repository)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.server.jobs import Job
 
-from .schema import Collection, JobRecord, KeptRecord, Removed, Scanned
+from .schema import Collection, JobPart, JobRecord, KeptRecord, Removed, Scanned
+
+_PLACES = frozenset({"on", "repository", "by"})  # of the data of a job; the others are its parameters
 
 
-def job_record(job: Job) -> JobRecord:
-    """The record of a job."""
+def job_record(job: Job, repository: Repository | None) -> JobRecord:
+    """The record of a job; ``repository`` is the one for which it was started."""
     result: dict[str, Any] | None = None
     if job.state == "done":  # the results of other kinds have the form of the API already
         result = msgspec.to_builtins(collection_record(job)) if job.kind == KIND else dict(job.result)
@@ -24,8 +27,24 @@ def job_record(job: Job) -> JobRecord:
         id=job.uid,
         job_id=job.uid,
         status=job.state,
+        on=str(job.data.get("on", "")),
+        repository=None if repository is None else repository.path,
+        started_by=str(job.data.get("by", "")),
+        parameters={name: value for name, value in job.data.items() if name not in _PLACES},
+        parts=[_part(each) for each in job.progress],
         result=result,
         errors=list(job.result.get("errors", ())),
+    )
+
+
+def _part(part: Mapping[str, Any]) -> JobPart:
+    ended_ms = part["ended_ms"]
+    return JobPart(
+        label=part["label"],
+        done=part["done"],
+        total=part["total"] or None,
+        begun_at=from_ms(part["begun_ms"]),
+        ended_at=None if ended_ms is None else from_ms(ended_ms),
     )
 
 

@@ -1,14 +1,17 @@
-"""The route to a job."""
+"""The routes that list, show and cancel jobs."""
 
 from __future__ import annotations
+
+from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.route import Table
-from pkgrepo.model import Action
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.model import Action, Repository
 from pkgrepo.proxy.upkeep.purge import PURGE
 from pkgrepo.storage.catalog.server.jobs import Job
 
@@ -16,25 +19,103 @@ from .records import job_record
 from .schema import JobRecord
 
 JOB_READERS = AccessRule("the action that starting the job needs", container_scoped=True)
+JOB_VIEWERS = AccessRule("a login; the answer contains only jobs that the caller could start")
+FIRST = 2**62  # higher than any row's number
+
+
+@frozen
+class _Seen:
+    """A job that the caller may see, with its repository, if it is about one."""
+
+    job: Job
+    repository: Repository | None
 
 
 class BackgroundJobs(Handlers):
-    """Shows background jobs that are running or ended within the last seven days."""
+    """
+    Shows and cancels background jobs that are running or ended within the last seven days.
+
+    Callers see and cancel the jobs that they could start. Jobs that the server starts for a whole storage, and those
+    whose repository was removed, are shown to system managers.
+    """
 
     table = Table("jobs")
+
+    @table.route(
+        "GET",
+        "/job",
+        access=JOB_VIEWERS,
+        summary="List jobs",
+        answer=JobRecord,
+        paged=True,
+        query=[
+            Parameter("kind", "Only jobs of this kind, such as gc."),
+            Parameter("state", "Only jobs in this state: running, done, failed or cancelled."),
+        ],
+    )
+    async def list_page(self, call: Call) -> Page[JobRecord]:
+        """The newest first."""
+        if call.identity.anonymous:
+            raise AuthenticationRequired
+        page_request = call.page_request
+        found: list[_Seen] = []
+        before, step = page_request.after(FIRST), page_request.limit + 1
+        while len(found) <= page_request.limit:
+            some = await self._services.jobs.list_page(
+                before=before, limit=step, kind=call.query("kind"), state=call.query("state")
+            )
+            found += [seen for job in some if (seen := await self._see(call, job)) is not None]
+            if len(some) < step:
+                break
+            before = some[-1].id
+        return page_request.page(found, lambda seen: seen.job.id, _record)
 
     @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
         """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
+        return _record(await self._find(call, id))
+
+    @table.route(
+        "POST",
+        "/job/<id>/cancel",
+        access=JOB_READERS,
+        summary="Cancel a job",
+        answer=JobRecord,
+        audit="job.cancel",
+    )
+    async def cancel(self, call: Call, id: str) -> JobRecord:
+        """
+        What the job has done so far stays. The answer is 409 if it has ended.
+
+        A job of another process of the server ends some seconds after the answer, which has cancel_asked until then.
+        """
+        seen = await self._find(call, id)
+        call.object = seen.job.data.get("on", id)
+        return _record(_Seen(await self._services.jobs.cancel(id), seen.repository))
+
+    # Below
+
+    async def _find(self, call: Call, id: str) -> _Seen:
         if call.identity.anonymous:
             raise AuthenticationRequired
         job = await self._services.jobs.find(id)
-        repository = None if job is None else self._registry.find_uid(str(job.data.get("repository", "")))
-        if job is None or repository is None or not await call.may(_needed(job), repository):
+        seen = None if job is None else await self._see(call, job)
+        if seen is None:
             raise NotFound("job", id)
-        if call.identity.scoped and repository.format != FORMAT:
+        if call.identity.scoped and (seen.repository is None or seen.repository.format != FORMAT):
             raise Forbidden(SCOPED)
-        return job_record(job)
+        return seen
+
+    async def _see(self, call: Call, job: Job) -> _Seen | None:
+        """The job with its repository; None if the caller may not see it."""
+        repository = self._registry.find_uid(str(job.data.get("repository", "")))
+        if repository is None:
+            return _Seen(job, None) if await self._services.authorizer.may_use(call.identity, "system") else None
+        return _Seen(job, repository) if await call.may(_needed(job), repository) else None
+
+
+def _record(seen: _Seen) -> JobRecord:
+    return job_record(seen.job, seen.repository)
 
 
 def _needed(job: Job) -> Action:

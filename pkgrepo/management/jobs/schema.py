@@ -91,19 +91,39 @@ class Rebuilt(Record):
     changed: int
 
 
+class JobPart(Record):
+    """A part of a job's work: done of total steps (null: not known). ended_at is null while it runs."""
+
+    label: str
+    done: int
+    total: int | None
+    begun_at: datetime
+    ended_at: datetime | None
+
+
 class JobRecord(Record):
     """
     A background job.
 
-    state is running, done or failed; status repeats it, and job_id repeats id. result is set once the job is done, in
-    the form that the operation which started the job returns.
+    state is running, done, failed or cancelled; status repeats it, and job_id repeats id. on is what it works on,
+    repository the one for which somebody started it, both for people. parts are what it has begun, in this order, as it
+    last noted it. cancel_asked: somebody has asked for its end. result is set once the job is done, in the form that
+    the operation which started the job returns.
     """
+
+    measured = frozenset({"parts"})
 
     id: str
     job_id: str
     kind: str
     state: str
     status: str
+    on: str
+    repository: str | None
+    started_by: str
+    parameters: dict[str, Any]
+    parts: list[JobPart]
+    cancel_asked: bool
     created_at: datetime
     finished_at: datetime | None
     result: dict[str, Any] | None

@@ -37,8 +37,9 @@ async def run_job(
     :raises Refusal: 409 if a job of this kind and key runs already, 503 if the job failed
     """
     seconds = _wait_s(call)
+    details = {**data, "repository": call.repository.uid, "by": call.actor.name}
     try:
-        uid = await services.jobs.begin(kind, key, {**data, "repository": call.repository.uid}, work)
+        uid = await services.jobs.begin(kind, key, details, work)
     except JobRunning as error:
         raise Refusal(
             409,
@@ -52,7 +53,7 @@ async def run_job(
         return job
     if job.ended:
         raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
-    return json_answer(job_record(job), 202, headers=((b"Location", _address(job)), *NO_STORE))
+    return json_answer(job_record(job, call.repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
 
 
 def _address(job: Job) -> bytes:

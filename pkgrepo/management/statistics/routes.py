@@ -74,7 +74,7 @@ class Statistics(Handlers):
                 for each in found.top
             ],
             warnings=warnings_of(self._services, repository),
-            gc=None if job is None else job_record(job),
+            gc=None if job is None else job_record(job, repository),
         )
 
 

@@ -15,6 +15,7 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.jobs.waiting import STILL_RUNNING, WAIT, run_job
 from pkgrepo.proxy.upkeep.purge import PURGE, Selection
+from pkgrepo.repositories.upkeep.progress import Progress
 from pkgrepo.untrusted.quantities import seconds_of
 
 from .routes import proxy_of
@@ -48,11 +49,11 @@ class CachePurges(Handlers):
         selection, actor, purge = self._selection(call, body), call.actor, self._services.cache_purge
         given = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
 
-        async def work() -> Mapping[str, Any]:
+        async def work(progress: Progress) -> Mapping[str, Any]:
             if body.limits:
-                report = await purge.evict(repository, actor, dry_run=dry)
+                report = await purge.evict(repository, actor, progress, dry_run=dry)
             else:
-                report = await purge.purge(repository, selection, actor, dry_run=dry)
+                report = await purge.purge(repository, selection, actor, progress, dry_run=dry)
             found: Mapping[str, Any] = msgspec.to_builtins(Purged.of(report, dry_run=dry))
             self._services.audit_log.enqueue(call.entry(detail={**given, **found}))
             return found

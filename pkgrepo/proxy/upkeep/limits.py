@@ -13,6 +13,7 @@ from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.upkeep.progress import NoProgress
 
 from .purge import DAY_MS, CachePurge
 
@@ -49,7 +50,7 @@ class CacheLimits(PeriodicTask):
         config = proxy_config_of(repository)
         if config.max_bytes is None and config.unused_days is None:
             return
-        found = await self._purge.evict(repository, SYSTEM)
+        found = await self._purge.evict(repository, SYSTEM, NoProgress())
         if found.versions or found.documents:
             log.info(
                 "evicted {versions} versions and {documents} documents of {size} bytes from {repository}",

@@ -23,6 +23,7 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.eviction import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.upkeep.progress import Progress
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.upstreams.cached_units import (
@@ -113,7 +114,7 @@ class CachePurge:
         self._forget = forget
 
     async def purge(
-        self, repository: Repository, selection: Selection, actor: Actor, *, dry_run: bool = False
+        self, repository: Repository, selection: Selection, actor: Actor, progress: Progress, *, dry_run: bool = False
     ) -> PurgeReport:
         """
         Remove what is selected. What clients make be fetched meanwhile may stay or go.
@@ -121,6 +122,7 @@ class CachePurge:
         :raises RepositoryInactive: the repository is switched off
         """
         report = PurgeReport()
+        progress.begin(f"packages of {repository.path}", 0 if selection.package is None else 1)
         async for key in self._keys(repository, selection):
             units = await self._catalog.scan(units_of_package, repository.id, key)
             chosen = await self._sized(repository, [each for each in units if selection.takes(each)])
@@ -132,12 +134,16 @@ class CachePurge:
                 await self._remove(repository, chosen, actor)
                 if len(chosen) == len(units) and not selection.documents_only:
                     await self._remove_loose_blobs(repository, key)
+            progress.step()
+        progress.end()
         if not dry_run:
             self._kept.forget_absences(repository)
             self._forget(repository)
         return report
 
-    async def evict(self, repository: Repository, actor: Actor, *, dry_run: bool = False) -> PurgeReport:
+    async def evict(
+        self, repository: Repository, actor: Actor, progress: Progress, *, dry_run: bool = False
+    ) -> PurgeReport:
         """
         Remove what exceeds the limits of the cache, beginning with what was not used for longest.
 
@@ -150,6 +156,7 @@ class CachePurge:
             excess = await self._catalog.scan(cached_size, repository.id) - config.max_bytes
         packages: set[str] = set()
         after = START
+        progress.begin(f"what {repository.path} has not used for longest", 0)
         while excess > 0 or before_ms:
             page = await self._catalog.scan(oldest_units, repository.id, after=after, limit=PAGE)
             chosen = []
@@ -162,9 +169,11 @@ class CachePurge:
             packages.update(each.package_key for each in chosen if each.kind != "document")
             if not dry_run:
                 await self._remove(repository, chosen, actor)
+            progress.step(len(chosen))
             if len(chosen) < PAGE:
                 break
             after = page[-1].position
+        progress.end()
         report.packages = len(packages)
         return report
 

@@ -39,11 +39,14 @@ from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, 
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
 
+from .progress import NoProgress, Progress
 from .sweep import UPLOAD_GRACE
 
 log = Logger()
 
 T = TypeVar("T")
+
+NO_PROGRESS = NoProgress()
 
 KIND = "gc"  # of the jobs; their key is the id of the storage
 GRACE_S = 15 * 60  # seconds; time to undo a mistake
@@ -130,11 +133,19 @@ class GarbageCollector(MaintenanceWork):
         super().__init__(context)
         self._on_change = on_change
 
-    async def collect(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> dict[str, Any]:
+    async def collect(
+        self, storage: Storage, repositories: Sequence[Repository], options: GcOptions, progress: Progress
+    ) -> dict[str, Any]:
         """Do the same as ``run``, and return the report in the form in which a job stores it."""
-        return (await self.run(storage, repositories, options)).to_json()
+        return (await self.run(storage, repositories, options, progress)).to_json()
 
-    async def run(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> GcReport:
+    async def run(
+        self,
+        storage: Storage,
+        repositories: Sequence[Repository],
+        options: GcOptions,
+        progress: Progress = NO_PROGRESS,
+    ) -> GcReport:
         """
         Collect in some repositories of a storage, and then the blobs of the whole storage.
 
@@ -150,11 +161,13 @@ class GarbageCollector(MaintenanceWork):
                 pass
         reference_counts: Counter[str] = Counter()
         for repository in repositories:
+            progress.begin(f"packages of {repository.path}", repository.package_count)
             await self._collect_uploads(repository, options, report)
-            await self._collect_images(repository, options, before_ms, report, reference_counts)
+            await self._collect_images(repository, options, before_ms, report, reference_counts, progress)
+            progress.end()
         if not options.dry_run and report.uploads:
             await self._sweep_uploads(storage, store, report)
-        await self._collect_blobs(storage, store, options, before_ms, report, reference_counts)
+        await self._collect_blobs(storage, store, options, before_ms, report, reference_counts, progress)
         report.duration_ms = self._clock.now_ms() - started_ms
         return report
 
@@ -190,6 +203,7 @@ class GarbageCollector(MaintenanceWork):
         before_ms: int,
         report: GcReport,
         reference_counts: Counter[str],
+        progress: Progress,
     ) -> None:
         after = ""
         # a proxy keeps what was pulled by digest or had a tag before; purging its cache removes that
@@ -208,6 +222,7 @@ class GarbageCollector(MaintenanceWork):
                     reference_counts.update(plan.blobs)
                 elif plan.manifests or plan.blobs:
                     report.manifests += await self._apply_plan(repository, package, plan, before_ms, options.actor)
+                progress.step()
             after = page[-1].key
 
     async def _apply_plan(
@@ -232,11 +247,14 @@ class GarbageCollector(MaintenanceWork):
         before_ms: int,
         report: GcReport,
         reference_counts: Mapping[str, int],
+        progress: Progress,
     ) -> None:
         report.blobs_seen = await self._catalog.scan(blobs.count_blobs, storage.id)
+        progress.begin(f"blobs of storage {storage.name} that nothing refers to", 0)
         cursor: gc.Cursor | None = gc.Cursor()
         while cursor is not None:
             found, cursor = await self._catalog.scan(gc.candidates, storage.id, before_ms, PAGE, cursor)
+            progress.step(len(found))
             if options.dry_run:
                 _count(found, report)
                 continue
@@ -248,6 +266,7 @@ class GarbageCollector(MaintenanceWork):
             _count(await self._catalog.scan(gc.freed_by_removal, storage.id, reference_counts, before_ms), report)
         count, _, latest_ms = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
         report.keep_young(Kept(count, latest_ms), options.grace_s * 1000)
+        progress.end()
 
     async def _remove(self, storage: Storage, store: IBlobStore, marked: Sequence[BlobInfo], report: GcReport) -> None:
         """Remove the bytes of blobs marked as deleting, then their rows; if bytes cannot be removed, the row stays."""

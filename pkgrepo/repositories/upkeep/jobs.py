@@ -21,12 +21,15 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.server import jobs
 from pkgrepo.storage.catalog.server.jobs import Job
 
+from .progress import JobProgress, Progress
+
 log = Logger()
 
 LEASE_S = 60  # seconds without renewal until a job counts as dead
 RENEW_S = 15.0  # seconds; three renewals may come late
+NOTE_S = 2.0  # seconds between two notes of a job's progress, for those who watch it
 
-Work = Callable[[], Awaitable[Mapping[str, Any]]]
+Work = Callable[[Progress], Awaitable[Mapping[str, Any]]]
 
 
 class Jobs(Service):
@@ -40,6 +43,7 @@ class Jobs(Service):
         self._stopping = False
         self._running: dict[str, Deferred[None]] = {}
         self._work: dict[str, Deferred[Mapping[str, Any]]] = {}
+        self._cancelled: set[str] = set()
         self._waiting: dict[str, list[Deferred[None]]] = {}
 
     def stopService(self) -> Deferred[Any]:
@@ -53,7 +57,7 @@ class Jobs(Service):
 
     async def begin(self, kind: str, key: str, data: Mapping[str, Any], work: Work) -> str:
         """
-        Start work whose result is stored with the job. Returns the job's id.
+        Start work whose result, and progress meanwhile, are stored with the job. Returns the job's id.
 
         The job also starts if the caller is cancelled meanwhile.
 
@@ -98,25 +102,41 @@ class Jobs(Service):
                     late.cancel()
         return await self._catalog.look(jobs.get_job, uid)
 
+    async def cancel(self, uid: str) -> Job:
+        """
+        End a job, in whatever process it runs: there it ends when its progress or its lease is next noted.
+
+        :raises NotFound: there is no such job; :raises Conflict: it has ended
+        """
+        await self._catalog.write(jobs.cancel_job, uid, self._clock.now_ms())
+        self._stop_work(uid)
+        return await self.wait(uid, NOTE_S)
+
     async def find(self, uid: str) -> Job | None:
         """Return the job with this id, in whatever process it runs, or None."""
         return await self._catalog.look(jobs.find_job, uid)
+
+    async def list_page(self, *, before: int, limit: int, kind: str, state: str) -> list[Job]:
+        """A page of the jobs of all processes, see L{jobs.list_jobs}."""
+        return await self._catalog.scan(jobs.list_jobs, before=before, limit=limit, kind=kind, state=state)
 
     async def last(self, kind: str, key: str) -> Job | None:
         """Return the latest job of this kind and key, or None."""
         return await self._catalog.look(jobs.last_job, kind, key)
 
     async def _run(self, uid: str, work: Work) -> None:
-        renewal = LoopingCall(self._renew, uid)
+        progress = JobProgress(self._clock)
+        renewal = LoopingCall(self._renew, uid, progress, [self._reactor.seconds()])
         renewal.clock = self._reactor
-        renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # a catalog that fails here fails at the end too
+        renewal.start(NOTE_S, now=False).addErrback(lambda _: None)  # a catalog that fails here fails at the end too
         state, result = "failed", dict[str, Any]()
         try:
-            self._work[uid] = Deferred.fromCoroutine(_result(work))
+            self._work[uid] = Deferred.fromCoroutine(_result(work, progress))
             result = dict(await self._work[uid])
             state = "done"
         except CancelledError:
-            result = {"errors": ["the server was stopped"]}
+            state = "cancelled" if uid in self._cancelled else "failed"
+            result = {"errors": ["the job was cancelled" if uid in self._cancelled else "the server was stopped"]}
         except PkgrepoError as error:
             result = {"errors": [str(error)]}
         except Exception:  # noqa: BLE001 - reported in the job's result, and logged
@@ -124,13 +144,33 @@ class Jobs(Service):
             result = {"errors": [f"internal error; the server's log has it under job {uid}"]}
         finally:
             del self._work[uid]
-            renewal.stop()
-        await self._catalog.write(jobs.end_job, uid, self._holder, state, result, self._clock.now_ms())
+            self._cancelled.discard(uid)
+            if renewal.running:
+                renewal.stop()
+        await self._catalog.write(
+            jobs.end_job,
+            uid,
+            self._holder,
+            state=state,
+            result=result,
+            progress=progress.to_json(),
+            now_ms=self._clock.now_ms(),
+        )
 
-    def _renew(self, uid: str) -> Awaitable[bool]:
+    async def _renew(self, uid: str, progress: JobProgress, renewed: list[float]) -> None:
+        """Note the progress, if there is any, and renew the lease; ``renewed`` has the time of the last time."""
+        if not progress.changed and self._reactor.seconds() - renewed[0] < RENEW_S:
+            return
+        renewed[0] = self._reactor.seconds()
         until_ms = self._clock.now_ms() + LEASE_S * 1000
-        renewed: Awaitable[bool] = self._catalog.write(jobs.renew_job, uid, self._holder, until_ms)
-        return renewed
+        if await self._catalog.write(jobs.renew_job, uid, self._holder, until_ms, progress.to_json()):
+            self._stop_work(uid)
+
+    def _stop_work(self, uid: str) -> None:
+        work = self._work.get(uid)
+        if work is not None:
+            self._cancelled.add(uid)
+            work.cancel()
 
     def _ended(self, _: object, uid: str) -> None:
         del self._running[uid]
@@ -150,5 +190,5 @@ def _report_unnoted(failure: Failure) -> None:
         log.failure("a job's end could not be noted", failure=failure)
 
 
-async def _result(work: Work) -> Mapping[str, Any]:
-    return await work()
+async def _result(work: Work, progress: Progress) -> Mapping[str, Any]:
+    return await work(progress)

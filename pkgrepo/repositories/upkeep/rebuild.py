@@ -18,6 +18,8 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
+from .progress import Progress
+
 KIND = "rebuild"  # of the job
 PAGE = 100  # packages
 
@@ -34,6 +36,7 @@ async def rebuild_documents(
     indexer: Indexer,
     package_key: str | None,
     actor: Actor,
+    progress: Progress,
 ) -> Mapping[str, Any]:
     """
     Rebuild the fragments of all packages of a repository, or of one. Returns the result of the job.
@@ -45,6 +48,7 @@ async def rebuild_documents(
     keys = [] if package_key is None else [package_key]
     if package_key is not None and await catalog.look(packages.package_serial, repository.id, package_key) is None:
         raise NotFound("package", package_key)
+    progress.begin(f"packages of {repository.path}", len(keys) or repository.package_count)
     while keys or package_key is None:
         if package_key is None:
             page = await catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE)
@@ -54,6 +58,7 @@ async def rebuild_documents(
             after = keys[-1]
         for key in keys:
             checked += 1
+            progress.step()
             try:
                 await publisher.change(rebuild_package, repository, key, indexer, format_.kept_kinds, actor)
             except (_Unchanged, NotFound):
@@ -61,6 +66,7 @@ async def rebuild_documents(
             changed += 1
         if package_key is not None:
             break
+    progress.end()
     return {"packages": checked, "changed": changed, "errors": []}
 
 

@@ -4,10 +4,12 @@ Background jobs: their state, lease and result.
 =========  ==============================================  =====================================================
 state      changes to                                      after a crash
 =========  ==============================================  =====================================================
-running    done or failed, by the process that holds       the row stays; when the lease has expired, the start
-           the lease and renews it while the job runs      of the next job of this kind and key sets it to failed
+running    done, failed or cancelled, by the process       the row stays; when the lease has expired, the start
+           that holds the lease and renews it while the    of the next job of this kind and key sets it to failed,
+           job runs                                        and a request to cancel it to cancelled
 done       nothing                                         the row with its result stays
 failed     nothing                                         the row with its result stays
+cancelled  nothing                                         the row stays
 =========  ==============================================  =====================================================
 
 At most one job of each kind and key runs at a time, in all processes together.
@@ -15,36 +17,47 @@ At most one job of each kind and key runs at a time, in all processes together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from attrs import define, frozen
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import Conflict, PkgrepoError, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, load
-from pkgrepo.storage.catalog.rows import find
+from pkgrepo.storage.catalog.rows import every, find
 
+LOST = "the process that ran this job has ended"
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 
 
 @frozen
 class Job:
-    """One job: ``data`` are the parameters that it was started with, ``result`` is empty until it ends."""
+    """
+    One job: ``data`` are the parameters that it was started with, ``result`` is empty until it ends.
 
+    ``progress`` are the parts of its work that have begun, as its process last noted them. ``lease_until`` is None once
+    it has ended. ``cancel_asked``: somebody has asked for its end.
+    """
+
+    id: int
     uid: str
     kind: str
     key: str
     state: str
     data: Mapping[str, Any]
     result: Mapping[str, Any]
+    progress: Sequence[Mapping[str, Any]]
+    cancel_asked: bool
+    lease_until: datetime | None
     created_at: datetime
     finished_at: datetime | None
 
     @property
     def ended(self) -> bool:
-        """Whether the job is done or failed."""
+        """Whether the job is done, failed or cancelled."""
         return self.finished_at is not None
 
 
@@ -58,7 +71,10 @@ class JobRunning(PkgrepoError):  # noqa: N818 - named for what is the case
         return f"{self.job.kind} job {self.job.uid} is running on {self.job.data.get('on', self.job.key)}"
 
 
-_JOB = "SELECT uid, kind, key, state, data, result, created_at, finished_at FROM job"
+_JOB = """
+    SELECT id, uid, kind, key, state, data, result, progress, cancel_at, lease_until, created_at, finished_at FROM job
+"""
+_FILTERS = ("id < ?", "kind = ?", "state = ?")
 
 
 def begin_job(
@@ -86,7 +102,7 @@ def begin_job(
         UPDATE job SET state = 'failed', result = ?, finished_at = ?
         WHERE kind = ? AND key = ? AND state = 'running' AND lease_until < ?
         """,
-        (dump({"errors": ["the process that ran this job has ended"]}), now_ms, kind, key, now_ms),
+        (dump({"errors": [LOST]}), now_ms, kind, key, now_ms),
     )
     row = tx.one(f"{_JOB} WHERE kind = ? AND key = ? AND state = 'running'", (kind, key))
     if row is not None:
@@ -101,22 +117,56 @@ def begin_job(
     return get_job(tx, uid)
 
 
-def renew_job(tx: Transaction, uid: str, holder: str, until_ms: int) -> bool:
-    """Extend the lease of a job to ``until_ms``. False if the holder has lost the lease."""
+def renew_job(tx: Transaction, uid: str, holder: str, until_ms: int, progress: Sequence[Mapping[str, Any]]) -> bool:
+    """
+    Extend the lease of a job to ``until_ms``, and note its progress.
+
+    Returns whether the job shall be cancelled, which it shall also if the holder has lost the lease.
+    """
     changed = tx.execute(
-        "UPDATE job SET lease_until = ? WHERE uid = ? AND lease_by = ? AND state = 'running'", (until_ms, uid, holder)
+        "UPDATE job SET lease_until = ?, progress = ? WHERE uid = ? AND lease_by = ? AND state = 'running'",
+        (until_ms, dump(progress), uid, holder),
     )
-    return bool(changed)
+    return not changed or get_job(tx, uid).cancel_asked
 
 
-def end_job(tx: Transaction, uid: str, holder: str, state: str, result: Mapping[str, Any], now_ms: int) -> Job:
-    """Set the final state and result of a job. A job whose holder has lost the lease stays failed."""
+def end_job(
+    tx: Transaction,
+    uid: str,
+    holder: str,
+    *,
+    state: str,
+    result: Mapping[str, Any],
+    progress: Sequence[Mapping[str, Any]],
+    now_ms: int,
+) -> Job:
+    """Set the final state, result and progress of a job. A job whose holder has lost the lease does not change."""
     tx.execute(
         """
-        UPDATE job SET state = ?, result = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
+        UPDATE job SET state = ?, result = ?, progress = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
         WHERE uid = ? AND lease_by = ? AND state = 'running'
         """,
-        (state, dump(result), now_ms, uid, holder),
+        (state, dump(result), dump(progress), now_ms, uid, holder),
+    )
+    return get_job(tx, uid)
+
+
+def cancel_job(tx: Transaction, uid: str, now_ms: int) -> Job:
+    """
+    Ask for the end of a running job. One whose lease has expired is cancelled at once.
+
+    :raises NotFound: there is no such job; :raises Conflict: it has ended
+    """
+    job = existing(find_job(tx, uid), "job", uid)
+    if job.ended:
+        raise Conflict(f"the job has ended already: it is {job.state}")
+    tx.execute("UPDATE job SET cancel_at = ? WHERE uid = ? AND cancel_at IS NULL", (now_ms, uid))
+    tx.execute(
+        """
+        UPDATE job SET state = 'cancelled', result = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
+        WHERE uid = ? AND lease_until < ?
+        """,
+        (dump({"errors": [LOST]}), now_ms, uid, now_ms),
     )
     return get_job(tx, uid)
 
@@ -133,6 +183,13 @@ def get_job(r: Reader, uid: str) -> Job:
     return found
 
 
+def list_jobs(r: Reader, *, before: int | None = None, limit: int = 50, kind: str = "", state: str = "") -> list[Job]:
+    """A page of jobs, the newest first, beginning before the row ``before``. An empty filter matches every job."""
+    values = (before, kind or None, state or None)
+    sql = f"{_JOB} WHERE {optional_conditions(_FILTERS, values)} ORDER BY id DESC LIMIT ?"
+    return every(r, _job, sql, (*non_null(values), limit))
+
+
 def last_job(r: Reader, kind: str, key: str) -> Job | None:
     """The latest job of this kind and key, or None."""
     return find(r, _job, f"{_JOB} WHERE kind = ? AND key = ? ORDER BY id DESC LIMIT 1", (kind, key))
@@ -140,12 +197,16 @@ def last_job(r: Reader, kind: str, key: str) -> Job | None:
 
 def _job(row: Row) -> Job:
     return Job(
-        uid=row[0],
-        kind=row[1],
-        key=row[2],
-        state=row[3],
-        data=load(row[4]),
-        result=load(row[5]),
-        created_at=at(row[6]),
-        finished_at=at_or_none(row[7]),
+        id=row[0],
+        uid=row[1],
+        kind=row[2],
+        key=row[3],
+        state=row[4],
+        data=load(row[5]),
+        result=load(row[6]),
+        progress=load(row[7]),
+        cancel_asked=row[8] is not None,
+        lease_until=at_or_none(row[9]),
+        created_at=at(row[10]),
+        finished_at=at_or_none(row[11]),
     )

@@ -28,7 +28,7 @@ from pkgrepo.management.api.access_rules import (
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import HANDLERS
-from pkgrepo.management.jobs.routes import JOB_READERS
+from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
 from tests.support.memory_server import Stack
 
 TABLES = [family.table for family in (*HANDLERS, Description)]
@@ -80,7 +80,9 @@ ROUTE_ACCESS = {
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
+    "GET /job": JOB_VIEWERS,
     "GET /job/<id>": JOB_READERS,
+    "POST /job/<id>/cancel": JOB_READERS,
     "GET /project": PROJECT_VIEWERS,
     "GET /project/<key>": PROJECT_VIEWERS,
     "GET /project/<key>/bindings": PROJECT_VIEWERS,

@@ -11,6 +11,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.repositories.upkeep.gc import KIND
+from pkgrepo.repositories.upkeep.progress import Progress
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import promises
 from pkgrepo.storage.catalog.images.promises import FRESH_MS, LASTS_MS
@@ -182,7 +183,7 @@ async def test_a_second_request_is_answered_with_the_running_job(registry: Regis
     stack, held = registry.stack, Deferred[None]()
     core = stack.assembly.core
 
-    async def slow() -> Any:
+    async def slow(_progress: Progress) -> Any:
         await held
         return {}
 

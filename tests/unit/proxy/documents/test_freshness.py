@@ -13,6 +13,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
+from pkgrepo.repositories.upkeep.progress import NoProgress
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 from tests.support.inprocess_server import until
@@ -420,7 +421,7 @@ async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     proxy = await world.proxy("mirror", up)
     await world.get(proxy, "left")
     await world.settle()
-    await world.proxies.purge.purge(proxy, Selection(package="left"), SYSTEM)
+    await world.proxies.purge.purge(proxy, Selection(package="left"), SYSTEM, NoProgress())
     await world.get(proxy, "left")
     assert up.count() == 2
 

@@ -59,7 +59,7 @@ async def test_a_collection_that_finds_another_one_running_is_retried(world, mak
     clock.ms += DAY_MS
     held = Deferred()
 
-    async def work():
+    async def work(_progress):
         await held
         return {"errors": []}
 

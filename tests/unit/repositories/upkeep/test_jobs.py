@@ -5,7 +5,10 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.errors import Conflict
+from pkgrepo.repositories.upkeep.jobs import LEASE_S, NOTE_S, Jobs
+from pkgrepo.repositories.upkeep.progress import MOST_PARTS
+from pkgrepo.storage.catalog.server.jobs import LOST
 from tests.support.catalog import HeldCatalog
 from tests.support.inprocess_server import no_failures
 from tests.support.repositories import FixedClock, now
@@ -17,7 +20,8 @@ class Work:
     def __init__(self):
         self.done = Deferred()
 
-    async def __call__(self):
+    async def __call__(self, progress):
+        self.progress = progress
         return await self.done
 
 
@@ -27,8 +31,13 @@ def catalog():
 
 
 @pytest.fixture
-def jobs(catalog):
-    made = Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock())
+def reactor():
+    return Clock()
+
+
+@pytest.fixture
+def jobs(catalog, reactor):
+    made = Jobs(catalog=catalog, clock=FixedClock(), reactor=reactor)
     made.startService()
     with no_failures():
         yield made
@@ -83,3 +92,47 @@ async def test_a_job_that_begins_during_the_stop_is_cancelled(jobs, catalog):
     catalog.release()
     await caller
     assert ended(jobs)[0] == "failed"
+
+
+@pytest_twisted.ensureDeferred
+async def test_progress_is_noted_while_the_job_runs(jobs, reactor):
+    work = Work()
+    uid = await begin(jobs, work)
+    work.progress.begin("files", 3)
+    work.progress.step(2)
+    reactor.advance(NOTE_S)
+    assert [(each["label"], each["done"], each["total"]) for each in now(jobs.find(uid)).progress] == [("files", 2, 3)]
+    work.progress.end()
+    for number in range(MOST_PARTS):
+        work.progress.begin(str(number), 0)
+    work.done.callback({})
+    kept = now(jobs.find(uid)).progress
+    assert (len(kept), kept[-1]["label"]) == (MOST_PARTS, str(MOST_PARTS - 1))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_job_is_cancelled_once(jobs):
+    uid = await begin(jobs, Work())
+    assert (await jobs.cancel(uid)).state == "cancelled"
+    assert ended(jobs) == ("cancelled", {"errors": ["the job was cancelled"]})
+    with pytest.raises(Conflict):
+        await jobs.cancel(uid)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_job_of_another_process_is_cancelled_when_its_lease_is_next_renewed(jobs, catalog, reactor):
+    uid = await begin(jobs, Work())
+    other = Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock())
+    assert (await other.cancel(uid)).cancel_asked
+    assert now(jobs.find(uid)).state == "running"
+    reactor.pump([NOTE_S] * 10)
+    assert ended(jobs)[0] == "cancelled"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_job_whose_process_has_died_is_cancelled_at_once(jobs, catalog):
+    uid = await begin(jobs, Work())
+    later = FixedClock()
+    later.ms += (LEASE_S + 1) * 1000
+    job = await Jobs(catalog=catalog, clock=later, reactor=Clock()).cancel(uid)
+    assert (job.state, dict(job.result)) == ("cancelled", {"errors": [LOST]})
