@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urljoin
 
 from .contestants_proxy import Direct, Proxy, Sent, Source
-from .installs import Installed, read_at_once
+from .installs import Installed, Read, read_at_once
 from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile, wrk
 from .measure import MIB, Watch
 from .proxied_loads import GEM_LOAD, IMAGE_LOAD, LINE_LOAD, MAVEN_LOAD, NPM_LOAD, PIP_LOAD, SILENT_LOAD, UV_LOAD, Load
@@ -29,6 +29,7 @@ FAILED = Metric("failed", "failed", compared=False)
 QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
 
 READERS = 50
+UNPACKERS = 20
 WARM_INSTALLS = 5  # in a round; more if they are fast
 FEW = 2  # connections for the large packument
 SLOWEST_S = 8.0  # seconds in which even slow proxies answer some of their requests
@@ -191,6 +192,33 @@ def _beside(arena: Arena, name: str) -> Trial:
     return trial
 
 
+def _unpacked(arena: Arena, name: str) -> Trial:
+    """Prepare clients that read a cached packument of 95 MB uncompressed, and requests for another one."""
+    server = arena.get(name)
+    assert isinstance(server, Proxy)
+    NPM_LOAD.first(server)
+    url, probed = f"{server.registry_url}/{HUGE_PACKAGE}", f"{server.registry_url}/{WARM_UP}"
+    size = download(url)
+
+    def trial(_: int) -> Mapping[str, float]:
+        reads: list[Read] = []
+        quiet = _probed(probed, lambda: time.sleep(arena.seconds))
+        with Watch(server.tree) as watch:
+            beside = _probed(probed, lambda: reads.extend(read_at_once(url, UNPACKERS)))
+        if {each.size for each in reads} != {size}:
+            raise LoadFailed(f"{url}: not all readers got {size} bytes")
+        return {
+            BESIDE_P99.key: percentile(beside, 99),
+            BESIDE_MAX.key: max(beside),
+            QUIET_P99.key: percentile(quiet, 99),
+            SECONDS.key: watch.cost.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
 def _probed(url: str, work: Callable[[], object]) -> list[float]:
     prober = Prober(url, NPM, PROBES_PER_S)
     prober.start()
@@ -279,6 +307,15 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=("pkgrepo-huge-proxy", "verdaccio-huge-proxy"),
         metrics=(BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, GROWTH),
         prepare=_beside,
+        stock="proxies",
+        goals=(Goal(BESIDE_P99, "at most", 50),),
+    ),
+    Scenario(
+        name="proxy-unpacked",
+        about=f"small packument asked for 200 times a second, while {UNPACKERS} clients read one of 95 MB without gzip",
+        lineup=("pkgrepo-huge-proxy", "verdaccio-huge-proxy"),
+        metrics=(BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, CPU_MS, GROWTH),
+        prepare=_unpacked,
         stock="proxies",
         goals=(Goal(BESIDE_P99, "at most", 50),),
     ),

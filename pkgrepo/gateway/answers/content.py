@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -23,14 +22,13 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.pools import Pool
 
-from .pieces import deliver_pieces
+from .pieces import deliver_pieces, unpack_pieces
 
 T = TypeVar("T")
 
 Encoding = Literal["identity", "gzip", "zstd"]
 
 SMALL = 64 * 1024  # bytes; up to this a file is cached and sent from memory
-PIECE = 64 * 1024  # bytes of a document that are unpacked at once
 YEAR = 31_536_000
 
 # Files of packages come from their publishers: a browser must neither run them nor guess their type.
@@ -188,9 +186,18 @@ def _open(store: IBlobStore, locator: str) -> int:
 
 
 def document_answer(
-    document: Document, encoding: Encoding, headers: Fields, last_modified: int | None = None
+    document: Document,
+    encoding: Encoding,
+    headers: Fields,
+    *,
+    last_modified: int | None = None,
+    cpu: Pool | None = None,
 ) -> Answer:
-    """A rendered document in one of its content codings; each has its own strong ETag."""
+    """
+    A rendered document in one of its content codings; each has its own strong ETag.
+
+    One without a body, see L{Document}, needs the threads ``cpu`` to unpack it.
+    """
     body: bytes | Content = document.body
     suffix = ""
     if encoding == "gzip" and document.gzip is not None:
@@ -198,7 +205,8 @@ def document_answer(
     elif encoding == "zstd" and document.zstd is not None:
         body, suffix = document.zstd, "-zst"
     elif not body and document.gzip is not None:
-        body = Content(document.size, deliver=partial(deliver_pieces, partial(_unpack, document.gzip)))
+        assert cpu is not None, "what is never large has a body"
+        body = Content(document.size, deliver=partial(deliver_pieces, partial(unpack_pieces, document.gzip, cpu)))
     etag = f'{document.etag[:-1]}{suffix}"'.encode("ascii")
     if suffix:
         headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))
@@ -209,17 +217,6 @@ def document_answer(
         last_modified=last_modified,
         headers=headers,
     )
-
-
-async def _unpack(gzip: bytes) -> AsyncIterator[bytes]:
-    """The document in its uncompressed form; a piece takes 0.2 ms, and the next one waits until the client has it."""
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    rest = memoryview(gzip)
-    while not unpacker.eof:
-        packed = unpacker.unconsumed_tail
-        if not packed:
-            packed, rest = bytes(rest[:PIECE]), rest[PIECE:]
-        yield unpacker.decompress(packed, PIECE)
 
 
 def choose_encoding(accept_encoding: bytes | None) -> Encoding:

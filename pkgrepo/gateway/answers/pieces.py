@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer, IPushProducer
 from zope.interface import implementer
+
+from pkgrepo.storage.pools import Pool
+
+UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call
 
 
 async def deliver_pieces(make: Callable[[], AsyncIterator[bytes]], consumer: IConsumer, start: int, end: int) -> None:
@@ -23,6 +29,30 @@ async def deliver_pieces(make: Callable[[], AsyncIterator[bytes]], consumer: ICo
             at += len(piece)
     finally:
         consumer.unregisterProducer()
+
+
+async def unpack_pieces(gzip: bytes, cpu: Pool) -> AsyncIterator[bytes]:
+    """
+    The plain form of a gzip stream of ours, unpacked on threads.
+
+    A piece is unpacked when it is asked for, so each client has one in memory, and one call in the queue of the threads
+    at most: clients take turns there, and the reactor goes on meanwhile.
+    """
+    pieces = _unpack(gzip)
+    while piece := await cpu(next, pieces, b""):
+        yield piece
+
+
+def _unpack(gzip: bytes) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    rest = memoryview(gzip)
+    while not unpacker.eof:
+        packed: bytes | memoryview = unpacker.unconsumed_tail
+        if not packed:
+            packed, rest = rest[:UNPACKED], rest[UNPACKED:]
+        piece = unpacker.decompress(packed, UNPACKED)
+        if piece:
+            yield piece
 
 
 @implementer(IPushProducer)

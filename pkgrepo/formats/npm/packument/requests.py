@@ -216,7 +216,13 @@ class PackageRequests(RepositoryRequests):
             (b"Vary", b"Accept, Accept-Encoding"),
             *(field for field in SAFE if field[0] != b"Content-Disposition"),
         )
-        return document_answer(document, _coding(request), headers, self._last_modified(document))
+        return document_answer(
+            document,
+            _coding(request),
+            headers,
+            last_modified=self._last_modified(document),
+            cpu=self._services.pools.cpu,
+        )
 
     def _last_modified(self, document: Document) -> int | None:
         """When the package changed, in seconds; None while that second lies in the future (see L{Package})."""

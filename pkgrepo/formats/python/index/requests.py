@@ -247,7 +247,7 @@ class IndexRequests:
             (b"X-PyPI-Last-Serial", b"%d" % document.serial),
         )
         encoding = choose_encoding(request.header(b"accept-encoding"))
-        answer = document_answer(document, encoding, headers)
+        answer = document_answer(document, encoding, headers, cpu=self._services.pools.cpu)
         return answer if answer.content_type == content_type else _retyped(answer, content_type)
 
 

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 import pytest_twisted
 import zstandard
-from twisted.internet.defer import Deferred
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.gateway.answers.content import PIECE, document_answer
+from pkgrepo.gateway.answers.content import document_answer
+from pkgrepo.gateway.answers.pieces import UNPACKED
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Content
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish import splicing
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
+from pkgrepo.storage.pools import Pools
 
 FORM = "form"
 URL = "http://h"
@@ -85,35 +88,72 @@ async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytes
     large = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
     assert (large.body, large.size, large.etag) == (b"", len(plain.body), plain.etag)
     assert zstandard.ZstdDecompressor().decompressobj().decompress(large.zstd or b"") == plain.body
-    answers = [document_answer(each, "identity", ()) for each in (plain, large)]
+    pools = Pools(reactor, cpu_threads=2)
+    pools.start()
+    answers = [document_answer(each, "identity", (), cpu=pools.cpu) for each in (plain, large)]
     assert (answers[0].size, answers[0].etag) == (answers[1].size, answers[1].etag)
     content = answers[1].body
     assert isinstance(content, Content)
     assert content.deliver is not None
+    readers = [Reader() for _ in range(3)]
+    works: list[Any] = [content.deliver(each, 10, content.size - 10) for each in readers]  # type: ignore[arg-type]
+    deliveries = [Deferred.fromCoroutine(each) for each in works]
+    while not all(each.called for each in deliveries):
+        await pools.wait_idle()
+        # Without an answer by the clients nothing more is unpacked.
+        assert not await pools.wait_idle()
+        for each in readers:
+            assert len(each.received) - each.taken <= UNPACKED
+            each.take()
+    for each in deliveries:
+        await each
+    assert {each.received for each in readers} == {plain.body[10:-10]}
+    await pools.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_document_is_not_unpacked_any_further_for_a_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splicing, "LARGE", 5000)
+    spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
+    large = Renderer().render(spliced, "", content_type="text/plain", serial=1)
+    pools = Pools(reactor, cpu_threads=1)
+    pools.start()
+    content = document_answer(large, "identity", (), cpu=pools.cpu).body
+    assert isinstance(content, Content)
+    assert content.deliver is not None
     reader = Reader()
-    work: Any = content.deliver(reader, 10, content.size - 10)  # type: ignore[arg-type]
+    work: Any = content.deliver(reader, 0, content.size)  # type: ignore[arg-type]
     delivery: Deferred[None] = Deferred.fromCoroutine(work)
-    while not delivery.called:
-        before = reader.received
-        reader.producer.resumeProducing()
-        assert len(reader.received) - len(before) <= PIECE
+    delivery.addErrback(lambda failure: failure.trap(CancelledError))
+    delivery.cancel()  # while the first piece is unpacked
     await delivery
-    assert reader.received == plain.body[10:-10]
+    await pools.wait_idle()
+    assert not reader.received
+    assert reader.unregistered
+    assert not await pools.wait_idle()
+    await pools.stop()
 
 
 class Reader:
-    """A consumer that wants one piece at a time."""
+    """A consumer that takes one piece at a time."""
 
     def __init__(self) -> None:
         self.received = b""
+        self.taken = 0
         self.producer: Any = None
+        self.unregistered = False
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         assert streaming
         self.producer = producer
 
-    def unregisterProducer(self) -> None: ...
+    def unregisterProducer(self) -> None:
+        self.unregistered = True
 
     def write(self, data: bytes) -> None:
         self.received += data
         self.producer.pauseProducing()
+
+    def take(self) -> None:
+        self.taken = len(self.received)
+        self.producer.resumeProducing()
