@@ -45,7 +45,8 @@ async def answer_file(
     :raises UpstreamFailed: it cannot be had from there; :raises TooYoung: a rule refuses it until later
     """
     generation = services.catalog.generation()
-    found = await find_package_file(services, repository, package, path, want_of(request))
+    want = Want.HEAD if request.method == b"HEAD" else Want.BYTES
+    found = await find_package_file(services, repository, package, path, want)
     if found is None:
         return None
     file = found.file
@@ -91,13 +92,6 @@ def _record_kept(services: Services, identity: Identity, file: File) -> None:
 
 def _unavailable() -> int:
     raise AssertionError("the answer to a HEAD has no body")
-
-
-def want_of(request: Request) -> Want:
-    """What a client does with a file that it asks for."""
-    if request.method == b"HEAD":
-        return Want.HEAD
-    return Want.WHOLE if request.header(b"range") is None else Want.PART
 
 
 async def find_package_file(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -81,13 +82,12 @@ class AddressedFiles:
         return remote
 
     async def fetch(
-        self, proxy: Repository, request: FileRequest, trace: Trace, *, part: bool
+        self, proxy: Repository, request: FileRequest, trace: Trace
     ) -> tuple[RemoteFile | None, ArrivingBody | bytes | File]:
         """
         A file as soon as there is anything to send, see L{Transfer.content}, and how its upstream describes it.
 
-        The latter is None if it was kept meanwhile. A caller who wants only a ``part`` gets the row, when the file is
-        verified: a part cannot be cut off if the file turns out to be wrong.
+        The latter is None if it was kept meanwhile. A part of the file ends when the whole is verified.
 
         :raises NotFound: no upstream has it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
@@ -96,7 +96,7 @@ class AddressedFiles:
         if kept is not None:
             return None, kept
         self._context.counters.add(proxy.id, CacheCounts(misses=1))
-        return await self._join(proxy, request, Transfer.finish if part else Transfer.content)
+        return await self._join(proxy, request, partial(Transfer.content, holds_parts=True))
 
     async def fetch_digests(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile | File:
         """

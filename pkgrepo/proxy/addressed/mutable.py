@@ -92,12 +92,12 @@ class MutableFiles:
         return self._context.clock.now_ms() < kept.fresh_until_ms
 
     async def fetch(
-        self, proxy: Repository, request: FileRequest, trace: Trace, *, part: bool
+        self, proxy: Repository, request: FileRequest, trace: Trace, *, recorded: bool
     ) -> tuple[RemoteFile, ArrivingBody | bytes] | MutableFile:
         """
         The file as it is now: what arrives of it and how its upstream describes it, or what is kept.
 
-        A caller who wants only a ``part`` gets the latter.
+        With ``recorded`` it is the latter. A part of what arrives ends when the whole is verified.
 
         :raises NotFound: no upstream has it any more; :raises UpstreamFailed: that is not known, and nothing is kept
         :raises StorageFull, StorageFailed: it cannot be stored, and nothing is kept
@@ -111,7 +111,7 @@ class MutableFiles:
         transfer = self._context.transfers.get(*place, lambda: self._download(proxy, request, kept))
         walk = self._walks[place]
         try:
-            content = await (transfer.finish() if part else transfer.content())
+            content = await (transfer.finish() if recorded else transfer.content(holds_parts=True))
         except Unchanged:
             assert kept is not None, "without a kept file there are no conditions"
             self._context.counters.add(proxy.id, CacheCounts(confirmed=1))

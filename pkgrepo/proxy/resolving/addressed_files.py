@@ -159,7 +159,7 @@ class AddressedMembers:
                 return FoundFile(found)
             kept = found
         if kept is None:
-            arriving, content = await self._files.fetch(proxy, request, trace, part=want is Want.PART)
+            arriving, content = await self._files.fetch(proxy, request, trace)
             if not isinstance(content, File):
                 assert arriving is not None, "only a kept file has none"
                 self._check_arriving(repository, leaf, arriving, content, trace)
@@ -183,7 +183,7 @@ class AddressedMembers:
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
         if kept is None or not (only_kept or self._mutable.is_fresh(kept)):
-            found = await self._mutable.fetch(proxy, request, trace, part=want is not Want.WHOLE)
+            found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
             if not isinstance(found, MutableFile):
                 arriving, content = found
                 self._check_arriving(repository, leaf, arriving, content, trace)

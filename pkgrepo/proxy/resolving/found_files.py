@@ -18,9 +18,8 @@ class Want(Enum):
     """What a caller does with a file."""
 
     HEAD = 1  # reads what is known about it
-    WHOLE = 2  # sends it
-    PART = 3  # sends a part of it
-    DIGESTS = 4  # sends its digests, which are known when it is verified
+    BYTES = 2  # sends it, or a part of it
+    DIGESTS = 3  # sends its digests, which are known when it is verified
 
 
 @frozen(eq=False)

@@ -164,6 +164,39 @@ def test_wrong_file_that_was_sent_already_is_cut_off_and_mended_the_next_time(
     assert second.count(jar) == 1
 
 
+@pytest.mark.parametrize("name", ["part-1.0.jar", "part-1.0-SNAPSHOT.jar"])
+def test_part_of_a_cold_file_arrives_before_the_file_but_for_its_last_byte(
+    both: HttpClient, first: MavenUpstream, name: str
+) -> None:
+    path = first.add(f"com/example/part/{name[5:-4]}/{name}", LARGE)
+    first.misbehave(path, Fault(pause_at=200_000))
+    with both.connect() as connection:
+        connection.sendall(both.head_lines("GET", path, Range="bytes=1000-1999"))
+        received = b""
+        while len(received.partition(b"\r\n\r\n")[2]) < 999:
+            received += connection.recv(65536)
+        head, _, part = received.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 206 ")
+        assert b"\r\nContent-Range: bytes 1000-1999/256000\r\n" in head
+        assert part == LARGE[1000:1999]
+        first.release(path)
+        assert connection.recv(65536) == LARGE[1999:2000]
+    assert both.get(path).body == LARGE
+    assert first.count(path) == 1
+
+
+@pytest.mark.parametrize("name", ["spoilt-1.0.jar", "spoilt-1.0-SNAPSHOT.jar"])
+def test_part_of_a_wrong_file_is_never_complete(
+    both: HttpClient, first: MavenUpstream, second: MavenUpstream, name: str
+) -> None:
+    path = first.add(f"com/example/spoilt/{name[7:-4]}/{name}", LARGE)
+    first.misbehave(path, faults.corrupted, repeat=True)
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        both.get(path, Range="bytes=1000-1999")
+    first.behave()
+    assert both.get(path).body == LARGE
+
+
 @pytest.mark.parametrize("name", ["page-1.0.jar", "page-1.0.pom"])
 def test_web_page_is_no_file(both: HttpClient, first: MavenUpstream, name: str) -> None:
     path = f"/com/example/page/1.0/{name}"
