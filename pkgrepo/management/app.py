@@ -23,6 +23,7 @@ from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.rebuild import DocumentRebuilds
 from pkgrepo.management.jobs.routes import BackgroundJobs
 from pkgrepo.management.metrics.exposition import Metrics, MetricSource
+from pkgrepo.management.packages.lists import Lists
 from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
 from pkgrepo.management.packages.search import Search
@@ -66,6 +67,7 @@ HANDLERS = (
     Statistics,
     BackgroundJobs,
     Packages,
+    Lists,
     Removal,
     Search,
     Tree,

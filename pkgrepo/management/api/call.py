@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
@@ -142,6 +142,13 @@ class Call:
             cursor=self.query("cursor") or None,
             count=self.flag("count"),
         )
+
+    def order(self, orders: Sequence[str], default: str) -> str:
+        """The order that the query asks for by ``sort``, one of ``orders``. :raises Invalid: it is none of them"""
+        found = self.query("sort") or default
+        if found not in orders:
+            raise Invalid(f"sort is one of {', '.join(orders)}", "sort")
+        return found
 
     # Changes
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import types
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,6 +23,7 @@ MAX_LIMIT = 1000
 T = TypeVar("T")
 R = TypeVar("R")
 K = TypeVar("K", str, int)
+Position = tuple[str | int | bytes | float | None, ...]  # the values of the columns by which a list is sorted
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
@@ -61,8 +63,31 @@ class PageRequest:
             raise Invalid("the cursor is none that this list has given out", "cursor") from None
         return key
 
+    def after_position(self, order: str, kinds: Sequence[type]) -> Position:
+        """
+        The position after which the page of a sorted list begins, whose values are of these types; empty for the first.
+
+        :raises Invalid: the cursor is malformed, or that of another order
+        """
+        if self.cursor is None:
+            return ()
+        try:
+            padded = self.cursor + "=" * (-len(self.cursor) % 4)
+            shape: Any = types.GenericAlias(tuple, (str, *kinds))
+            given = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=shape)
+            position: Position = given[1:]
+            if given[0] != order or any(isinstance(each, int) and not 0 <= each <= LARGEST for each in position):
+                raise ValueError
+        except (msgspec.MsgspecError, binascii.Error, ValueError):
+            raise Invalid("the cursor is none that this list has given out in this order", "cursor") from None
+        return position
+
     def page(
-        self, found: Sequence[T], key: Callable[[T], str | int], show: Callable[[T], R], total: int | None = None
+        self,
+        found: Sequence[T],
+        key: Callable[[T], str | int | Position],
+        show: Callable[[T], R],
+        total: int | None = None,
     ) -> Page[R]:
         """Make a page of ``found``, which has one item more than the limit if there is a next page."""
         shown = found[: self.limit]
@@ -80,8 +105,8 @@ class PageRequest:
         return self.page(rest[: self.limit + 1], key, show, len(every))
 
 
-def cursor_of(key: str | int) -> str:
-    """The cursor of the page that follows a key."""
+def cursor_of(key: str | int | Position) -> str:
+    """The cursor of the page that follows a key, or the name of an order and a position."""
     return base64.urlsafe_b64encode(msgspec.json.encode(key)).rstrip(b"=").decode("ascii")
 
 

@@ -19,7 +19,7 @@ an ``Answer``   as it is
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar
 
 from attrs import Factory, field, frozen
@@ -70,6 +70,11 @@ PAGING = (
     Parameter("cursor", "The value of next of the previous page; absent for the first page."),
     Parameter("count", "Whether to return the length of the whole list as total.", "boolean"),
 )
+
+
+def sorting(orders: Iterable[str], default: str) -> Parameter:
+    """The parameter that selects the order of a list."""
+    return Parameter("sort", f"The order: {', '.join(orders)}; {default} by default. A dash means descending.")
 
 
 @frozen

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import ICatalog, IImageFormat, Reader, Transaction
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.pages import Page, Position
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Actor, Package, Repository
 from pkgrepo.repositories.clock import from_ms
@@ -14,12 +14,14 @@ from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.images.tags import delete_tag
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.summaries import (
+    IMAGE_ORDERS,
     ImagePart,
     ImageVersion,
     count_image_versions,
     find_image_version,
     image_parts,
     list_image_versions,
+    position_of_image,
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -46,12 +48,13 @@ class Images:
         return IImageFormat.providedBy(self._services.formats.get(repository.format))
 
     async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
-        """A page of versions, sorted by time of push from new to old."""
+        """A page of versions, by default sorted by time of push from new to old."""
         page_request, keys = call.page_request, await self._keys(call, package.key)
-        before = _position(page_request.after(""))
-        found = await self._catalog.scan(_list, call.repository, package, before, page_request.limit + 1, keys)
+        order = call.order(IMAGE_ORDERS, "-published_at")
+        after = page_request.after_position(order, (int, str) if order.endswith("published_at") else (str, int))
+        found = await self._catalog.scan(_list, call.repository, package, after, page_request.limit + 1, order, keys)
         total = await self._catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
-        return page_request.page(found, lambda each: f"{each[0].pushed_ms}/{each[0].name}", _summary, total)
+        return page_request.page(found, lambda each: (order, *position_of_image(each[0], order)), _summary, total)
 
     async def version(self, call: Call, package: Package, name: str) -> VersionRecord:
         """
@@ -75,6 +78,8 @@ class Images:
             dependencies=[],
             tags=tags,
             files=[_file(part, package.key, address) for part in parts],
+            file_count=len(parts),
+            size=sum(part.size for part in parts),
             metadata={
                 "digest": found.digest,
                 "media_type": found.media_type,
@@ -143,12 +148,12 @@ class Images:
 
 
 def _list(
-    r: Reader, repository: Repository, package: Package, before: tuple[int, str] | None, limit: int, keys: Keys
+    r: Reader, repository: Repository, package: Package, after: Position, limit: int, order: str, keys: Keys
 ) -> list[_Listed]:
     """Versions with their parts, and with what the upstream said that has this digest for a tag."""
     said = documents_of_package(r, repository.id, package.key)
     origins = {str(each.meta["digest"]): each for each in said if each.found and "digest" in each.meta}
-    found = list_image_versions(r, package.id, before=before, limit=limit, keys=keys)
+    found = list_image_versions(r, package.id, after=after, limit=limit, order=order, keys=keys)
     return [
         (each, image_parts(r, repository.storage_id, package.id, each.digest), origins.get(each.digest))
         for each in found
@@ -185,12 +190,3 @@ def _file(part: ImagePart, image: str, address: str) -> FileRecord:
     return FileRecord.from_attributes(
         part, name=part.digest, path=path, url=file_url(address, path), digests={algorithm: text}
     )
-
-
-def _position(cursor: str) -> tuple[int, str] | None:
-    if not cursor:
-        return None
-    pushed, _, name = cursor.partition("/")
-    if not (pushed.isascii() and pushed.isdigit() and len(pushed) < 19):
-        raise Invalid("the cursor is none that this list has given out", "cursor")
-    return int(pushed), name

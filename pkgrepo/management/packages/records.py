@@ -28,6 +28,7 @@ def version_record(
     name: str,
     version: Version,
     files: Sequence[File],
+    totals: tuple[int, int],
     tags: Sequence[str],
     repository_url: str,
     *,
@@ -36,7 +37,8 @@ def version_record(
     """
     The record of a version; licence, keywords, links and dependencies are taken from its metadata.
 
-    With ``shows_urls`` it has the addresses that cached files came from.
+    ``totals`` are the number and the size of all its files. With ``shows_urls`` it has the addresses that cached files
+    came from.
     """
     meta = version.meta
     return VersionRecord.from_attributes(
@@ -49,6 +51,8 @@ def version_record(
         dependencies=_dependencies(meta),
         tags=list(tags),
         files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
+        file_count=totals[0],
+        size=totals[1],
         metadata={key: value for key, value in meta.items() if key not in LONG},
     )
 

@@ -1,6 +1,8 @@
-"""The routes that list and show packages and versions."""
+"""The routes that show packages and versions."""
 
 from __future__ import annotations
+
+from datetime import date, timedelta
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import NO_STORE, Answer
@@ -8,68 +10,34 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Package, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
-from pkgrepo.storage.catalog.packages.summaries import (
-    VersionSummary,
-    count_packages,
-    find_package_summary,
-    list_package_summaries,
-    list_version_summaries,
-)
+from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
+from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
+from pkgrepo.storage.catalog.packages.summaries import find_package_summary
 
 from .images import Images
 from .records import repository_url, version_record
-from .schema import PackageRecord, VersionRecord, VersionSummaryRecord
+from .schema import DailyDownloads, DayDownloads, PackageRecord, VersionRecord
 
-MOST_PAGES = 10_000
 MOST_TAGS = 1000
+MOST_FILES = 100_000  # of a version
+MOST_DAYS = 731
+EPOCH = date(1970, 1, 1)
 
 TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
 
 
 class Packages(Handlers):
-    """Lists and shows packages and versions of every format."""
+    """Shows packages and versions of every format."""
 
     table = Table("packages")
 
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
         self._images = Images(services)
-
-    @table.route(
-        "GET",
-        "/repository/<repository>/packages",
-        access=CONTENT_READERS,
-        summary="List packages",
-        answer=PackageRecord,
-        paged=True,
-        query=(
-            Parameter("q", "Only packages whose name contains this text."),
-            Parameter("page", "The number of the page, from 1; replaces cursor and limit.", "integer"),
-            Parameter("per_page", "Maximum number of items on a numbered page, 1 to 1000; 50 by default.", "integer"),
-        ),
-    )
-    async def list_page(self, call: Call) -> Page[PackageRecord]:
-        """Sorted by name. Pages are selected by cursor, or by page and per_page."""
-        repository_id, search = call.repository.id, call.query("q")
-        page_request, skip = call.page_request, 0
-        if call.query("page") or call.query("per_page"):
-            number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
-            page_request, skip = PageRequest(limit=size, cursor=None, count=True), (number - 1) * size
-        found = await self._catalog.scan(
-            list_package_summaries,
-            repository_id,
-            after=page_request.after(""),
-            skip=skip,
-            limit=page_request.limit + 1,
-            search=search,
-        )
-        total = await self._catalog.scan(count_packages, repository_id, search) if page_request.count else None
-        return page_request.page(found, lambda package: package.key, PackageRecord.of, total)
 
     @table.route(
         "GET",
@@ -87,23 +55,23 @@ class Packages(Handlers):
 
     @table.route(
         "GET",
-        "/package/<repository>/<package>/versions",
+        "/package/<repository>/<package>/downloads",
         access=CONTENT_READERS,
-        summary="List a package's versions",
-        answer=VersionSummaryRecord,
-        paged=True,
+        summary="Show the downloads of a package by day",
+        answer=DailyDownloads,
+        query=[Parameter("days", f"The number of days up to today, 1 to {MOST_DAYS}; 90 by default.", "integer")],
     )
-    async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
-        """Sorted from the highest version to the lowest, in the order of the format; for images, by time of push."""
-        package, page_request = await find_package(self._catalog, call), call.page_request
-        if self._images.are_in(call.repository):
-            return await self._images.versions(call, package)
-        before = _position(page_request.after(""))
-        found = await self._catalog.scan(
-            list_version_summaries, package.id, before=before, limit=page_request.limit + 1
-        )
-        total = await self._catalog.scan(versions.count_versions, package.id) if page_request.count else None
-        return page_request.page(found, _cursor, VersionSummaryRecord.of, total)
+    async def downloads(self, call: Call) -> DailyDownloads:
+        """Complete downloads of files, and pulls of images; a day begins at midnight UTC."""
+        package, count = await find_package(self._catalog, call), call.integer("days", 90, 1, MOST_DAYS)
+        today = call.now_ms // DAY_MS
+        first = today - count + 1
+        found = dict(await self._catalog.look(package_downloads_by_day, package.id, first, today + 1))
+        total = await self._catalog.look(downloads_of_package, package.id)
+        days = [
+            DayDownloads(day=EPOCH + timedelta(days=day), count=found.get(day, 0)) for day in range(first, today + 1)
+        ]
+        return DailyDownloads(package=package.name, total=total, days=days)
 
     @table.route(
         "GET",
@@ -111,16 +79,22 @@ class Packages(Handlers):
         access=CONTENT_READERS,
         summary="Show a version with its files",
         answer=VersionRecord,
+        query=[Parameter("files", "Maximum number of files in the answer, the first ones by name.", "integer")],
     )
     async def version(self, call: Call, version: str) -> VersionRecord:
-        """In the answer, metadata contains further fields of the format, without the readme."""
+        """
+        In the answer, metadata contains further fields of the format, without the readme.
+
+        file_count and size are those of all files, however many are in the answer.
+        """
         if self._images.are_in(call.repository):
             return await self._images.version(call, await find_package(self._catalog, call), version)
         package, found = await find_version(self._services, call, version)
-        held, names = await self._catalog.scan(_below, package.id, found.id)
+        most = call.integer("files", MOST_FILES, 0, MOST_FILES)
+        held, totals, names = await self._catalog.scan(_below, package.id, found.id, most)
         address = repository_url(call.base_url, call.repository)
         may_edit = await call.may(Action.EDIT, call.repository)
-        return version_record(package.name, found, held, names, address, shows_urls=may_edit)
+        return version_record(package.name, found, held, totals, names, address, shows_urls=may_edit)
 
     @table.route(
         "GET",
@@ -178,20 +152,12 @@ async def find_version(services: ManagementServices, call: Call, text: str) -> t
     return package, version
 
 
-def _below(reader: Reader, package_id: int, version_id: int) -> tuple[list[File], list[str]]:
+def _below(
+    reader: Reader, package_id: int, version_id: int, most: int
+) -> tuple[list[File], tuple[int, int], list[str]]:
     every = tags.list_tags(reader, package_id, limit=MOST_TAGS)
-    return files.files_of_version(reader, version_id), [tag.name for tag in every if tag.version_id == version_id]
-
-
-def _cursor(summary: VersionSummary) -> str:
-    return f"{summary.sort.hex()}/{summary.key}"
-
-
-def _position(cursor: str) -> tuple[bytes, str] | None:
-    if not cursor:
-        return None
-    sort, _, key = cursor.partition("/")
-    try:
-        return bytes.fromhex(sort), key
-    except ValueError:
-        raise Invalid("the cursor is none that this list has given out", "cursor") from None
+    return (
+        files.list_files_of_version(reader, version_id, limit=most),
+        files.count_files_of_version(reader, version_id),
+        [tag.name for tag in every if tag.version_id == version_id],
+    )

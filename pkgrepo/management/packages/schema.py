@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Self
 
 from msgspec import Meta
@@ -154,8 +154,25 @@ class VersionRecord(VersionState):
     dependencies: list[str]
     tags: list[str]
     files: list[FileRecord]
+    file_count: int
+    size: int
     metadata: dict[str, Any]
     digest: str | None = None
+
+
+class DayDownloads(Record):
+    """The downloads of one day."""
+
+    day: date
+    count: int
+
+
+class DailyDownloads(Record):
+    """The downloads of a package: in total, and of each day asked for, the oldest first."""
+
+    package: str
+    total: int
+    days: list[DayDownloads]
 
 
 class DeletedVersion(Record):

@@ -1,22 +1,32 @@
-"""The route that searches packages by name in all repositories that the caller may see."""
+"""The routes that find packages in all repositories that the caller may see: by name, or those that changed last."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.storage.catalog.packages.summaries import search_packages
+from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, search_packages
 
 from .schema import Hits, PackageHit
 
 MOST_WORDS = 8
+WHERE = (
+    Parameter("format", "Only packages in repositories of this format."),
+    Parameter("repository", "Only packages in this repository: its id, or storage/name."),
+    Parameter("limit", "Maximum number of items, 1 to 1000; 50 by default.", "integer"),
+)
+
+Find = Callable[[Reader, Sequence[int], int], list[tuple[int, PackageSummary]]]  # in repositories, at most so many
 
 
 class Search(Handlers):
-    """Searches the names of packages."""
+    """Searches the names of packages, and lists recent changes."""
 
     table = Table("packages")
 
@@ -28,18 +38,32 @@ class Search(Handlers):
         answer=Hits,
         query=(
             Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
-            Parameter("format", "Only packages in repositories of this format."),
-            Parameter("repository", "Only packages in this repository: its id, or storage/name."),
-            Parameter("limit", "Maximum number of items, 1 to 1000; 50 by default.", "integer"),
+            *WHERE,
         ),
     )
     async def packages(self, call: Call) -> Hits:
         """
         Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
 
-        A package with exactly the first word as name comes first, then names that begin with it, then the others.
+        A package with exactly the first word as name comes first, then names that begin with it, then the others; of
+        equals, the one with the most downloads.
         """
         words = call.query("q").lower().split()[:MOST_WORDS]
+        return await self._hits(call, lambda reader, ids, limit: search_packages(reader, ids, words, limit))
+
+    @table.route(
+        "GET",
+        "/activity",
+        access=VIEWERS,
+        summary="List the packages that changed last",
+        answer=Hits,
+        query=WHERE,
+    )
+    async def activity(self, call: Call) -> Hits:
+        """Of all repositories that a search would look at; the latest change first."""
+        return await self._hits(call, last_changed_packages)
+
+    async def _hits(self, call: Call, find: Find) -> Hits:
         limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
         wanted = call.query("format")
         format_ = get_format(self._services.formats, wanted, "format").name if wanted else None
@@ -52,7 +76,7 @@ class Search(Handlers):
             and (not place or place in (each.uid, each.path.casefold()))
         ]
         repositories = {each.id: each for each in await self._services.authorizer.visible(call.identity, fitting)}
-        found = await self._catalog.scan(search_packages, sorted(repositories), words, limit + 1)
+        found = await self._catalog.scan(find, sorted(repositories), limit + 1)
         items = [
             PackageHit.of(
                 summary,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from attrs import frozen
 
@@ -50,6 +51,20 @@ class ImagePart:
 
 
 _COLUMNS = "m.digest, m.media_type, m.artifact_type, m.subject, m.annotations, m.expires_at"
+# By the name of the order: the condition on what comes after a position, and the order.
+_AFTER = {
+    "published_at": "WHERE (pushed, name) > (?, ?)",
+    "-published_at": "WHERE (pushed, name) < (?, ?)",
+    "version": "WHERE (name, pushed) > (?, ?)",
+    "-version": "WHERE (name, pushed) < (?, ?)",
+}
+_BY = {
+    "published_at": "pushed, name",
+    "-published_at": "pushed DESC, name DESC",
+    "version": "name, pushed",
+    "-version": "name DESC, pushed DESC",
+}
+IMAGE_ORDERS: Final = tuple(_BY)
 # The condition on a manifest ``m`` that no tag and no index refers to it.
 _UNREFERENCED = """
     NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.digest = m.digest)
@@ -61,16 +76,29 @@ _UNREFERENCED = """
 
 
 def list_image_versions(
-    r: Reader, package_id: int, *, before: tuple[int, str] | None = None, limit: int = 50, keys: Keys = None
+    r: Reader,
+    package_id: int,
+    *,
+    after: Sequence[Value] = (),
+    limit: int = 50,
+    order: str = "-published_at",
+    keys: Keys = None,
 ) -> list[ImageVersion]:
     """
-    A page of an image's versions, last pushed first; it starts below the (``pushed_ms``, ``name``) in ``before``.
+    A page of an image's versions in one of the ``IMAGE_ORDERS``, where ``version`` is the name.
 
-    With ``keys`` only what readers may see, see L{trust}.
+    It starts after the L{position_of_image} of the last one of the page before. With ``keys`` only what readers may
+    see, see L{trust}.
     """
-    below = "" if before is None else "WHERE (pushed, name) < (?, ?)"
-    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {below} ORDER BY pushed DESC, name DESC LIMIT ?"
-    return every(r, _version, sql, (*_versions_parameters(package_id, keys), *(before or ()), limit))
+    beyond = _AFTER[order] if after else ""
+    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {beyond} ORDER BY {_BY[order]} LIMIT ?"
+    return every(r, _version, sql, (*_versions_parameters(package_id, keys), *after, limit))
+
+
+def position_of_image(version: ImageVersion, order: str) -> tuple[Value, ...]:
+    """The place of a version in one of the ``IMAGE_ORDERS``."""
+    by_time = order.removeprefix("-") == "published_at"
+    return (version.pushed_ms, version.name) if by_time else (version.name, version.pushed_ms)
 
 
 def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from pkgrepo.errors import FileBurned, FileExists
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
-from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load
+from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load, to_ms
 from pkgrepo.storage.catalog.rows import column, every, find
 
 from .tombstones import UPSERT, has_tombstone
@@ -16,6 +19,24 @@ FILE = """
            f.media_type, b.digests, f.attrs, f.created_at
     FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
 """
+# By the name of the order: the condition on what comes after a position, and the order.
+_FILES_AFTER = {
+    "name": "AND f.path > ?",
+    "-name": "AND f.path < ?",
+    "size": "AND (f.size, f.path) > (?, ?)",
+    "-size": "AND (f.size, f.path) < (?, ?)",
+    "uploaded_at": "AND (f.created_at, f.path) > (?, ?)",
+    "-uploaded_at": "AND (f.created_at, f.path) < (?, ?)",
+}
+_FILES_BY = {
+    "name": "f.path",
+    "-name": "f.path DESC",
+    "size": "f.size, f.path",
+    "-size": "f.size DESC, f.path DESC",
+    "uploaded_at": "f.created_at, f.path",
+    "-uploaded_at": "f.created_at DESC, f.path DESC",
+}
+FILE_ORDERS: Final = tuple(_FILES_BY)
 _FIND = f"{FILE.replace('b.locator', LOCATOR)} WHERE f.repository_id = ? AND f.path = ?"
 
 
@@ -31,6 +52,37 @@ def find_file(r: Reader, repository_id: int, path: str) -> File | None:
 def files_of_version(r: Reader, version_id: int) -> list[File]:
     """The files of a version, ordered by path."""
     return every(r, to_file, f"{FILE} WHERE f.version_id = ? ORDER BY f.path", (version_id,))
+
+
+def list_files_of_version(
+    r: Reader, version_id: int, *, after: Sequence[Value] = (), limit: int = 50, order: str = "name"
+) -> list[File]:
+    """
+    A page of the files of a version in one of the ``FILE_ORDERS``. Reads all of them.
+
+    It starts after the L{position_of_file} of the last one of the page before.
+    """
+    beyond = _FILES_AFTER[order] if after else ""
+    sql = f"{FILE} WHERE f.version_id = ? {beyond} ORDER BY {_FILES_BY[order]} LIMIT ?"
+    return every(r, to_file, sql, (version_id, *after, limit))
+
+
+def position_of_file(file: File, order: str) -> tuple[Value, ...]:
+    """The place of a file in one of the ``FILE_ORDERS``."""
+    match order.removeprefix("-"):
+        case "size":
+            return file.size, file.path
+        case "uploaded_at":
+            return to_ms(file.created_at), file.path
+        case _:
+            return (file.path,)
+
+
+def count_files_of_version(r: Reader, version_id: int) -> tuple[int, int]:
+    """The number of files of a version, and their size together."""
+    row = r.one("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE version_id = ?", (version_id,))
+    assert row is not None
+    return row[0], row[1]
 
 
 def files_of_package(r: Reader, package_id: int) -> list[File]:

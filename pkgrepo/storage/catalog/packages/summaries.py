@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import Origin, VersionState
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, placeholders
-from pkgrepo.storage.catalog.columns import LIKE, at, like, load
+from pkgrepo.storage.catalog.columns import LIKE, at, like, load, to_ms
 from pkgrepo.storage.catalog.rows import every, find, number
 
 
@@ -72,8 +73,8 @@ _PACKAGE = """
                      ORDER BY CASE t.name WHEN 'latest' THEN 0 ELSE 1 END, t.updated_at DESC, t.name LIMIT 1)),
            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id)
            + (SELECT COUNT(*) FROM tag t WHERE t.package_id = p.id AND t.digest IS NOT NULL),
-           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'yanked'),
-           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'deprecated'),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state <> 'live' AND v.state = 'yanked'),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state <> 'live' AND v.state = 'deprecated'),
            (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id)
            + (SELECT COUNT(*) FROM manifest m WHERE m.package_id = p.id)
            + (SELECT COUNT(*) FROM package_blob x WHERE x.package_id = p.id),
@@ -81,17 +82,36 @@ _PACKAGE = """
            + (SELECT COALESCE(SUM(m.size), 0) FROM manifest m WHERE m.package_id = p.id)
            + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x JOIN repository r ON r.id = p.repository_id
               JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = p.id),
-           (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id),
-           p.created_at, p.updated_at,
-           (SELECT f.attrs FROM file f WHERE f.package_id = p.id AND f.attrs LIKE '%"upstream":%'
-            ORDER BY f.created_at DESC, f.id DESC LIMIT 1),
+           p.downloads, p.created_at, p.updated_at,
+           CASE WHEN (SELECT r.type FROM repository r WHERE r.id = p.repository_id) <> 'Hosted' THEN (
+               SELECT f.attrs FROM file f WHERE f.package_id = p.id AND f.attrs LIKE '%"upstream":%'
+               ORDER BY f.created_at DESC, f.id DESC LIMIT 1
+           ) END,
            (SELECT d.route FROM upstream_document d WHERE d.repository_id = p.repository_id AND d.package_key = p.key
             AND d.route <> '' ORDER BY d.fetched_at DESC, d.id DESC LIMIT 1),
            (SELECT MAX(d.fetched_at) FROM upstream_document d
             WHERE d.repository_id = p.repository_id AND d.package_key = p.key AND d.route <> '')
     FROM package p
 """
-_FILTERS = ("p.repository_id = ?", "p.key > ?", f"p.key {LIKE}")
+_FILTERS = ("p.repository_id = ?", f"p.key {LIKE}")
+# By the name of the order: the condition on what comes after a position, and the order.
+_PACKAGES_AFTER = {
+    "name": "AND p.key > ?",
+    "-name": "AND p.key < ?",
+    "updated_at": "AND (p.updated_at, p.key) > (?, ?)",
+    "-updated_at": "AND (p.updated_at, p.key) < (?, ?)",
+    "downloads": "AND (p.downloads, p.key) > (?, ?)",
+    "-downloads": "AND (p.downloads, p.key) < (?, ?)",
+}
+_PACKAGES_BY = {
+    "name": "p.key",
+    "-name": "p.key DESC",
+    "updated_at": "p.updated_at, p.key",
+    "-updated_at": "p.updated_at DESC, p.key DESC",
+    "downloads": "p.downloads, p.key",
+    "-downloads": "p.downloads DESC, p.key DESC",
+}
+PACKAGE_ORDERS: Final = tuple(_PACKAGES_BY)
 
 _VERSION = """
     SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
@@ -101,6 +121,20 @@ _VERSION = """
             ORDER BY f.created_at DESC, f.id DESC LIMIT 1)
     FROM version v
 """
+_VERSION_FILTERS = ("v.package_id = ?", f"v.text {LIKE}")
+_VERSIONS_AFTER = {
+    "version": "AND (v.sort, v.key) > (?, ?)",
+    "-version": "AND (v.sort, v.key) < (?, ?)",
+    "published_at": "AND (v.published_at, v.key) > (?, ?)",
+    "-published_at": "AND (v.published_at, v.key) < (?, ?)",
+}
+_VERSIONS_BY = {
+    "version": "v.sort, v.key",
+    "-version": "v.sort DESC, v.key DESC",
+    "published_at": "v.published_at, v.key",
+    "-published_at": "v.published_at DESC, v.key DESC",
+}
+VERSION_ORDERS: Final = tuple(_VERSIONS_BY)
 
 
 def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
@@ -109,36 +143,73 @@ def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSumm
 
 
 def list_package_summaries(
-    r: Reader, repository_id: int, *, after: str = "", skip: int = 0, limit: int = 50, search: str = ""
+    r: Reader,
+    repository_id: int,
+    *,
+    after: Sequence[Value] = (),
+    skip: int = 0,
+    limit: int = 50,
+    search: str = "",
+    order: str = "name",
 ) -> list[PackageSummary]:
     """
-    A page of summaries after the key ``after``, ordered by key; with ``search``, of the packages whose key contains it.
+    A page of summaries in one of the ``PACKAGE_ORDERS``; with ``search``, of the packages whose key contains it.
 
-    ``skip`` is an offset, for callers that address pages by number; the skipped rows are read as well.
+    It starts after the L{position_of_package} of the last one of the page before. ``skip`` is an offset, for callers
+    that address pages by number; the skipped rows are read as well.
     """
-    values = (repository_id, after, like(search.lower()) if search else None)
+    values = (repository_id, like(search.lower()) if search else None)
+    beyond = _PACKAGES_AFTER[order] if after else ""
     return every(
         r,
         _package,
-        f"{_PACKAGE} WHERE {optional_conditions(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?",
-        (*non_null(values), limit, skip),
+        f"""
+        {_PACKAGE} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {_PACKAGES_BY[order]}
+        LIMIT ? OFFSET ?
+        """,
+        (*non_null(values), *after, limit, skip),
     )
+
+
+def position_of_package(summary: PackageSummary, order: str) -> tuple[Value, ...]:
+    """The place of a package in one of the ``PACKAGE_ORDERS``."""
+    match order.removeprefix("-"):
+        case "updated_at":
+            return to_ms(summary.updated_at), summary.key
+        case "downloads":
+            return summary.downloads, summary.key
+        case _:
+            return (summary.key,)
 
 
 def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
     """The number of packages that ``list_package_summaries`` returns over all pages."""
-    values = (repository_id, None, like(search.lower()) if search else None)
+    values = (repository_id, like(search.lower()) if search else None)
     return number(r, f"SELECT COUNT(*) FROM package p WHERE {optional_conditions(_FILTERS, values)}", non_null(values))
 
 
 def list_version_summaries(
-    r: Reader, package_id: int, *, before: tuple[bytes, str] | None = None, limit: int = 50
+    r: Reader,
+    package_id: int,
+    *,
+    after: Sequence[Value] = (),
+    limit: int = 50,
+    search: str = "",
+    order: str = "-version",
 ) -> list[VersionSummary]:
-    """A page of versions, highest first; it starts below the version with the (sort, key) in ``before``."""
-    below = "" if before is None else "AND (v.sort, v.key) < (?, ?)"
+    """
+    A page of versions in one of the ``VERSION_ORDERS``; with ``search``, of those whose text contains it.
+
+    It starts after the L{position_of_version} of the last one of the page before.
+    """
+    values = (package_id, like(search) if search else None)
+    beyond = _VERSIONS_AFTER[order] if after else ""
     rows = r.all(
-        f"{_VERSION} WHERE v.package_id = ? {below} ORDER BY v.sort DESC, v.key DESC LIMIT ?",
-        (package_id, *(before or ()), limit),
+        f"""
+        {_VERSION} WHERE {optional_conditions(_VERSION_FILTERS, values)} {beyond} ORDER BY {_VERSIONS_BY[order]}
+        LIMIT ?
+        """,
+        (*non_null(values), *after, limit),
     )
     return [
         VersionSummary(
@@ -148,23 +219,56 @@ def list_version_summaries(
     ]
 
 
+def position_of_version(summary: VersionSummary, order: str) -> tuple[Value, ...]:
+    """The place of a version in one of the ``VERSION_ORDERS``."""
+    if order.removeprefix("-") == "published_at":
+        return to_ms(summary.published_at), summary.key
+    return summary.sort, summary.key
+
+
+def count_versions(r: Reader, package_id: int, search: str = "") -> int:
+    """The number of versions that ``list_version_summaries`` returns over all pages."""
+    values = (package_id, like(search) if search else None)
+    sql = f"SELECT COUNT(*) FROM version v WHERE {optional_conditions(_VERSION_FILTERS, values)}"
+    return number(r, sql, non_null(values))
+
+
 def search_packages(
     r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int
 ) -> list[tuple[int, PackageSummary]]:
     """
     The packages of some repositories whose key contains every word, as pairs (repository id, summary).
 
-    Order: the key that equals the first word, then keys that start with it, then the others; each group by key.
+    Order: the key that equals the first word, then keys that start with it, then the others; each group by downloads,
+    the most first, and then by key.
     """
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[int, int, str, int]] = []
+    first = words[0] if words else ""
     for start in range(0, len(repository_ids), _CHUNK):
         chunk = repository_ids[start : start + _CHUNK]
-        first = words[0] if words else ""
         parameters: list[Value] = [first, like(first)[1:], *chunk, *map(like, words), limit]
-        found += [(row[0], row[1], row[2]) for row in r.all(_search(len(chunk), len(words)), parameters)]
-    found.sort(key=lambda each: (each[0], each[2], each[1]))
-    summaries = [(owner, find_package_summary(r, owner, key)) for _, owner, key in found[:limit]]
-    return [(owner, summary) for owner, summary in summaries if summary is not None]
+        found += [(row[0], -row[1], row[2], row[3]) for row in r.all(_search(len(chunk), len(words)), parameters)]
+    return _summaries(r, [(owner, key) for _, _, key, owner in sorted(found)[:limit]])
+
+
+def last_changed_packages(r: Reader, repository_ids: Sequence[int], limit: int) -> list[tuple[int, PackageSummary]]:
+    """The packages of some repositories that changed last, as pairs (repository id, summary), the latest first."""
+    found: list[tuple[int, str, int]] = []
+    for repository_id in repository_ids:
+        found += r.all(
+            """
+            SELECT updated_at, key, repository_id FROM package WHERE repository_id = ?
+            ORDER BY updated_at DESC, key DESC LIMIT ?
+            """,
+            (repository_id, limit),
+        )
+    return _summaries(r, [(owner, key) for _, key, owner in sorted(found, reverse=True)[:limit]])
+
+
+def _summaries(r: Reader, places: Sequence[tuple[int, str]]) -> list[tuple[int, PackageSummary]]:
+    """The summaries of packages, given by repository id and key."""
+    found = [(owner, find_package_summary(r, owner, key)) for owner, key in places]
+    return [(owner, summary) for owner, summary in found if summary is not None]
 
 
 def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
@@ -182,9 +286,9 @@ def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | No
 
 def _search(repositories: int, words: int) -> str:
     return f"""
-        SELECT CASE WHEN key = ? THEN 0 WHEN key {LIKE} THEN 1 ELSE 2 END, repository_id, key
+        SELECT CASE WHEN key = ? THEN 0 WHEN key {LIKE} THEN 1 ELSE 2 END, downloads, key, repository_id
         FROM package WHERE repository_id IN ({placeholders(repositories)}){f" AND key {LIKE}" * words}
-        ORDER BY 1, 3 LIMIT ?
+        ORDER BY 1, 2 DESC, 3 LIMIT ?
     """
 
 

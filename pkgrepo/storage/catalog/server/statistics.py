@@ -141,12 +141,12 @@ def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:
     rows = r.all(
         """
         WITH counted AS MATERIALIZED (
-            SELECT p.id, p.key, p.name,
+            SELECT p.id, p.key, p.name, p.downloads,
                 (SELECT COUNT(*) FROM tag t WHERE t.package_id = p.id) AS tags,
                 (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id) AS versions
             FROM package p WHERE p.repository_id = ?
         )
-        SELECT name, tags, versions, id FROM counted
+        SELECT name, tags, versions, downloads, id FROM counted
         ORDER BY CASE WHEN tags > versions THEN tags ELSE versions END DESC, key LIMIT ?
         """,
         (repository_id, TOP),
@@ -156,10 +156,10 @@ def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:
             name=name,
             tags=tags,
             versions=versions,
-            downloads=number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (id_,)),
+            downloads=downloads,
             size=_size(r, id_),
         )
-        for name, tags, versions, id_ in rows
+        for name, tags, versions, downloads, id_ in rows
     )
 
 

@@ -80,7 +80,7 @@ _UNITS = """
             CASE WHEN x.checked_at > x.downloaded THEN x.checked_at ELSE x.downloaded END
         FROM (
             SELECT d.package_key, d.key, COALESCE(b.size, 0) AS size, d.checked_at, 86400000 * (1 + COALESCE(
-                (SELECT MAX(c.day) FROM package p JOIN download_count c ON c.package_id = p.id
+                (SELECT MAX(c.day) FROM package p JOIN package_download c ON c.package_id = p.id
                  WHERE p.repository_id = d.repository_id AND p.key = d.package_key), -1
             )) AS downloaded
             FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256

@@ -63,6 +63,7 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
             """,
             (kind, item_id, day, repository_id, package_id, count),
         )
+    _count_packages(tx, batch)
     for each in batch:
         if each.token_id is not None:
             tx.execute(
@@ -81,6 +82,22 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
                     each.at_ms,
                 ),
             )
+
+
+def _count_packages(tx: Transaction, batch: Sequence[Download]) -> None:
+    """Add downloads to the totals of their packages; those of a package that was removed meanwhile are left out."""
+    by_day = Counter((each.package_id, each.at_ms // DAY_MS) for each in batch if each.package_id is not None)
+    for (package_id, day), count in by_day.items():
+        tx.execute(
+            """
+            INSERT INTO package_download (package_id, day, count)
+            SELECT id, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM package WHERE id = ?
+            ON CONFLICT (package_id, day) DO UPDATE SET count = package_download.count + excluded.count
+            """,
+            (day, count, package_id),
+        )
+    for package_id, count in Counter(each.package_id for each in batch if each.package_id is not None).items():
+        tx.execute("UPDATE package SET downloads = downloads + ? WHERE id = ?", (count, package_id))
 
 
 def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, CacheCounts]:
@@ -122,17 +139,22 @@ def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]
     """
     The downloads per package, as pairs (package key, count), highest count first.
 
-    Packages without downloads are left out. Reads one row for each file and day: call it on a reader thread.
+    Packages without downloads are left out.
     """
     return r.all(
-        """
-        SELECT p.key, SUM(d.count) FROM download_count d JOIN package p ON p.id = d.package_id
-        WHERE d.repository_id = ? GROUP BY p.key ORDER BY 2 DESC, 1
-        """,
+        "SELECT key, downloads FROM package WHERE repository_id = ? AND downloads > 0 ORDER BY downloads DESC, key",
         (repository_id,),
     )
 
 
 def downloads_of_package(r: Reader, package_id: int) -> int:
     """The total number of downloads of a package's files or manifests."""
-    return number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))
+    return number(r, "SELECT downloads FROM package WHERE id = ?", (package_id,))
+
+
+def package_downloads_by_day(r: Reader, package_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:
+    """The same as L{downloads_by_day} for one package."""
+    return r.all(
+        "SELECT day, count FROM package_download WHERE package_id = ? AND day >= ? AND day < ? ORDER BY day",
+        (package_id, from_day, to_day),
+    )

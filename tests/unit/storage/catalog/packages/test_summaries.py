@@ -61,10 +61,67 @@ def test_packages_are_paged_by_key_or_by_number(catalog: Any) -> None:
 
     assert keys() == ["a_b", "demo"]
     assert keys(limit=1) == ["a_b"]
-    assert keys(after="a_b") == ["demo"]
+    assert keys(after=("a_b",)) == ["demo"]
     assert keys(skip=1) == ["demo"]
     assert keys(search="_") == ["a_b"]
     assert keys(search="DEM") == ["demo"]
+
+
+@pytest.mark.parametrize("order", summaries.PACKAGE_ORDERS)
+def test_the_pages_of_every_order_of_packages_are_the_whole_list(catalog: Any, order: str) -> None:
+    repository_id = catalog.repository.id
+    for number, key in enumerate(("p", "q", "r", "s")):
+        package, _ = catalog.do(
+            packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + number % 2
+        )
+        one = downloads.Download(number, repository_id, package.id, key, None, None, NOW)
+        catalog.do(downloads.record_downloads, [one] * (number % 3))
+    every = catalog.peek(summaries.list_package_summaries, repository_id, order=order)
+    positions = [summaries.position_of_package(each, order) for each in every]
+    assert positions == sorted(positions, reverse=order.startswith("-"))
+    paged: list[str] = []
+    after: tuple[Any, ...] = ()
+    while found := catalog.peek(summaries.list_package_summaries, repository_id, after=after, limit=1, order=order):
+        paged.append(found[0].key)
+        after = summaries.position_of_package(found[0], order)
+    assert paged == [each.key for each in every]
+    assert len(set(paged)) == 6
+
+
+@pytest.mark.parametrize("order", summaries.VERSION_ORDERS)
+def test_the_pages_of_every_order_of_versions_are_the_whole_list(catalog: Any, order: str) -> None:
+    package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
+    for number, key in enumerate(("x", "y", "z")):
+        version, _ = catalog.do(
+            versions.ensure_version, package.id, key=key, text=key, sort=b"z", meta={}, publisher=SYSTEM, now_ms=NOW
+        )
+        catalog.do(versions.set_published_at, version.id, NOW + number % 2)
+    every = catalog.peek(summaries.list_version_summaries, package.id, order=order)
+    positions = [summaries.position_of_version(each, order) for each in every]
+    assert positions == sorted(positions, reverse=order.startswith("-"))
+    paged: list[str] = []
+    after: tuple[Any, ...] = ()
+    while found := catalog.peek(summaries.list_version_summaries, package.id, after=after, limit=1, order=order):
+        paged.append(found[0].key)
+        after = summaries.position_of_version(found[0], order)
+    assert paged == [each.key for each in every]
+    assert len(set(paged)) == 6
+    found = catalog.peek(summaries.list_version_summaries, package.id, search="Y", order=order)
+    assert [each.key for each in found] == ["y"]
+
+
+def test_a_search_finds_equals_then_beginnings_then_others_each_by_downloads(catalog: Any) -> None:
+    repository_id = catalog.repository.id
+    for number, key in enumerate(("my-pad", "pad-a", "pad", "pad-b", "left-pad")):
+        package, _ = catalog.do(
+            packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + number
+        )
+        one = downloads.Download(number, repository_id, package.id, key, None, None, NOW)
+        catalog.do(downloads.record_downloads, [one] * number)
+    found = catalog.peek(summaries.search_packages, [repository_id], ["pad"], 10)
+    assert [each.key for _, each in found] == ["pad", "pad-b", "pad-a", "left-pad", "my-pad"]
+    found = catalog.peek(summaries.last_changed_packages, [repository_id, 99], 2)
+    assert [each.key for _, each in found] == ["left-pad", "pad-b"]
 
 
 def test_versions_are_paged_from_the_highest_down(catalog: Any) -> None:
@@ -75,7 +132,7 @@ def test_versions_are_paged_from_the_highest_down(catalog: Any) -> None:
         ("2", 1, 2, "system"),
     ]
     last = found[-1]
-    rest = catalog.peek(summaries.list_version_summaries, package.id, before=(last.sort, last.key))
+    rest = catalog.peek(summaries.list_version_summaries, package.id, after=(last.sort, last.key))
     assert [(each.text, each.files) for each in rest] == [("1", 2)]
 
 
@@ -88,10 +145,10 @@ def test_versions_with_the_same_sort_are_all_paged(catalog: Any) -> None:
             versions.ensure_version, package.id, key=key, text=key, sort=b"s", meta={}, publisher=SYSTEM, now_ms=NOW
         )
     seen: list[str] = []
-    before = None
-    while found := catalog.peek(summaries.list_version_summaries, package.id, before=before, limit=1):
+    after: tuple[Any, ...] = ()
+    while found := catalog.peek(summaries.list_version_summaries, package.id, after=after, limit=1):
         seen.append(found[0].key)
-        before = (found[0].sort, found[0].key)
+        after = summaries.position_of_version(found[0], "-version")
     assert seen == ["c", "b", "a"]
 
 
@@ -106,6 +163,7 @@ def test_counts_equal_the_lengths_of_lists(catalog: Any) -> None:
     assert catalog.peek(summaries.count_packages, catalog.repository.id) == 2
     assert catalog.peek(summaries.count_packages, catalog.repository.id, "EM") == 1
     assert catalog.peek(versions.count_versions, package.id) == 3
+    assert [catalog.peek(summaries.count_versions, package.id, text) for text in ("", "2", "x")] == [3, 1, 0]
     user = catalog.do(users.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
     catalog.do(users.add_user, username="bob", now_ms=NOW)
     assert [catalog.peek(users.count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]

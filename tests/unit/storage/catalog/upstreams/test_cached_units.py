@@ -50,6 +50,7 @@ def fill(tx: Any) -> None:
         VALUES ('file', 4, 7, 1, 2, 1)
         """
     )
+    tx.execute("INSERT INTO package_download (package_id, day, count) VALUES (2, 7, 1)")
     for key, package, checked_ms in (("d/one", "one", 120), ("d/seen", "seen", 60), ("d/two", "two", 0)):
         tx.execute(
             """

@@ -1,14 +1,31 @@
 from attrs import evolve
 
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.usage import downloads
 from pkgrepo.storage.catalog.usage.downloads import DAY_MS, Download
 from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository
 
 ONE = Download(item_id=1, repository_id=1, package_id=5, path="a", user_id=None, token_id=None, at_ms=10 * DAY_MS)
 
 
-def test_downloads_are_counted_by_day_across_batches():
+def filled() -> MemoryCatalog:
+    """A catalog with a package whose id is that in L{ONE}."""
     catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    while catalog.do(add_package, repository.id).id != ONE.package_id:
+        pass
+    return catalog
+
+
+def add_package(tx, repository_id):
+    key = str(len(packages.package_names(tx, repository_id)))
+    package, _ = packages.ensure_package(tx, repository_id, key=key, name=key, serial=1, now_ms=NOW)
+    return package
+
+
+def test_downloads_are_counted_by_day_across_batches():
+    catalog = filled()
     later = evolve(ONE, at_ms=ONE.at_ms + 1)
     next_day = evolve(ONE, at_ms=11 * DAY_MS, item_id=2)
     catalog.do(downloads.record_downloads, [ONE, later, next_day])
@@ -17,10 +34,13 @@ def test_downloads_are_counted_by_day_across_batches():
     assert catalog.peek(downloads.downloads_by_day, 1, 11, 12) == [(11, 1)]
     assert catalog.peek(downloads.downloads_of_package, 5) == 4
     assert catalog.peek(downloads.downloads_of_package, 99) == 0
+    assert catalog.peek(downloads.package_downloads_by_day, 5, 10, 12) == [(10, 3), (11, 1)]
+    assert catalog.peek(downloads.package_downloads_by_day, 5, 11, 12) == [(11, 1)]
+    assert catalog.peek(downloads.package_downloads_by_day, 6, 10, 12) == []  # it was removed meanwhile
 
 
 def test_only_downloads_with_a_token_are_logged():
-    catalog = MemoryCatalog()
+    catalog = filled()
     named = [evolve(ONE, token_id=3, user_id=8, path=path) for path in ("x", "y", "z")]
     catalog.do(downloads.record_downloads, [ONE, *named, evolve(ONE, token_id=4)])
     logged = catalog.tx.all("SELECT path, user_id, package_id, at FROM download WHERE token_id = 3 ORDER BY seq")
