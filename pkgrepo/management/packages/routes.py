@@ -14,9 +14,9 @@ from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Package, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.summaries import find_package_summary
 from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
 from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
-from pkgrepo.storage.catalog.packages.summaries import find_package_summary
 
 from .images import Images
 from .records import repository_url, version_record

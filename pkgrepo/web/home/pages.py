@@ -10,16 +10,18 @@ from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 MOST_LISTED: Final = 1000  # repositories; more are found by the filter
+PER_PAGE: Final = 50
 HITS: Final = 50
+CHANGED: Final = 10
 
 COLUMNS: Final[dict[str, Callable[[Any], Any]]] = {
     "name": lambda each: (each.storage_name, each.name),
     "format": lambda each: each.format,
     "type": lambda each: each.type,
     "visibility": lambda each: each.visibility,
-    "packages": lambda each: -(each.package_count or 0),
-    "size": lambda each: -(each.usage_bytes or 0),
-    "updated": lambda each: -each.updated_at.timestamp(),
+    "packages": lambda each: each.package_count or 0,
+    "size": lambda each: each.usage_bytes or 0,
+    "updated": lambda each: each.updated_at,
 }
 
 
@@ -34,19 +36,25 @@ class Home(Pages):
         info = await visit.api("GET", "/info")
         if not info.installed:
             return visit.redirect("/install")
-        sort = visit.query("sort") if visit.query("sort") in COLUMNS else "name"
+        order = visit.query("sort") if visit.query("sort").removeprefix("-") in COLUMNS else "name"
         query = {name: visit.query(name) for name in ("q", "format") if visit.query(name)}
         listed = await visit.api(
             "GET", "/repository", query={**query, "include_usage": True, "limit": MOST_LISTED, "count": True}
         )
+        every = sorted(listed.items, key=COLUMNS[order.removeprefix("-")], reverse=order.startswith("-"))
+        pages = max(1, -(-len(every) // PER_PAGE))
+        page = min(_page_number(visit.query("page")), pages)
+        changed = () if query or page > 1 else (await visit.api("GET", "/activity", query={"limit": CHANGED})).items
         return visit.page(
             "home/repositories.html",
-            repositories=sorted(listed.items, key=COLUMNS[sort]),
-            total=listed.total,
+            repositories=every[(page - 1) * PER_PAGE : page * PER_PAGE],
+            page=page,
+            pages=pages,
+            unlisted=listed.total - len(every),
             formats=info.formats,
-            sort=sort,
-            columns=tuple(COLUMNS),
+            order=order,
             filtered=bool(query),
+            changed=changed,
         )
 
     @pages.get("/search")
@@ -59,3 +67,8 @@ class Home(Pages):
             hits = await visit.api("GET", "/search/packages", query={**query, "q": text, "limit": HITS})
         info = await visit.api("GET", "/info")
         return visit.page("home/search.html", text=text, hits=hits, formats=info.formats)
+
+
+def _page_number(text: str) -> int:
+    """The number of a page in a query; 1 unless it is one."""
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else 1

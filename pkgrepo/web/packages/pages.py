@@ -16,7 +16,7 @@ from .readme import Readmes
 
 VERSIONS: Final = 20  # beside a version
 PER_PAGE: Final = 100  # on the page of all versions
-FILES: Final = 200  # of a version that are shown
+FILES: Final = 50  # of a version that are shown on its page
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
@@ -50,8 +50,15 @@ class PackagePages(Pages):
     async def versions(self, visit: Visit, storage: str, name: str, package: str) -> Answer:
         """All versions of a package."""
         repository = await find_repository(visit, storage, name)
-        listed = await self._versions(visit, storage, name, package, limit=PER_PAGE, cursor=visit.query("cursor"))
-        return visit.page("packages/versions.html", repository=repository, package=package, listed=listed)
+        listed = await self._versions(visit, storage, name, package, limit=PER_PAGE, **_order(visit))
+        usual = "-published_at" if repository.format == "docker" else "-version"
+        return visit.page(
+            "packages/versions.html",
+            repository=repository,
+            package=package,
+            listed=listed,
+            order=visit.query("sort") or usual,
+        )
 
     @pages.get(VERSION)
     async def version(self, visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
@@ -59,7 +66,10 @@ class PackagePages(Pages):
         repository = await find_repository(visit, storage, name)
         place = {"repository": f"{storage}/{name}", "package": package}
         found = await visit.api(
-            "GET", "/package/<repository>/<package>/versions/<version>", {**place, "version": version}
+            "GET",
+            "/package/<repository>/<package>/versions/<version>",
+            {**place, "version": version},
+            query={"files": FILES},
         )
         summary = await visit.api("GET", "/package/<repository>/<package>", place)
         listed = await self._versions(visit, storage, name, package, limit=VERSIONS)
@@ -78,8 +88,22 @@ class PackagePages(Pages):
             snippets=snippets,
             readme=await self._readme(visit, place, version),
             dependencies=[(each, _searched(each)) for each in found.dependencies],
-            files=found.files[:FILES],
             links=_web_links(found.links),
+        )
+
+    @pages.get(f"{VERSION}/files")
+    async def files(self, visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+        """All files of a version."""
+        repository = await find_repository(visit, storage, name)
+        listed = await visit.api(
+            "GET",
+            "/package/<repository>/<package>/versions/<version>/files",
+            {"repository": f"{storage}/{name}", "package": package, "version": version},
+            query={"limit": PER_PAGE, **_order(visit)},
+        )
+        order = visit.query("sort") or "name"
+        return visit.page(
+            "packages/files.html", repository=repository, package=package, version=version, listed=listed, order=order
         )
 
     @pages.post(f"{VERSION}/yank")
@@ -102,10 +126,7 @@ class PackagePages(Pages):
         await visit.api("DELETE", "/package/<repository>/<package>/versions/<version>", {**place, "version": version})
         return visit.redirect_to("repositories", storage, name)
 
-    async def _versions(
-        self, visit: Visit, storage: str, name: str, package: str, *, limit: int, cursor: str = ""
-    ) -> Any:
-        query: dict[str, Any] = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+    async def _versions(self, visit: Visit, storage: str, name: str, package: str, **query: str | int) -> Any:
         operation = "/package/<repository>/<package>/versions"
         return await visit.api("GET", operation, {"repository": f"{storage}/{name}", "package": package}, query=query)
 
@@ -117,6 +138,11 @@ class PackagePages(Pages):
             return None
         kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
         return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+def _order(visit: Visit) -> dict[str, str]:
+    """The filter, the order and the page of a list that the query asks for."""
+    return {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
 
 
 def _searched(dependency: str) -> str:

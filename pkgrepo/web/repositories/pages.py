@@ -23,12 +23,17 @@ class RepositoryPages(Pages):
         """The set-up card and the packages, with a filter."""
         repository = await find_repository(visit, storage, name)
         query: dict[str, Any] = {"limit": PER_PAGE}
-        query |= {each: visit.query(each) for each in ("q", "cursor") if visit.query(each)}
+        query |= {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
         place = f"{storage}/{name}"
         listed = await visit.api("GET", "/repository/<repository>/packages", {"repository": place}, query=query)
         snippets = await visit.api("GET", "/repository/<repository>/setup", {"repository": place})
         return visit.page(
-            "repositories/packages.html", repository=repository, tab="packages", listed=listed, snippets=snippets
+            "repositories/packages.html",
+            repository=repository,
+            tab="packages",
+            listed=listed,
+            order=visit.query("sort") or "name",
+            snippets=snippets,
         )
 
     @pages.get("/repositories/<storage>/<name>/tree/")
