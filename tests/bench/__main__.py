@@ -15,6 +15,7 @@ from attrs import evolve
 
 from . import (
     contestants_conda,
+    contestants_console,
     contestants_container,
     contestants_maven,
     contestants_npm,
@@ -22,6 +23,7 @@ from . import (
     contestants_python,
     contestants_rubygems,
     scenarios_conda,
+    scenarios_console,
     scenarios_container,
     scenarios_large,
     scenarios_maven,
@@ -43,6 +45,7 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_proxy.CONTESTANTS,
     **contestants_rubygems.CONTESTANTS,
     **contestants_conda.CONTESTANTS,
+    **contestants_console.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
@@ -51,6 +54,7 @@ GROUPS: Mapping[str, Sequence[Scenario]] = {
     "maven": scenarios_maven.SCENARIOS,
     "gems": scenarios_rubygems.SCENARIOS,
     "conda": scenarios_conda.SCENARIOS,
+    "console": scenarios_console.SCENARIOS,
     "proxies": scenarios_proxy.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }

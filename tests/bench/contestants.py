@@ -252,12 +252,16 @@ class Filled(PkgrepoHosting):
         """
         super().start()
         self.stop()
+        self.fill(str(self.releases))
+        super().start()
+
+    def fill(self, *arguments: str) -> None:
+        """Publish releases in the repository of the stopped server, see L{fill}."""
         fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
-        arguments = [str(self.data), f"{self.storage}/{self.repository}", str(self.releases)]
-        done = subprocess.run([*fill, *arguments], cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
+        command = [*fill, str(self.data), f"{self.storage}/{self.repository}", *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
         if done.returncode:
             raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
-        super().start()
 
 
 def venv_program(name: str) -> str:

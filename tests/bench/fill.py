@@ -1,9 +1,10 @@
 """
-Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT``.
+Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT [KIND]``.
 
-Each project gets a wheel, and each ten versions a gem or a conda package, through the command in which uploads end,
-with its version, index, event and blob row; only the bytes are missing, so that nothing of it can be downloaded. The
-readable layout is told that it has seen the events, for it could not link files that are not there.
+The kind is that of the releases, by default the format of the repository. Each project gets a wheel, those of the kind
+``versions`` are all of one project, and each ten versions a gem or a conda package, through the command in which
+uploads end, with its version, index, event and blob row; only the bytes are missing, so that nothing of it can be
+downloaded. The readable layout is told that it has seen the events, for it could not link files that are not there.
 """
 
 from __future__ import annotations
@@ -43,11 +44,25 @@ from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 
 BATCH = 500  # releases to a transaction
 VERSIONS = 10  # of each gem
+MANY = "many"  # the project of the kind "versions"
 
 
 def wheel(number: int) -> Release:
     """Return the only release of a project whose name no scenario uses."""
-    filename = f"filler_{number}-1.0.0-py3-none-any.whl"
+    return _wheel(f"filler_{number}-1.0.0-py3-none-any.whl", {"summary": "A package made to be counted"})
+
+
+def version(number: int) -> Release:
+    """Return one of the releases of a project that has all of them, with a readme of 4 KB."""
+    texts = {
+        "summary": "A package with many versions",
+        "description": f"# Version {number}\n\n" + "All about it. " * 290,
+    }
+    needs = {"requires_dist": [f"filler-{each}>=1" for each in range(10)], "description_content_type": "text/markdown"}
+    return _wheel(f"{MANY}-1.{number}.0-py3-none-any.whl", {**texts, **needs})
+
+
+def _wheel(filename: str, meta: Mapping[str, Any]) -> Release:
     name = parse_filename(filename)
     sha256 = hashlib.sha256(filename.encode()).hexdigest()
     blob = BlobInfo(sha256=sha256, size=9000, locator=f"{sha256[:2]}/{sha256}.0", digests={"sha256": sha256})
@@ -59,7 +74,7 @@ def wheel(number: int) -> Release:
         version_text=name.version_text,
         sort=name.version_sort,
         files=(NewFile(path=file_path(name.project_key, name.version_text, filename), blob=blob, attrs=attrs),),
-        meta={"summary": "A package made to be counted"},
+        meta=meta,
     )
 
 
@@ -116,6 +131,7 @@ FILLERS: Mapping[str, tuple[Callable[[int], Release], Indexer]] = {
     "conda": (conda_package, index_package),
     "python": (wheel, index_project),
     "ruby": (gem, apply_change),
+    "versions": (version, index_project),
 }
 
 
@@ -128,7 +144,7 @@ def publish_all(
     settings.put(tx, CURSOR, str(events.last_seq(tx)))
 
 
-async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
+async def fill(reactor: Any, data: Path, path: str, count: int, kind: str) -> None:
     """Publish C{count} releases; the same ones again change nothing."""
     catalog = SqliteCatalog(data / "pkgrepo.db", reactor=reactor)
     await catalog.start()
@@ -136,7 +152,7 @@ async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
         storage, _, name = path.partition("/")
         repository = catalog.peek(repositories.find_by_path, storage, name)
         assert repository is not None, f"there is no repository {path}"
-        make, indexer = FILLERS[repository.format]
+        make, indexer = FILLERS[kind or repository.format]
         for start in range(0, count, BATCH):
             releases = [make(number) for number in range(start, min(start + BATCH, count))]
             await catalog.write(publish_all, repository, releases, indexer, SystemClock().now_ms())
@@ -144,9 +160,9 @@ async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
         await catalog.stop()
 
 
-def main(reactor: Any, data: str, path: str, count: str) -> Deferred[None]:
+def main(reactor: Any, data: str, path: str, count: str, kind: str = "") -> Deferred[None]:
     """Fill the catalog as the command line says."""
-    return Deferred.fromCoroutine(fill(reactor, Path(data), path, int(count)))
+    return Deferred.fromCoroutine(fill(reactor, Path(data), path, int(count), kind))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pkgrepo.web.visits import Visit
 from .readme import Readmes
 
 VERSIONS: Final = 20  # beside a version
+SPANS: Final = (30, 90, 365, 730)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
 FILES: Final = 50  # of a version that are shown on its page
 REPOSITORY: Final = "/repositories/<storage>/<name>"
@@ -89,6 +90,22 @@ class PackagePages(Pages):
             readme=await self._readme(visit, place, version),
             dependencies=[(each, _searched(each)) for each in found.dependencies],
             links=_web_links(found.links),
+            counted=_counted(await _downloads(visit, place, SPANS[1])),
+        )
+
+    @pages.get(f"{PACKAGE}/downloads")
+    async def downloads(self, visit: Visit, storage: str, name: str, package: str) -> Answer:
+        """The downloads of a package by day, as a picture and as a table."""
+        repository = await find_repository(visit, storage, name)
+        days = int(visit.query("days")) if visit.query("days") in map(str, SPANS) else SPANS[1]
+        found = await _downloads(visit, {"repository": f"{storage}/{name}", "package": package}, days)
+        return visit.page(
+            "packages/downloads.html",
+            repository=repository,
+            package=package,
+            found=found,
+            counted=_counted(found),
+            spans=SPANS,
         )
 
     @pages.get(f"{VERSION}/files")
@@ -138,6 +155,15 @@ class PackagePages(Pages):
             return None
         kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
         return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+async def _downloads(visit: Visit, place: dict[str, str], days: int) -> Any:
+    return await visit.api("GET", "/package/<repository>/<package>/downloads", place, query={"days": days})
+
+
+def _counted(found: Any) -> list[tuple[str, int]]:
+    """Days and their downloads, as pictures take them."""
+    return [(each.day.isoformat(), each.count) for each in found.days]
 
 
 def _order(visit: Visit) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -73,6 +74,11 @@ def path(text: str) -> str:
     return quote(text, safe="/")
 
 
+def shell(text: str) -> str:
+    """A text as one word of a command line."""
+    return shlex.quote(text)
+
+
 def mark(text: str, query: str) -> Markup:
     """A text in which the words of a search are marked."""
     words = [re.escape(word) for word in query.split()[:MOST_MARKED] if word]
@@ -92,5 +98,6 @@ FILTERS: Final = {
     "when": when,
     "segment": segment,
     "path": path,
+    "shell": shell,
     "mark": mark,
 }

@@ -14,6 +14,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.repositories.publish.index import render
 
 from .assets import Assets
+from .charts import bars
 from .filters import FILTERS
 
 HTML: Final = "text/html; charset=utf-8"
@@ -43,7 +44,7 @@ class PageRenderer:
             auto_reload=False,
         )
         self._environment.filters.update(FILTERS)
-        self._environment.globals.update(asset=assets.address, version=__version__)
+        self._environment.globals.update(asset=assets.address, bars=bars, version=__version__)
 
     def answer(
         self, request: Request, template: str, values: Mapping[str, Any], *, status: int = 200, headers: Fields = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -136,3 +138,33 @@ async def test_assets_are_kept_for_ever(browser: Browser) -> None:
     reply = await browser.raw("GET", address)
     assert "immutable" in reply.headers["cache-control"]
     assert b"--ink" in reply.body
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_first_page_shows_what_changed_last_to_those_who_may_see_it(browser: Browser) -> None:
+    for name, visibility in (("py", "public"), ("secret", "private")):
+        await browser.stack.add_repository(name, visibility=visibility)
+        await browser.stack.publish(f"main/{name}", f"of-{name}", "1.0")
+    page = await browser.get("/ui/")
+    assert "Changed last of-py" in page.text
+    assert "of-secret" not in page.text
+    page = await browser.log_in()
+    assert "Changed last of-secret" in page.text
+    items = (await browser.stack.ok("GET", "/activity?limit=1"))["items"]
+    assert [(each["name"], each["repository"]) for each in items] == [("of-secret", "main/secret")]
+
+
+@pytest_twisted.ensureDeferred
+async def test_repositories_are_sorted_and_paged(browser: Browser, monkeypatch: Any) -> None:
+    monkeypatch.setattr("pkgrepo.web.home.pages.PER_PAGE", 2)
+    for name in ("a", "b", "c"):
+        await browser.stack.add_repository(name)
+    for query, names in (
+        ("", "ab"),
+        ("page=2", "c"),
+        ("sort=-name", "cb"),
+        ("sort=-name&page=99", "a"),
+        ("page=x", "ab"),
+    ):
+        page = await browser.get(f"/ui/?{query}")
+        assert "".join(re.findall(r"main/<b>(.)</b>", page.html)) == names

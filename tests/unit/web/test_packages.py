@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest_twisted
 
 from tests.support.browser import Browser
@@ -53,3 +58,60 @@ async def test_an_editor_yanks_and_deletes_versions_and_others_cannot(browser: B
     assert wrong.status == 422
     page = await browser.send(page, f"{PAGE}/versions/1.0/delete", confirm="1.0")
     assert "has no packages yet" in page.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_tables_are_sorted_filtered_and_paged_by_their_addresses(browser: Browser, monkeypatch: Any) -> None:
+    await browser.stack.add_repository("py")
+    for name, version in (("demo", "1.0"), ("demo", "2.0"), ("other", "1.0")):
+        await browser.stack.publish("main/py", name, version)
+    monkeypatch.setattr("pkgrepo.web.packages.pages.PER_PAGE", 1)
+    monkeypatch.setattr("pkgrepo.web.repositories.pages.PER_PAGE", 1)
+    whole = "/ui/repositories/main/py"
+    assert await _rows(browser, whole) == ["demo", "other"]
+    assert await _rows(browser, f"{whole}?sort=-name") == ["other", "demo"]
+    assert await _rows(browser, f"{whole}?sort=-updated_at") == ["other", "demo"]
+    assert await _rows(browser, f"{whole}?sort=downloads&q=othe") == ["other"]
+    assert await _rows(browser, f"{PAGE}/versions") == ["2.0", "1.0"]
+    assert await _rows(browser, f"{PAGE}/versions?sort=version") == ["1.0", "2.0"]
+    assert await _rows(browser, f"{PAGE}/versions?sort=-published_at&q=0") == ["2.0", "1.0"]
+    sizes = await _rows(browser, f"{PAGE}/versions/1.0/files?sort=-size")
+    assert [each.rpartition(".")[2] for each in sizes] == ["whl", "metadata"]
+    page = await browser.get(f"{PAGE}/versions?sort=nonsense")
+    assert (page.status, "Sort is one of version," in page.text) == (422, True)
+    assert (await browser.get(f"{whole}?cursor=x")).status == 422
+
+
+async def _rows(browser: Browser, path: str) -> list[str]:
+    """The names in the rows of a table, over all pages."""
+    found: list[str] = []
+    while True:
+        page = await browser.get(path)
+        assert page.status == 200
+        found += re.findall(r'<td data-label="[^"]+"><a class="row" href="[^"]+">(?:<mark>)?(.*?)</a>', page.html)
+        links = re.findall(r'<a rel="next" href="([^"]+)"', page.html)
+        if not links:
+            return [re.sub("<.*?>", "", each) for each in found]
+        path = path.partition("?")[0] + html.unescape(links[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    filename = await stack.publish("main/py", "demo", "1.0")
+    page = await browser.get(f"{PAGE}/downloads")
+    assert "Nothing of this package was downloaded in these days." in page.text
+    for _ in range(3):
+        await stack.call("GET", f"/repositories/main/py/demo/1.0/{filename}", who=None)
+    await stack.assembly.core.downloads.flush()
+    day = datetime.now(UTC).date().isoformat()
+    for days in ("", "30", "99999999999", "x"):
+        page = await browser.get(f"{PAGE}/downloads?days={days}")
+        assert f"{day} 3" in page.text
+        assert page.html.count("<title>") == 2  # of the page, and of the only bar
+        assert f"<title>{day}: 3</title>" in page.html
+    assert "3 downloads in 90 days" in (await browser.get(PAGE)).text
+    found = await stack.ok("GET", "/package/main%2Fpy/demo/downloads?days=2")
+    assert (found["total"], [each["count"] for each in found["days"]]) == (3, [0, 3])
+    assert (await stack.api("GET", "/package/main%2Fpy/demo/downloads?days=0")).status == 422
