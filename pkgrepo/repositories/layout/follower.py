@@ -15,6 +15,9 @@ setting (cursor)    the last event that was handled     each batch of events, on
 ==================  ==================================  ========================================================
 
 A crash repeats some work and loses none. While the catalog cannot be written, the cursor does not move.
+
+What a proxy keeps is shown when it has kept nothing more for a moment: during an install the threads that show it
+would take the interpreter and the disk from the requests, and show a package once for each of its files.
 """
 
 from __future__ import annotations
@@ -25,13 +28,13 @@ from time import monotonic
 
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages.events import Event
@@ -49,6 +52,8 @@ BATCH = 1000  # events; a package that many of them name is shown once
 PAUSE_S = 0.1  # seconds at least between two rounds while changes keep coming
 MAX_PAUSE_S = 10.0
 PAUSE_FACTOR = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
+QUIET_S = 2.0  # seconds without a change of a proxy, after which its changes are shown; an install has shorter pauses
+LONGEST_QUIET_S = 30.0  # seconds that its first change waits at most
 BYTES_PER_S = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
 
 
@@ -73,6 +78,8 @@ class LayoutFollower(Service):
         self._config_serial = -1
         self._pauses = True
         self._pausing: Deferred[None] | None = None
+        self._quiet: IDelayedCall | None = None
+        self._quiet_until = 0.0  # in the reactor's seconds, at most
 
     def startService(self) -> None:
         """Handle what happened since the last run, and retry what could not be shown."""
@@ -124,8 +131,12 @@ class LayoutFollower(Service):
             await self._following
         self._close()
 
-    def notify(self, _repository: Repository | None = None) -> None:
-        """Look for new events soon."""
+    def notify(self, repository: Repository | None = None) -> None:
+        """Look for new events soon; for those of a proxy when it has been quiet for ``QUIET_S``."""
+        if repository is not None and repository.type is RepositoryType.PROXY and self._open and self._pauses:
+            self._wait_for_quiet()
+            return
+        self._end_quiet()
         self._notified = True
         if self._following is None and self._open:
             following = self._following = Deferred.fromCoroutine(self._follow())
@@ -137,6 +148,20 @@ class LayoutFollower(Service):
         found: Backlog = await self._catalog.scan(layout_pending.backlog)
         return found
 
+    def _wait_for_quiet(self) -> None:
+        reactor = IReactorTime(self._pools.reactor)
+        now = reactor.seconds()
+        if self._quiet is None:
+            self._quiet = reactor.callLater(QUIET_S, self.notify)
+            self._quiet_until = now + LONGEST_QUIET_S
+        else:
+            self._quiet.reset(min(QUIET_S, max(self._quiet_until - now, 0.0)))
+
+    def _end_quiet(self) -> None:
+        quiet, self._quiet = self._quiet, None
+        if quiet is not None and quiet.active():
+            quiet.cancel()
+
     def _begin(self) -> None:
         self._open = True
         self._retries.open(scheduling=self._pauses)
@@ -147,6 +172,7 @@ class LayoutFollower(Service):
 
     def _close(self) -> None:
         self._open = False
+        self._end_quiet()
         self._retries.close()
         if self._pausing is not None:
             self._pausing.cancel()

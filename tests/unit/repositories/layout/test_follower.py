@@ -8,7 +8,7 @@ from attrs import evolve
 from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
 
-from pkgrepo.model import SYSTEM, VersionState
+from pkgrepo.model import SYSTEM, RepositoryType, VersionState
 from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
@@ -191,6 +191,42 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     world.follower.notify()
     await until(lambda: world.follower._pausing is not None)
     await maybeDeferred(world.follower.stopService)
+    assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_of_a_proxy_are_shown_when_it_is_quiet(world, monkeypatch):
+    proxy = evolve(world.repository, type=RepositoryType.PROXY)
+    await world.follow()
+    await world.publish(*WHEEL)
+    for _ in range(3):
+        world.follower.notify(proxy)
+    assert world.follower._following is None, "an install may go on"
+    monkeypatch.setattr(follower, "QUIET_S", 0)
+    world.follower.notify(proxy)
+    await until(lambda: f"{DIRECTORY}/{WHEEL[0]}" in world.shown() and world.follower._following is None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_of_a_proxy_that_is_never_quiet_are_shown_in_the_end(world, monkeypatch):
+    proxy = evolve(world.repository, type=RepositoryType.PROXY)
+    await world.follow()
+    await world.publish(*WHEEL)
+    monkeypatch.setattr(follower, "QUIET_S", 3600)
+    monkeypatch.setattr(follower, "LONGEST_QUIET_S", 0)
+    world.follower.notify(proxy)
+    assert world.follower._following is None
+    world.follower.notify(proxy)
+    await until(lambda: f"{DIRECTORY}/{WHEEL[0]}" in world.shown() and world.follower._following is None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_shows_what_waits_for_quiet(world):
+    await world.follow()
+    await world.publish(*WHEEL)
+    world.follower.notify(evolve(world.repository, type=RepositoryType.PROXY))
+    await maybeDeferred(world.follower.stopService)
+    await world.follower.catch_up_and_mark_closed(60)
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
