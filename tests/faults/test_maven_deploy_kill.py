@@ -1,4 +1,4 @@
-"""A server that is killed while it works on bundles: all files of a bundle are visible with their content, or none."""
+"""A server that is killed while it works on bundles goes on with them; of each all files are visible, or none."""
 
 import random
 import threading
@@ -25,10 +25,10 @@ PIECE = 64 * 1024
 STATES = ("PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED")
 
 
-def build(rng, version):
+def build(rng, version, components=COMPONENTS):
     """The files of one build of many modules, some of them large."""
     found = {}
-    for number in range(COMPONENTS):
+    for number in range(components):
         stem = f"com/example/m{number}/{version}/m{number}-{version}"
         found[f"{stem}.pom"] = make_pom("com.example", f"m{number}", version)
         found[f"{stem}.jar"] = rng.randbytes(rng.choice([100, 5000, 70_000, 300_000]))
@@ -61,6 +61,25 @@ def kill_in(server, data, state):
     server.kill()
 
 
+def wait_for_end(where, server, uid, *ends):
+    """The status of a deployment once it has ended, or has one of these states."""
+    ends = ends or ("PUBLISHED", "FAILED")
+    wait_for(lambda: where.get(f"/deploy/{uid}").json["state"] in ends, server)
+    return where.get(f"/deploy/{uid}").json
+
+
+def kill_after_files(server, data, count):
+    """Kill the server as soon as a deployment has so many stored files besides its archive."""
+    while data.rows("SELECT COUNT(*) FROM deployment_file WHERE path <> ''")[0][0] < count:
+        pass
+    server.kill()
+
+
+def stored(data):
+    """The digests of the stored files, and their generations."""
+    return {row[0] for row in data.rows("SELECT locator FROM blob")}
+
+
 def pieces_until_kill(bundle, cut, server):
     """Yield a bundle in pieces, and kill the server after some of them."""
     for number, at in enumerate(range(0, len(bundle), PIECE)):
@@ -90,13 +109,13 @@ def test_a_kill_in_any_state_leaves_a_bundle_whole_or_absent(run, tmp_path, stat
 
     server = run()
     where = client_of(server)
-    wait_for(lambda: where.get(f"/deploy/{uid}").json["state"] in ("PUBLISHED", "FAILED"), server)
-    status = where.get(f"/deploy/{uid}").json
+    status = wait_for_end(where, server, uid)
     assert visible(where, members) == (status["state"] == "PUBLISHED"), (seed, status)
     if status["state"] == "FAILED":
+        assert state == "PENDING", (seed, status)  # later its archive is durable
         assert "the server was stopped" in status["errors"][""][0]
     else:
-        assert state != "PENDING" or status["component_count"] == COMPONENTS
+        assert status["component_count"] == COMPONENTS
     assert data.rows("SELECT COUNT(*) FROM deployment_file") == [(0,)]
     again = where.ask("POST", "/deploy?wait=true", bundle, ZIP)
     assert (again.status, again.json["state"]) == (201, "PUBLISHED")
@@ -125,6 +144,90 @@ def test_a_validated_deployment_survives_a_kill_and_is_published_later(run, tmp_
     assert where.post(f"/deploy/{uid}/publish").status == 200
     assert visible(where, members)
     assert data.damaged() == []
+
+
+def test_files_that_were_stored_before_a_kill_are_not_stored_again(run, data):
+    seed = random.randrange(2**32)
+    members = build(random.Random(seed), "1.0", 200)  # 400 files, in groups of 100
+    server = run()
+    uid = client_of(server).ask("POST", "/deploy", make_zip(members), ZIP).json["deployment_id"]
+    before = set()
+    for count in (1, 101, 201):
+        kill_after_files(server, data, count)
+        assert stored(data) >= before, seed
+        before = stored(data)
+        assert data.rows("SELECT state FROM deployment") == [("VALIDATING",)], seed
+        server = run()
+    where = client_of(server)
+    assert wait_for_end(where, server, uid)["state"] == "PUBLISHED", seed
+    assert visible(where, members)
+    archive = {each for each in before if each not in stored(data)}
+    assert len(archive) == 1, seed
+    assert data.damaged() == [], seed
+    wait_for(data.is_in_step, server)
+    server.stop()
+    assert pkgrepo(data, "verify").returncode == 0
+
+
+def test_what_its_user_publishes_is_validated_after_a_kill_and_waits(run, data):
+    members = build(random.Random(2), "1.0")
+    server = run()
+    reply = client_of(server).ask("POST", "/deploy?publishing_type=USER_MANAGED", make_zip(members), ZIP)
+    uid = reply.json["deployment_id"]
+    server.kill()
+    server = run()
+    where = client_of(server)
+    assert wait_for_end(where, server, uid, "VALIDATED", "FAILED")["state"] == "VALIDATED"
+    assert not visible(where, members)
+    assert where.post(f"/deploy/{uid}/publish").status == 200
+    assert visible(where, members)
+
+
+def test_a_wrong_checksum_of_a_file_that_was_stored_before_a_kill_is_found(run, data):
+    members = build(random.Random(3), "1.0", 200)
+    first = min(path for path in members if path.endswith(".jar"))
+    server = run()
+    bundle = make_zip({**members, f"{first}.sha1": b"0" * 40})
+    uid = client_of(server).ask("POST", "/deploy", bundle, ZIP).json["deployment_id"]
+    kill_after_files(server, data, 101)
+    server = run()
+    where = client_of(server)
+    status = wait_for_end(where, server, uid)
+    assert (status["state"], list(status["errors"])) == ("FAILED", [first])
+    assert not visible(where, members)
+    assert data.rows("SELECT COUNT(*) FROM deployment_file") == [(0,)]
+    wait_for(lambda: data.copies() == {}, server)  # nobody saw them
+
+
+def test_credentials_that_are_withdrawn_while_the_server_is_down_publish_nothing(run, data):
+    members = build(random.Random(4), "1.0", 200)
+    server = run()
+    api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+    assert api.post_json("/users", {"username": "ann", "password": PASSWORD}).status == 201
+    grant = {"repositories": [{"repository": "main/mvn", "actions": ["read", "write"]}]}
+    assert api.post_json("/users/ann/permissions", grant, "PUT").status == 200
+    where = client_of(server).as_user("ann", PASSWORD)
+    uid = where.ask("POST", "/deploy", make_zip(members), ZIP).json["deployment_id"]
+    kill_after_files(server, data, 1)
+    data.rows("UPDATE account SET active = 0 WHERE username = 'ann'")
+    server = run()
+    where = client_of(server)
+    status = wait_for_end(where, server, uid)
+    assert (status["state"], status["status"], list(status["errors"])) == ("FAILED", 403, [""])
+    assert "credentials" in status["errors"][""][0]
+    assert not visible(where, members)
+
+
+def test_a_stop_leaves_a_bundle_to_the_next_start(run, data):
+    members = build(random.Random(5), "1.0", 200)
+    server = run()
+    uid = client_of(server).ask("POST", "/deploy", make_zip(members), ZIP).json["deployment_id"]
+    server.stop()
+    assert data.rows("SELECT state, lease_until FROM deployment")[0] in (("VALIDATING", 0), ("PUBLISHED", None))
+    server = run()
+    where = client_of(server)
+    assert wait_for_end(where, server, uid)["state"] == "PUBLISHED"
+    assert visible(where, members)
 
 
 def test_kills_at_random_moments_never_leave_a_part(run, tmp_path):

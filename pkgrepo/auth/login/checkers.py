@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,6 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.auth.tokens.bearer import BearerTokens
-from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
@@ -38,7 +36,7 @@ from pkgrepo.storage.catalog.people.users import (
 )
 
 from .credentials import IPasswordCredentials, ISessionCredentials, ISignedCredentials, ITokenCredentials
-from .identities import identity_of
+from .identities import identity_of, is_valid
 from .passwords import Passwords, Verdict
 from .sessions import BrowserSessions
 from .throttle import Throttle
@@ -125,7 +123,7 @@ class TokenChecker:
         if found is None:
             raise UnauthorizedLogin
         token, owner = found
-        if not owner.active or not _valid(token, self._clock()):
+        if not owner.active or not is_valid(token, self._clock()):
             raise UnauthorizedLogin
         return identity_of(owner, via="token", token=token)
 
@@ -154,7 +152,7 @@ class SignedChecker:
             raise UnauthorizedLogin
         limits = claims.limits
         if claims.token_id is not None:
-            if token is None or token.user_id != user.id or not _valid(token, self._clock()):
+            if token is None or token.user_id != user.id or not is_valid(token, self._clock()):
                 raise UnauthorizedLogin
             if claims.scoped:
                 limits = evolve(limits, cidrs=token.limits.cidrs)
@@ -204,7 +202,3 @@ def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | N
 def _read_bearer(r: Reader, user_uid: str, token_id: int | None) -> tuple[User | None, Token | None]:
     """The user of a bearer token, and the access token behind it, if any."""
     return find_user_by_uid(r, user_uid), None if token_id is None else find_token(r, token_id)
-
-
-def _valid(token: Token, now: float) -> bool:
-    return token.revoked_at is None and in_force(token.limits, datetime.fromtimestamp(now, UTC))

@@ -1,8 +1,14 @@
-"""The identity of a user whose credentials are verified."""
+"""The identity of a user whose credentials are verified, or were verified by an earlier request."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from pkgrepo.auth.tokens.limits import in_force
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Token, User
+from pkgrepo.storage.catalog.people.tokens import find_token
+from pkgrepo.storage.catalog.people.users import find_user
 
 
 def identity_of(user: User, *, via: str, token: Token | None = None, session_id: int | None = None) -> Identity:
@@ -19,3 +25,25 @@ def identity_of(user: User, *, via: str, token: Token | None = None, session_id:
         generation=user.generation,
         session_id=session_id,
     )
+
+
+def present_identity(r: Reader, user_id: int | None, token_id: int | None, now_s: float) -> Identity | None:
+    """
+    The identity of a user who has asked for something that is done later, with the rights of now.
+
+    None if the user is gone or inactive, or the token is gone, revoked or expired.
+    """
+    user = None if user_id is None else find_user(r, user_id)
+    if user is None or not user.active:
+        return None
+    if token_id is None:
+        return identity_of(user, via="password")
+    token = find_token(r, token_id)
+    if token is None or token.user_id != user.id or not is_valid(token, now_s):
+        return None
+    return identity_of(user, via="token", token=token)
+
+
+def is_valid(token: Token, now_s: float) -> bool:
+    """Whether a token is neither revoked nor, at this time in seconds since the epoch, expired."""
+    return token.revoked_at is None and in_force(token.limits, datetime.fromtimestamp(now_s, UTC))

@@ -10,6 +10,7 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
+from pkgrepo.formats.maven.deploy.work.resuming import ResumeDeployments
 from pkgrepo.formats.maven.listing.turns import ListingTurns
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
 from pkgrepo.formats.maven.metadata.joining import (
@@ -79,9 +80,10 @@ class MavenFormat(FormatBase):
         """See L{ICachingFormat.caches}."""
         return {"maven metadata": self._documents.kept}
 
-    def background_services(self, _services: Services, _reactor: Any) -> Sequence[IService]:
+    def background_services(self, services: Services, reactor: Any) -> Sequence[IService]:
         """The work on deployments. See L{IBackgroundFormat.background_services}."""
-        return [StopWithServer(self._running)]
+        resuming = ResumeDeployments(services, self.name, self.index, self._running, reactor)
+        return [resuming, StopWithServer(self._running)]
 
     def branches(self, services: Services, _token_service: IResource) -> Mapping[str, IResource]:
         """Search, and questions as other repository servers are asked them. See L{IRootFormat.branches}."""

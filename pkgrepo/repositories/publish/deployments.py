@@ -17,7 +17,7 @@ from twisted.internet.task import LoopingCall
 
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, Repository
+from pkgrepo.model import Actor, BlobInfo, Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.blobs import blobs
@@ -27,6 +27,14 @@ from .index import Indexer
 from .publisher import Published, Release, publish_releases
 
 RENEW_S = 10  # seconds; of a lease of 30, so that two renewals may come late
+
+
+@frozen
+class KeptArchive:
+    """The archive of a deployment, and locators of copies that were not needed."""
+
+    blob: BlobInfo
+    surplus: tuple[str, ...]
 
 
 @frozen
@@ -43,6 +51,24 @@ class PublishedDeployment:
 
     releases: tuple[Published, ...]
     surplus: tuple[str, ...]
+
+
+def keep_archive(
+    tx: Transaction, repository: Repository, deployment_id: int, archive: BlobInfo, now_ms: int
+) -> KeptArchive:
+    """
+    Add the archive in which the files of a deployment have arrived; it is VALIDATING from now on.
+
+    :raises Conflict: the archive did not arrive in time
+    """
+    _check_open(tx, repository, deployment_id, (DeploymentState.PENDING,))
+    blob = blobs.claim_blob(tx, repository.storage_id, archive, now_ms)
+    deployments.add_staged_file(tx, deployment_id, repository.storage_id, StagedFile(deployments.ARCHIVE, blob))
+    deployments.set_size(tx, deployment_id, archive.size)
+    deployments.set_state(
+        tx, deployment_id, DeploymentState.PENDING, DeploymentState.VALIDATING, leased=True, now_ms=now_ms
+    )
+    return KeptArchive(blob, () if blob.locator == archive.locator else (archive.locator,))
 
 
 def stage_files(

@@ -15,7 +15,8 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
-from pkgrepo.storage.catalog.packages.deployments import end_interrupted, expire_deployments
+from pkgrepo.storage.catalog.packages.deployments import expire_deployments
+from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.purge import purge_due
 
@@ -59,7 +60,7 @@ class Housekeeping(PeriodicTask):
         await self._registry.refresh()
         for storage in self._registry.storages():
             alone_ms = int(self._exclusive_since.get(storage.id, from_ms(0)).timestamp() * 1000)
-            await self._catalog.write(end_interrupted, storage.id, self._clock.now_ms(), alone_ms)
+            await self._catalog.write(release_interrupted, storage.id, self._clock.now_ms(), alone_ms)
             try:
                 store = await self._stores.of(storage)
                 now, exclusive_since = from_ms(self._clock.now_ms()), self._exclusive_since.get(storage.id)

@@ -11,8 +11,9 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository
 from pkgrepo.model.deployments import Deployment
 from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.storage.catalog.packages.interrupted_deployments import FREE, release_interrupted
 
-from .work import Pusher
+from .work.pushers import Pusher
 
 
 class DeployAccess:
@@ -39,13 +40,13 @@ class DeployAccess:
         return Pusher(identity, actor_of(request, identity))
 
     async def find(self, uid: str) -> Deployment | None:
-        """The deployment with this id as it is now, or None; one whose process was killed ends now."""
+        """The deployment with this id as it is now, or None; one whose process was killed is released now."""
         catalog = self._services.catalog
         found: Deployment | None = await catalog.look(deployments.find_deployment, self._repository.id, uid)
         now_ms = self._services.clock.now_ms()
-        if found is None or found.lease_ms is None or found.lease_ms >= now_ms:
+        if found is None or found.lease_ms in (None, FREE) or found.lease_ms >= now_ms:
             return found
-        await catalog.write(deployments.end_interrupted, self._repository.storage_id, now_ms)
+        await catalog.write(release_interrupted, self._repository.storage_id, now_ms)
         return await catalog.look(deployments.find_deployment, self._repository.id, uid)
 
     async def open(self, request: Request, uid: str) -> tuple[Pusher, Deployment]:

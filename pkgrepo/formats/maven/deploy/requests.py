@@ -33,11 +33,15 @@ from .receiving import check_bundle_head, media_type, receive_bundle
 from .running import Running
 from .session_requests import SessionRequests
 from .status import failure_sentence, failure_text, portal_record, status_record
-from .work import Bundles, Wish, ignore_result
+from .work.bundles import Bundles, ignore_result
+from .work.publication import Publication
+from .work.pushers import Wish
+from .work.transitions import STOPPED, Transitions
 
 READING = (b"GET", b"HEAD")
 TRUE = (b"true", b"1", b"yes", b"")
 TYPES = {"AUTOMATIC": True, "USER_MANAGED": False}
+STOPS = b"The server stops; it goes on with this deployment when it runs again"
 
 
 class DeployRequests:
@@ -48,7 +52,9 @@ class DeployRequests:
         self._storage_id = repository.storage_id
         self._access = DeployAccess(services, repository)
         self._bundles = Bundles(services, repository, indexer, running)
-        self._sessions = SessionRequests(services, repository, self._access, self._bundles)
+        self._publication = Publication(services, repository, indexer, running)
+        self._transitions = Transitions(services, repository)
+        self._sessions = SessionRequests(services, repository, self._access, self._publication)
 
     async def answer(  # noqa: PLR0911 - one return for each address
         self, request: Request, address: Address
@@ -123,9 +129,9 @@ class DeployRequests:
     def _result(self, request: Request, deployment: Deployment, status: int) -> Answer:
         """The answer to a client that has waited for the end of a deployment."""
         failed = deployment.state is DeploymentState.FAILED
-        if not failed and status >= 400:  # it was published after all
+        if deployment.state is DeploymentState.PUBLISHED and status >= 400:  # it was published after all
             status = 200
-        reason = reason_of(failure_sentence(deployment)) if failed else None
+        reason = reason_of(failure_sentence(deployment)) if failed else STOPS if status == STOPPED else None
         if names_media_type(request.header(b"accept"), b"application/json"):
             return json_answer(status_record(deployment), status, headers=NO_STORE, reason=reason)
         text = failure_text(deployment) if failed else deployment.uid
@@ -136,14 +142,14 @@ class DeployRequests:
         if found.package_key:
             return await self._sessions.publish(request, pusher, found)
         try:
-            status = await self._bundles.publish(pusher, found)
+            status = await self._publication.publish(pusher, found)
         except Refused as error:
             raise refusal_of(error) from None
         return self._result(request, existing(await self._access.find(uid), "deployment", uid), status)
 
     async def _drop(self, request: Request, uid: str) -> Answer:
         _, found = await self._access.open(request, uid)
-        if not await self._bundles.drop(found):
+        if not await self._transitions.drop(found):
             raise Conflict(f"the deployment is {found.state.value}, and cannot be dropped now")
         return Answer(204)
 

@@ -36,7 +36,9 @@ from .limits import SIGNATURE_SIZE
 from .problems import Problems
 from .publishing import Refused, refusal_of
 from .sessions import Session, read_session
-from .work import Bundles, Pusher, check_room
+from .work.admission import add_session, check_room, most_open
+from .work.publication import Publication
+from .work.pushers import Pusher
 
 HEADER = b"x-service-deploy"
 DOCUMENT_SIZE = 256 * 1024  # bytes of the body that begins a session
@@ -45,11 +47,13 @@ DOCUMENT_SIZE = 256 * 1024  # bytes of the body that begins a session
 class SessionRequests:
     """Sessions of one hosted repository."""
 
-    def __init__(self, services: Services, repository: Repository, access: DeployAccess, bundles: Bundles) -> None:
+    def __init__(
+        self, services: Services, repository: Repository, access: DeployAccess, publication: Publication
+    ) -> None:
         self._services = services
         self._repository = repository
         self._access = access
-        self._bundles = bundles
+        self._publication = publication
 
     def header(self, request: Request) -> bytes | None:
         """The header field by which clients say that they speak the session protocol, or None."""
@@ -65,8 +69,15 @@ class SessionRequests:
         pusher = await self._access.admit(request)
         session = read_session(await read_json(request, DOCUMENT_SIZE))
         targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
-        await self._bundles.check_rules(pusher, [each for each in targets if each is not None])
-        deployment = await self._bundles.begin_session(pusher, session)
+        await self._publication.check_rules(pusher, [each for each in targets if each is not None])
+        deployment: Deployment = await self._services.catalog.write(
+            add_session,
+            self._repository,
+            pusher,
+            session,
+            most=most_open(self._services),
+            now_ms=self._services.clock.now_ms(),
+        )
         return json_answer({"deploy_id": deployment.uid}, headers=NO_STORE)
 
     async def put(self, request: Request, address: Address) -> Answer:
@@ -83,7 +94,7 @@ class SessionRequests:
         file = session.file(name)
         if file is None:
             raise NotFound("file", name)
-        await self._bundles.check_rules(pusher, [file])
+        await self._publication.check_rules(pusher, [file])
         if await self._services.catalog.look(deployments.find_staged_file, deployment.id, file.path) is not None:
             raise AlreadyExists("file", name)
         async with self._services.publisher.stage(self._repository) as staged:
@@ -96,7 +107,7 @@ class SessionRequests:
             )
             found = StagedFile(file.path, blob, await self._attrs(staged, file, blob))
             await self._services.publisher.change_with_blobs(
-                partial(_stage, pusher=pusher, most=self._bundles.most_open),
+                partial(_stage, pusher=pusher, most=most_open(self._services)),
                 self._repository,
                 staged,
                 [blob],
@@ -115,7 +126,7 @@ class SessionRequests:
         session = Session.of(deployment.package_key, deployment.meta)
         staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)
         _check_whole(session, staged, DeployRequirements.of(self._repository))
-        await self._bundles.publish_session(pusher, deployment)
+        await self._publication.publish_session(pusher, deployment)
         url = self._services.repository_url(request, self._repository)
         files = [
             {"name": each.path.rpartition("/")[2], "path": each.path, "url": f"{url}/{quote(each.path)}"}

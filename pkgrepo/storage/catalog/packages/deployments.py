@@ -5,18 +5,20 @@ Deployments: files that are received together, and published together or not at 
 state        meaning                             next state                                after a crash
 ===========  ==================================  ========================================  ==========================
 PENDING      the bytes are arriving              VALIDATING; of a session PUBLISHING       FAILED; a session stays
-VALIDATING   the files are checked and stored    VALIDATED, FAILED                         FAILED
-VALIDATED    all files are durable               PUBLISHING, FAILED                        stays; FAILED if automatic
-PUBLISHING   they are being published            PUBLISHED, FAILED; the state before if    the state before; FAILED
-                                                 that could not be decided                 if automatic
+VALIDATING   the archive is durable, and its     VALIDATED, FAILED                         a process takes it over
+             files are checked and stored
+VALIDATED    all files are durable               PUBLISHING, FAILED                        stays; if automatic, a
+                                                                                           process takes it over
+PUBLISHING   they are being published            PUBLISHED, FAILED; the state before if    the state before; if
+                                                 that could not be decided                 automatic as VALIDATED
 PUBLISHED    all files are visible               none                                      stays
 FAILED       none of the files is visible        none                                      stays
 ===========  ==================================  ========================================  ==========================
 
 The transaction that publishes the files also makes the state PUBLISHED, so they are visible whole or not at all. A
-process that works on a deployment holds a lease and renews it; when the lease has expired, the process was killed. A
-deployment that is not published within ``EXPIRES_MS`` fails. Rows of deployments that have ended are kept for
-``KEPT_MS``, so that clients can ask what became of them; their files are dropped at once.
+process that works on a deployment holds a lease and renews it; what becomes of it when the process is stopped is in
+``interrupted_deployments``. A deployment that is not published within ``EXPIRES_MS`` fails. Rows of deployments that
+have ended are kept for ``KEPT_MS``, so that clients can ask what became of them; their files are dropped at once.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ LEASE_MS = 30_000
 
 PENDING, VALIDATING, VALIDATED, PUBLISHING, PUBLISHED, FAILED = DeploymentState
 
-INTERRUPTED = "the server was stopped while it worked on this deployment; nothing was published: send it again"
+ARCHIVE = ""  # in place of a path: the archive that the files come in, until all of them are stored
+
 EXPIRED = "it was not published within 24 hours, and was dropped"
 
-_DEPLOYMENT = """
+DEPLOYMENT = """
     SELECT id, uid, repository_id, package_key, name, state, automatic, user_id, actor, size, errors, meta, lease_until,
            created_at, touched_at
     FROM deployment
@@ -87,14 +90,14 @@ def add_deployment(
             now_ms,
         ),
     )
-    found = find(tx, _to_deployment, f"{_DEPLOYMENT} WHERE id = ?", (deployment_id,))
+    found = find(tx, to_deployment, f"{DEPLOYMENT} WHERE id = ?", (deployment_id,))
     assert found is not None
     return found
 
 
 def find_deployment(r: Reader, repository_id: int, uid: str) -> Deployment | None:
     """The deployment of a repository with this id, or None."""
-    return find(r, _to_deployment, f"{_DEPLOYMENT} WHERE repository_id = ? AND uid = ?", (repository_id, uid))
+    return find(r, to_deployment, f"{DEPLOYMENT} WHERE repository_id = ? AND uid = ?", (repository_id, uid))
 
 
 def find_state(r: Reader, repository_id: int, deployment_id: int) -> DeploymentState | None:
@@ -152,6 +155,19 @@ def renew_leases(tx: Transaction, deployment_ids: Sequence[int], now_ms: int) ->
         tx.execute(
             "UPDATE deployment SET lease_until = ? WHERE id = ? AND lease_until IS NOT NULL", (now_ms + LEASE_MS, each)
         )
+
+
+def finish_validation(tx: Transaction, deployment_id: int, size: int, *, leased: bool, now_ms: int) -> bool:
+    """
+    Make the state VALIDATED, the size that of the files alone, and drop the archive.
+
+    Returns False, and changes nothing, if the state is not VALIDATING any more.
+    """
+    if not set_state(tx, deployment_id, VALIDATING, VALIDATED, leased=leased, now_ms=now_ms):
+        return False
+    set_size(tx, deployment_id, size)
+    tx.execute("DELETE FROM deployment_file WHERE deployment_id = ? AND path = ?", (deployment_id, ARCHIVE))
+    return True
 
 
 def set_size(tx: Transaction, deployment_id: int, size: int) -> None:
@@ -221,47 +237,19 @@ _FILE = f"""
 
 def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
     """All files of a deployment, ordered by path. The locator is empty if the blob is missing or damaged."""
-    return every(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? ORDER BY f.path", (deployment_id,))
+    sql = f"{_FILE} WHERE f.deployment_id = ? AND f.path <> ? ORDER BY f.path"
+    return every(r, _to_file, sql, (deployment_id, ARCHIVE))
 
 
 def staged_digests(r: Reader, deployment_id: int) -> list[str]:
-    """The sha256 (hex) of all files of a deployment."""
+    """The sha256 (hex) of all files of a deployment, and of its archive."""
     rows = r.all("SELECT DISTINCT sha256 FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
     return [row[0].hex() for row in rows]
 
 
 def find_staged_file(r: Reader, deployment_id: int, path: str) -> StagedFile | None:
-    """The file of a deployment at a path, or None."""
+    """The file of a deployment at a path, or None; its archive is at ``ARCHIVE``."""
     return find(r, _to_file, f"{_FILE} WHERE f.deployment_id = ? AND f.path = ?", (deployment_id, path))
-
-
-def end_interrupted(tx: Transaction, storage_id: int, now_ms: int, alone_since_ms: int = 0) -> int:
-    """
-    End or release the deployments of a storage whose process was killed: their leases have expired. Returns how many.
-
-    Leases that were last renewed before ``alone_since_ms``, when no other process used the storage, have expired too.
-    Deployments that wait for the decision to publish them are whole, and stay; so do sessions.
-    """
-    rows = tx.all(
-        """
-        SELECT id FROM deployment WHERE lease_until < ?
-            AND repository_id IN (SELECT id FROM repository WHERE storage_id = ?)
-        """,
-        (max(now_ms, alone_since_ms + LEASE_MS), storage_id),
-    )
-    for (deployment_id,) in rows:
-        kept = tx.execute(
-            """
-            UPDATE deployment SET lease_until = NULL,
-                state = CASE WHEN package_key <> '' THEN 'PENDING' ELSE 'VALIDATED' END
-            WHERE id = ? AND state IN ('PENDING', 'VALIDATED', 'PUBLISHING')
-                AND (package_key <> '' OR (automatic = 0 AND state <> 'PENDING'))
-            """,
-            (deployment_id,),
-        )
-        if not kept:
-            end_deployment(tx, deployment_id, FAILED, {"": [INTERRUPTED]}, now_ms)
-    return len(rows)
 
 
 def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
@@ -273,10 +261,10 @@ def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
     late = tx.all(
         """
         SELECT id FROM deployment
-        WHERE touched_at < ? AND state NOT IN ('PUBLISHED', 'FAILED') AND lease_until IS NULL
+        WHERE touched_at < ? AND state NOT IN ('PUBLISHED', 'FAILED') AND (lease_until IS NULL OR lease_until < ?)
         ORDER BY touched_at LIMIT ?
         """,
-        (now_ms - EXPIRES_MS, limit),
+        (now_ms - EXPIRES_MS, now_ms, limit),
     )
     for (deployment_id,) in late:
         end_deployment(tx, deployment_id, FAILED, {"": [EXPIRED]}, now_ms)
@@ -292,7 +280,8 @@ def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
     return len(late) + removed
 
 
-def _to_deployment(row: Row) -> Deployment:
+def to_deployment(row: Row) -> Deployment:
+    """Convert a row of the query ``DEPLOYMENT``."""
     return Deployment(
         id=row[0],
         uid=row[1],

@@ -2,63 +2,23 @@
 
 import pytest
 
-from pkgrepo.model.deployments import DeploymentState, StagedFile
+from pkgrepo.model.deployments import DeploymentState
 from pkgrepo.storage.catalog.blobs import blobs, gc
-from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.storage.catalog.packages import deployments, interrupted_deployments
 from pkgrepo.storage.catalog.packages.deployments import (
+    ARCHIVE,
     EXPIRED,
     EXPIRES_MS,
     FAILED,
-    INTERRUPTED,
     KEPT_MS,
     LEASE_MS,
     PENDING,
     PUBLISHED,
-    PUBLISHING,
     VALIDATED,
     VALIDATING,
 )
-from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, make_blob
-
-LATER = NOW + LEASE_MS + 1
-
-
-class Scene:
-    """A catalog with a repository; deployments are made of user 1."""
-
-    def __init__(self):
-        self.catalog = MemoryCatalog()
-        self.repository = self.catalog.do(add_repository)
-
-    def add(self, uid="one", *, now_ms=NOW, automatic=True, leased=True, **values):
-        defaults = {"package_key": "", "name": "n", "user_id": 1, "actor": "ann", "size": 10, "meta": {"a": 1}}
-        return self.catalog.do(
-            deployments.add_deployment,
-            uid=uid,
-            repository_id=self.repository.id,
-            automatic=automatic,
-            leased=leased,
-            now_ms=now_ms,
-            **(defaults | values),
-        )
-
-    def find(self, uid="one"):
-        return self.catalog.peek(deployments.find_deployment, self.repository.id, uid)
-
-    def move(self, deployment, before, after, *, leased=False, now_ms=NOW):
-        return self.catalog.do(deployments.set_state, deployment.id, before, after, leased=leased, now_ms=now_ms)
-
-    def stage(self, deployment, path="g/a/1/a-1.jar", content=b"jar"):
-        blob = self.catalog.do(blobs.claim_blob, self.repository.storage_id, make_blob(content, md5="0"), NOW)
-        staged = StagedFile(path, blob, {"k": "v"})
-        return self.catalog.do(deployments.add_staged_file, deployment.id, self.repository.storage_id, staged)
-
-    def end_interrupted(self, now_ms, alone_since_ms=0):
-        return self.catalog.do(deployments.end_interrupted, self.repository.storage_id, now_ms, alone_since_ms)
-
-    def files(self, deployment):
-        return self.catalog.peek(deployments.staged_files, deployment.id)
+from tests.support.catalogs import NOW
+from tests.support.deployments import Scene
 
 
 def test_a_new_deployment_is_found_with_its_values_in_its_repository_only():
@@ -152,6 +112,28 @@ def test_a_deployment_is_removed_with_its_files_unless_it_is_worked_on_or_publis
     assert collectable(scene) == 1
 
 
+def test_an_archive_is_kept_until_the_files_are_stored_and_is_no_file():
+    scene = Scene()
+    made = scene.add()
+    scene.stage(made, ARCHIVE, b"zip")
+    scene.stage(made, "a")
+    assert [each.path for each in scene.files(made)] == ["a"]
+    assert len(scene.catalog.peek(deployments.staged_digests, made.id)) == 2
+    assert scene.catalog.peek(deployments.find_staged_file, made.id, ARCHIVE).blob.size == 3
+
+    def finish():
+        return scene.catalog.do(deployments.finish_validation, made.id, 7, leased=True, now_ms=NOW + 1)
+
+    assert not finish()
+    assert scene.catalog.peek(deployments.find_staged_file, made.id, ARCHIVE) is not None
+    scene.move(made, PENDING, VALIDATING)
+    assert finish()
+    found = scene.find()
+    assert (found.state, found.size, found.lease_ms) == (VALIDATED, 7, NOW + 1 + LEASE_MS)
+    assert scene.catalog.peek(deployments.find_staged_file, made.id, ARCHIVE) is None
+    assert collectable(scene) == 1
+
+
 def test_only_what_has_not_arrived_is_forgotten():
     scene = Scene()
     arriving, stored = scene.add("one"), scene.add("two")
@@ -188,54 +170,6 @@ def test_a_session_is_open_for_its_package_until_it_ends_or_expires():
     assert not is_open()
 
 
-@pytest.mark.parametrize(
-    ("state", "automatic", "key", "expected"),
-    [
-        (PENDING, True, "", FAILED),
-        (PENDING, False, "", FAILED),
-        (PENDING, False, "g:a", PENDING),
-        (VALIDATING, True, "", FAILED),
-        (VALIDATING, False, "", FAILED),
-        (VALIDATED, True, "", FAILED),
-        (VALIDATED, False, "", VALIDATED),
-        (PUBLISHING, True, "", FAILED),
-        (PUBLISHING, False, "", VALIDATED),
-        (PUBLISHING, False, "g:a", PENDING),
-    ],
-)
-def test_a_deployment_whose_process_was_killed_is_ended_or_waits_again(state, automatic, key, expected):
-    scene = Scene()
-    made = scene.add(automatic=automatic, package_key=key)
-    scene.stage(made)
-    if state is not PENDING:
-        scene.move(made, PENDING, state, leased=True)
-    assert scene.end_interrupted(NOW + LEASE_MS) == 0
-    assert scene.find().state is state
-    assert scene.end_interrupted(LATER) == 1
-    found = scene.find()
-    assert (found.state, found.lease_ms) == (expected, None)
-    assert found.errors == ({"": [INTERRUPTED]} if expected is FAILED else {})
-    assert len(scene.files(made)) == (0 if expected is FAILED else 1)
-    assert scene.end_interrupted(LATER) == 0
-
-
-def test_a_renewed_lease_keeps_a_deployment_from_being_ended():
-    scene = Scene()
-    made = scene.add()
-    scene.catalog.do(deployments.renew_leases, [made.id], NOW + 20_000)
-    assert scene.end_interrupted(LATER) == 0
-    assert scene.find().state is PENDING
-
-
-def test_leases_from_before_a_process_was_alone_have_expired_at_once_in_its_storage():
-    scene = Scene()
-    scene.add()
-    assert scene.end_interrupted(NOW + 1, NOW) == 0
-    assert scene.catalog.do(deployments.end_interrupted, scene.repository.storage_id + 1, LATER, LATER) == 0
-    assert scene.end_interrupted(NOW + 1, NOW + 1) == 1
-    assert scene.find().state is FAILED
-
-
 def test_renewing_gives_no_lease_to_what_has_none():
     scene = Scene()
     made = scene.add(leased=False)
@@ -262,8 +196,18 @@ def test_what_is_not_published_within_a_day_fails_and_is_removed_a_week_later():
 
 def test_what_a_process_works_on_does_not_expire():
     scene = Scene()
-    scene.add()
-    assert scene.catalog.do(deployments.expire_deployments, NOW + EXPIRES_MS + 1, 10) == 0
+    made, later = scene.add(), NOW + EXPIRES_MS + 1
+    scene.catalog.do(deployments.renew_leases, [made.id], later)
+    assert scene.catalog.do(deployments.expire_deployments, later, 10) == 0
+
+
+def test_what_no_process_takes_over_expires_too():
+    scene = Scene()
+    made = scene.add()
+    scene.move(made, PENDING, VALIDATING, leased=True)
+    scene.catalog.do(interrupted_deployments.release, made.id, NOW)
+    assert scene.catalog.do(deployments.expire_deployments, NOW + EXPIRES_MS + 1, 10) == 1
+    assert scene.find().state is FAILED
 
 
 def test_expiry_goes_in_steps():
