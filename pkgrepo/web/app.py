@@ -27,9 +27,11 @@ from .administration.server import ServerPages
 from .administration.users import UserPages
 from .forms import read_form
 from .home.pages import Home
+from .jobs.pages import JobPages
 from .login.pages import Logins
 from .packages.pages import PackagePages
 from .packages.readme import Readmes
+from .projects.pages import ProjectPages
 from .refusals import error_table
 from .rendering.assets import Assets
 from .rendering.pages import PageRenderer
@@ -66,6 +68,8 @@ class WebApp:
             ServerPages(),
             UserPages(),
             RepositoryForms(),
+            JobPages(),
+            ProjectPages(),
         )
 
     def resource(self) -> IResource:

@@ -31,8 +31,8 @@ async def run_job(
     """
     Start a job for the repository of the call, and wait as long as the query says.
 
-    Returns the job when it is done, or the answer 202 with its address while it runs. ``data`` has the place ``on``
-    which it works.
+    Returns the job when it is done, or the answer 202 with its address while it runs; to a request that does not wait
+    always that. ``data`` has the place ``on`` which it works.
 
     :raises Refusal: 409 if a job of this kind and key runs already, 503 if the job failed
     """
@@ -49,9 +49,9 @@ async def run_job(
             errors=(FaultRecord(pointer="job", code="running", message=error.job.uid),),
         ) from None
     job = await services.jobs.wait(uid, seconds)
-    if job.state == "done":
+    if job.state == "done" and seconds:
         return job
-    if job.ended:
+    if job.ended and seconds:
         raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
     return json_answer(job_record(job, call.repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
 

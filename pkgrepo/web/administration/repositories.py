@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-import msgspec
-
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import Answer
 from pkgrepo.web.finding import find_repository
@@ -73,16 +71,6 @@ class RepositoryForms(Pages):
             return await self._settings(visit, storage, name, error=str(error))
         return visit.redirect("/")
 
-    @pages.post(f"{SETTINGS}/gc")
-    async def collect(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
-        """Remove what nothing refers to, or say what would be removed."""
-        fields, place = {"dry_run": form.flag("dry_run")}, {"repository": f"{storage}/{name}"}
-        try:
-            report = await visit.api("POST", "/repository/<repository>/gc", place, fields=fields)
-        except REFUSED as error:
-            return await self._settings(visit, storage, name, error=str(error))
-        return await self._settings(visit, storage, name, report=msgspec.to_builtins(report))
-
     async def _new(self, visit: Visit, values: dict[str, str], error: str = "") -> Answer:
         return visit.page(
             "administration/new_repository.html",
@@ -94,7 +82,7 @@ class RepositoryForms(Pages):
         )
 
     async def _settings(
-        self, visit: Visit, storage: str, name: str, *, error: str = "", text: str | None = None, report: Any = None
+        self, visit: Visit, storage: str, name: str, *, error: str = "", text: str | None = None
     ) -> Answer:
         repository = await find_repository(visit, storage, name)
         place = {"repository": f"{storage}/{name}"}
@@ -107,7 +95,6 @@ class RepositoryForms(Pages):
             text=json.dumps(config, indent=2, ensure_ascii=False) if text is None else text,
             stats=await self._stats(visit, place),
             error=error,
-            report=report,
         )
 
     async def _stats(self, visit: Visit, place: dict[str, str]) -> Any:

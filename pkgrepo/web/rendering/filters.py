@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
@@ -64,6 +64,17 @@ def age(at: datetime, now: datetime) -> str:
     return "just now" if seconds >= 0 else "in a moment"
 
 
+def duration(length: timedelta) -> str:
+    """How long something took: ``250 ms``, ``12.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    seconds = length.total_seconds()
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def segment(text: str) -> str:
     """A text as one segment of a path, with slashes encoded."""
     return quote(text, safe="")
@@ -96,6 +107,7 @@ FILTERS: Final = {
     "plural": plural,
     "sentence": sentence,
     "when": when,
+    "duration": duration,
     "segment": segment,
     "path": path,
     "shell": shell,

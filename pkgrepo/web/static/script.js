@@ -24,6 +24,20 @@ for (const form of document.querySelectorAll("form[data-confirm]")) {
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 }
 
+// What still changes is loaded again, while somebody looks at it.
+async function refresh() {
+  const shown = document.querySelector("[data-live]");
+  if (!shown) return;
+  if (!document.hidden && !shown.contains(document.activeElement)) {
+    const answer = await fetch(location.href).catch(() => null);
+    const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+    const next = page?.getElementById(shown.id);
+    if (next) shown.replaceWith(next);
+  }
+  setTimeout(refresh, Number(shown.dataset.live));
+}
+setTimeout(refresh, 1000);
+
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
   if (event.ctrlKey || event.metaKey || event.altKey) return;
