@@ -27,6 +27,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
 from pkgrepo.web.app import WebApp
@@ -176,6 +177,9 @@ class Assembly:
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,
                 low_water=config.data.low_water,
+                started_at=from_ms(core.clock.now_ms()),
+                request_times=self._listener.metrics.times,
+                reactor_lag=lag.histogram,
             ),
             metric_sources=(self._listener.metrics, lag, server_metrics) if config.metrics.enabled else None,
         )

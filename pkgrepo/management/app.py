@@ -38,6 +38,7 @@ from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
 from pkgrepo.management.server.routes import Server
 from pkgrepo.management.statistics.routes import Statistics
+from pkgrepo.management.statistics.server import WholeServer
 from pkgrepo.management.storages.probe import StorageProbe
 from pkgrepo.management.storages.routes import Storages
 from pkgrepo.management.tokens.bearer import TokenService
@@ -65,6 +66,7 @@ HANDLERS = (
     GarbageCollection,
     DocumentRebuilds,
     Statistics,
+    WholeServer,
     BackgroundJobs,
     Packages,
     Lists,

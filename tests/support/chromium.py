@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,19 @@ class Chromium:
                 field.clear()
                 field.send_keys(value)
         element.submit()
+
+    def log_in(self, username: str, password: str) -> None:
+        """Log in by the form."""
+        self.show("/ui/login")
+        self.fill("/ui/login", username=username, password=password)
+        self.wait_for("Log out")
+
+    def picture(self, file: Path) -> None:
+        """Save a picture of the whole page."""
+        height = self.driver.execute_script("return document.documentElement.scrollHeight")
+        clip = {"x": 0, "y": 0, "width": self.driver.execute_script("return innerWidth"), "height": height, "scale": 1}
+        options = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        file.write_bytes(b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", options)["data"]))
 
     def findings(self) -> list[str]:
         """What axe-core finds that is serious for people with disabilities."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from attrs import frozen
@@ -24,6 +25,7 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
 
 from .audit_log import AuditLog
+from .timings import Histogram
 
 
 @frozen(kw_only=True)
@@ -35,6 +37,9 @@ class ManagementServices:
 
     With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
+
+    ``request_times`` returns the durations of reads by format, ``reactor_lag`` how late scheduled calls ran, both in
+    this process since ``started_at``.
     """
 
     shared: Services
@@ -57,3 +62,6 @@ class ManagementServices:
     open_install: bool
     token_max_days: int
     low_water: int | None
+    started_at: datetime
+    request_times: Callable[[], Mapping[str, Histogram]]
+    reactor_lag: Callable[[], Histogram]

@@ -17,6 +17,7 @@ from pkgrepo.http.access_log import CLIENT_LEFT
 from pkgrepo.http.repeats import LogRepeat
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
+from pkgrepo.management.api.timings import Histogram
 from pkgrepo.repositories.registry import Registry
 
 from .exposition import Families, cumulative
@@ -93,6 +94,16 @@ class RequestMetrics:
         self._refused += 1
         if self._log is not None:
             self._log.refused(client_address, status, sentence)
+
+    def times(self) -> dict[str, Histogram]:
+        """The durations of successful reads by format; those outside repositories are ``other``."""
+        found: dict[str, Histogram] = {}
+        for (method, _, code, format_), counters in self._counters.items():
+            if method in READS and code < 400:
+                name = format_ or "other"
+                own = Histogram(BOUNDS, list(counters.buckets))
+                found[name] = found[name] + own if name in found else own
+        return found
 
     def snapshot(self) -> Families:
         """See L{MetricSource}."""

@@ -9,6 +9,8 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
+from pkgrepo.management.api.timings import Histogram
+
 from .exposition import Families, cumulative
 
 STEP_S = 0.5
@@ -45,6 +47,10 @@ class ReactorLag(Service):
         self._sum += lag
         index = next((number for number, bound in enumerate(BOUNDS) if lag <= bound), len(BOUNDS))
         self._buckets[index] += 1
+
+    def histogram(self) -> Histogram:
+        """The lags since the start."""
+        return Histogram(BOUNDS, list(self._buckets))
 
     def snapshot(self) -> Families:
         """See L{MetricSource}."""

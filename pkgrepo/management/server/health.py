@@ -54,18 +54,27 @@ class HealthChecks:
         unavailable  503     the catalog does not answer, or an active storage cannot be opened
         ===========  ======  ================================================================================
         """
+        status, checks = await self._checked()
+        identity = await self._services.shared.access.identify(request)
+        shown = None
+        if identity.admin and identity.limits is None:
+            shown = {each.name: each.sentence for each in (*checks, await self._layout())}
+        health = Health(status=status, checks=shown)
+        return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
+
+    async def run(self) -> tuple[str, list[Check]]:
+        """The status of the server, and all checks."""
+        status, checks = await self._checked()
+        return status, [*checks, await self._layout()]
+
+    async def _checked(self) -> tuple[str, list[Check]]:
+        """The checks that decide on the status."""
         checks = [
             await self._catalog(),
             await self._database(),
             *[await self._storage(each) for each in self._active()],
         ]
-        status = max((each.status for each in checks), key=STATUSES.index)
-        identity = await self._services.shared.access.identify(request)
-        shown = None
-        if identity.admin and identity.limits is None:
-            shown = {each.name: each.sentence for each in checks} | {"readable layout": await self._layout()}
-        health = Health(status=status, checks=shown)
-        return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
+        return max((each.status for each in checks), key=STATUSES.index), checks
 
     async def _catalog(self) -> Check:
         try:
@@ -101,10 +110,14 @@ class HealthChecks:
             return Check(name)
         return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
 
-    async def _layout(self) -> str:
+    async def _layout(self) -> Check:
+        """What could not be shown is tried again, and keeps the server from nothing."""
+        name = "readable layout"
         try:
             found: Backlog = await self._services.shared.catalog.scan(backlog)
         except PkgrepoError as error:
-            return str(error)
+            return Check(name, DEGRADED, str(error))
         count = sum(found.failed.values())
-        return f"{count} entries could not be shown, and are tried again: {found.reason}" if count else "ok"
+        if not count:
+            return Check(name)
+        return Check(name, DEGRADED, f"{count} entries could not be shown, and are tried again: {found.reason}")

@@ -1,1 +1,1 @@
-"""Statistics of a repository: what it contains, how it is used, and its last garbage collection."""
+"""Statistics: what a repository contains and how it is used, and how the whole server is used and is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.schema import JobRecord
@@ -76,3 +76,77 @@ class RepositoryStats(Record):
     top_packages: list[TopPackageRecord]
     warnings: list[str]
     gc: JobRecord | None
+
+
+class DayRecord(Record):
+    """
+    A day (UTC): complete downloads, published versions, and requests to proxies.
+
+    hits needed no upstream, misses did. hit_ratio is the part of hits, null without any.
+    """
+
+    day: date
+    downloads: int
+    uploads: int
+    hits: int
+    misses: int
+    hit_ratio: float | None
+
+
+class TimesRecord(Record):
+    """
+    How long something took, as quantiles in seconds: half of all were not longer than p50_s; null without any.
+
+    They are upper bounds, since durations are counted in classes.
+    """
+
+    name: str
+    count: int
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+
+
+class ServerStatistics(Record):
+    """
+    How the server was used: days from old to new, today as the last.
+
+    times are those of successful reads since the start of this server process, by format.
+    """
+
+    days: list[DayRecord]
+    times: list[TimesRecord]
+
+
+class CheckRecord(Record):
+    """The result of a health check; status is ok, degraded or unavailable."""
+
+    name: str
+    status: str
+    sentence: str
+
+
+class UpstreamStateRecord(Record):
+    """A route of a proxy repository as this server process knows it; see the upstreams of the repository."""
+
+    repository: str
+    route: str
+    state: str
+    last_error: str | None
+    last_success_at: datetime | None
+    last_failure_at: datetime | None
+
+
+class ServerState(Record):
+    """
+    The state of the server: ok, degraded or unavailable, with the checks that decide.
+
+    started_at, reactor_lag (how late scheduled calls ran) and upstreams are those of the process that answers.
+    """
+
+    status: str
+    checks: list[CheckRecord]
+    started_at: datetime
+    versions: dict[str, str]
+    reactor_lag: TimesRecord
+    upstreams: list[UpstreamStateRecord]

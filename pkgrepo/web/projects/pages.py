@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pkgrepo.errors import Invalid, NotFound
@@ -108,7 +109,7 @@ class ProjectPages(Pages):
         operation: str,
         *,
         fields: dict[str, Any] | None = None,
-        query: dict[str, str | int | bool] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> Answer:
         try:
             await visit.api(method, operation, {"key": key}, query=query, fields=fields)

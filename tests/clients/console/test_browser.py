@@ -13,62 +13,39 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.support.chromium import NARROW, WIDE, Chromium, chromium
 from tests.support.client_programs import client, client_environment
+from tests.support.console_content import CONFIG, PAGES, fill
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
-from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess
 from tests.support.timeouts import TIMEOUT_S
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "py"
-storage = "main"
-format = "python"
-visibility = "public"
-description = "\\"><img src=x onerror=hacked()><script>hacked()</script>"
-"""
 README = "# Padding\n\nPads a **text**.\n\n```js\nconst pad = require('pad')\n```\n"
-HOSTILE = """<script>window.hacked = 1</script><img src="https://evil.invalid/x.png" onerror="window.hacked = 1">
-<a href="javascript:window.hacked=1">link</a><style>* { display: none }</style><iframe src="https://evil.invalid/"></iframe>
-[click](javascript:alert(1)) ![x](https://evil.invalid/y.png)
-"""
-PAGES = (
-    "/ui/",
-    "/ui/search?q=demo",
-    "/ui/repositories/main/py",
-    "/ui/repositories/main/py/tree/",
-    "/ui/repositories/main/py/packages/demo",
-    "/ui/repositories/main/py/packages/demo/versions",
-    "/ui/repositories/main/py/settings",
-    "/ui/account",
-    "/ui/account/tokens",
-    "/ui/admin",
-    "/ui/admin/users",
-    "/ui/admin/audit",
-    "/ui/admin/repositories/new",
-    "/ui/nowhere",
-)
+
+
+@pytest.fixture(scope="module")
+def configuration() -> str:
+    """The server has one repository."""
+    return CONFIG
 
 
 @pytest.fixture(scope="module")
 def window(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """A browser in which the admin has logged in, at a server with a hostile package."""
-    fields = [(name, "<script>hacked()</script>") for name in ("Summary", "Author", "Keywords")]
-    fields += [("Project-URL", "Homepage, javascript:hacked()"), ("Description-Content-Type", "text/markdown")]
-    filename, data = make_wheel("demo", "1.0", fields=[*fields, ("Description", HOSTILE.replace("\n", "\n        "))])
-    reply = HttpClient(server.url, ADMIN).put(f"/repositories/main/py/demo/1.0/{filename}", data)
-    assert reply.status == 201, reply.text
+    """A browser in which the admin has logged in, at a server with hostile texts wherever people choose them."""
     with chromium(server.url, tmp_path_factory.mktemp("profile")) as found:
-        found.show("/ui/login")
-        found.fill("/ui/login", username=ADMIN[0], password=ADMIN[1])
-        found.wait_for("Log out")
+        found.log_in(*ADMIN)
         yield found
+
+
+@pytest.fixture(scope="module")
+def pages(server: ServerProcess) -> tuple[str, ...]:
+    """The addresses of the pages."""
+    return (*PAGES, fill(HttpClient(server.url, ADMIN), hostile=True))
 
 
 def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Chromium, tmp_path: Path) -> None:
     window.look(dark=False, width=WIDE)
     window.show("/ui/admin/repositories/new")
-    window.fill("/repositories/new", name="js", format="npm", type="Hosted", visibility="public")
+    window.fill("/repositories/new", name="node", format="npm", type="Hosted", visibility="public")
     window.wait_for("This repository has no packages yet")
     window.find("aside a[href^='/ui/account/tokens']").click()
     window.wait_for("in these repositories")
@@ -85,24 +62,24 @@ def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Ch
     window.wait_for("Pads a text.")
     assert window.find(".prose h1").text == "Padding"
     assert window.find(".prose .k, .prose .kd").text == "const"
-    assert f"npm install pad@1.2.0 --registry {window.url}/repositories/main/js/" in window.text
+    assert f"npm install pad@1.2.0 --registry {window.url}/repositories/main/node/" in window.text
     window.find("summary").click()
     window.fill("/delete", confirm="1.2.0")
     window.wait_for("This repository has no packages yet")
 
 
 @pytest.mark.parametrize(("dark", "width"), [(False, WIDE), (True, NARROW)])
-def test_pages_are_accessible_and_fit(window: Chromium, dark: bool, width: int) -> None:
+def test_pages_are_accessible_and_fit(window: Chromium, pages: tuple[str, ...], dark: bool, width: int) -> None:
     window.look(dark=dark, width=width)
-    for path in PAGES:
+    for path in pages:
         window.show(path)
         assert not window.findings(), path
         assert window.overflow() <= 0, path
 
 
-def test_a_hostile_package_runs_and_loads_nothing(window: Chromium) -> None:
+def test_hostile_texts_run_and_load_nothing(window: Chromium, pages: tuple[str, ...]) -> None:
     window.look(dark=False, width=WIDE)
-    for path in PAGES:
+    for path in pages:
         window.show(path)
         assert window.driver.execute_script("return window.hacked") is None
         assert all(each.startswith(f"{window.url}/ui/static/") for each in window.requested()), path
@@ -124,7 +101,7 @@ def test_pages_and_forms_work_without_scripts(window: Chromium) -> None:
 def _publish(url: str, token: str, folder: Path) -> None:
     (folder / "package.json").write_text(json.dumps({"name": "pad", "version": "1.2.0", "license": "MIT"}))
     (folder / "README.md").write_text(README)
-    registry = f"{url}/repositories/main/js/"
+    registry = f"{url}/repositories/main/node/"
     (folder / ".npmrc").write_text(f"registry={registry}\n{registry.removeprefix('http:')}:_authToken={token}\n")
     command = [client("npm-11", "npm"), "publish"]
     environment = client_environment(folder / "home")

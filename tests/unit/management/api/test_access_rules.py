@@ -111,6 +111,8 @@ ROUTE_ACCESS = {
     "GET /repository/find-id/<storage>/<name>": VIEWERS,
     "GET /repository/types": PUBLIC,
     "GET /search/packages": VIEWERS,
+    "GET /server/state": SYSTEM_MANAGERS,
+    "GET /statistics": METRICS_READERS,
     "GET /storage": SYSTEM_MANAGERS,
     "GET /storage/<id>": SYSTEM_MANAGERS,
     "GET /user-management/is-taken": USER_MANAGERS,

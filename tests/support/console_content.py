@@ -1,0 +1,108 @@
+"""Content for the pages of the console, in tests in a browser and in screenshots."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.support.container_clients import ok
+from tests.support.http_client import HttpClient
+from tests.support.python_packages import make_wheel
+
+HOSTILE: Final = "\"><img src=x onerror=hacked()><script>window.hacked = 1</script>'\u202eabc"
+CONFIG: Final = """
+[[bootstrap.repositories]]
+name = "py"
+storage = "main"
+format = "python"
+visibility = "public"
+"""
+README: Final = """# Pad
+
+Fills a text with spaces, on **either** side.
+
+```python
+from pad import left
+
+print(left("12", width=5))
+```
+
+| function | side |
+| --- | --- |
+| `left` | left |
+| `right` | right |
+"""
+PAGES: Final = (
+    "/ui/",
+    "/ui/search?q=demo",
+    "/ui/repositories/main/py",
+    "/ui/repositories/main/py/tree/",
+    "/ui/repositories/main/py/packages/demo",
+    "/ui/repositories/main/py/packages/demo/versions",
+    "/ui/repositories/main/py/settings",
+    "/ui/repositories/main/mirror/settings",
+    "/ui/projects",
+    "/ui/projects/core",
+    "/ui/account",
+    "/ui/account/tokens",
+    "/ui/admin",
+    "/ui/admin/users",
+    "/ui/admin/users/ada",
+    "/ui/admin/jobs",
+    "/ui/admin/audit",
+    "/ui/admin/repositories/new",
+    "/ui/nowhere",
+)
+
+
+def fill(wire: HttpClient, *, hostile: bool) -> str:
+    """
+    Add what the pages in ``PAGES`` show, by the admin's ``wire``; texts are ``hostile`` where people choose them.
+
+    Returns the address of the page of a job.
+    """
+    text = HOSTILE if hostile else "Packages of the team"
+    for name, format_, config in (
+        ("js", "npm", {"type": "Hosted"}),
+        ("mirror", "python", {"type": "Proxy", "proxy": {"routes": [{"url": "http://127.0.0.1:9/simple/"}]}}),
+        ("all", "python", {"type": "Virtual", "members": ["main/py", "main/mirror"]}),
+        ("images", "docker", {"type": "Hosted"}),
+        ("java", "maven", {"type": "Hosted"}),
+    ):
+        body = {"name": name, "storage": "main", "format": format_, "visibility": "public", "config": config}
+        ok(wire.post_json("/api/repository", {**body, "description": text}))
+    for username in ("ada", "grace", "linus"):
+        user = {"username": username, "password": "correct horse battery", "name": text}
+        ok(wire.post_json("/api/users", user))
+    grants = [{"repository": "main/py", "actions": ["read", "write"]}, {"repository": "main/js", "actions": []}]
+    ok(wire.post_json("/api/users/ada/permissions", {"repositories": grants}, "PUT"))
+    ok(wire.post_json("/api/project", {"key": "core", "name": text, "description": text, "visibility": "public"}))
+    ok(wire.post_json("/api/project/core/members", {"user": "ada", "role": "maintainer"}))
+    ok(wire.post_json("/api/project/core/bindings", {"repository": "main/py", "pattern": "demo-*"}))
+    ok(wire.post_json("/api/user/token", {"name": text, "expires_in_days": 30}))
+    for version in ("1.0", "1.1"):
+        filename, data = make_wheel("demo", version, fields=_fields(hostile=hostile))
+        ok(wire.put(f"/repositories/main/py/demo/{version}/{filename}", data))
+        for _ in range(3):
+            wire.get(f"/repositories/main/py/demo/{version}/{filename}")
+    job = ok(wire.post_json("/api/repository/main%2Fpy/gc", {"dry_run": True}))
+    return f"/ui/admin/jobs/{job.json['job_id']}"
+
+
+def _fields(*, hostile: bool) -> list[tuple[str, str]]:
+    if not hostile:
+        fields = [("Summary", "Fills a text with spaces"), ("License-Expression", "MIT")]
+        return [*fields, ("Description-Content-Type", "text/markdown"), ("Description", _indented(README))]
+    fields = [(name, "<script>hacked()</script>") for name in ("Summary", "Author", "Keywords")]
+    fields += [("Project-URL", "Homepage, javascript:hacked()"), ("Description-Content-Type", "text/markdown")]
+    return [*fields, ("Description", _indented(HOSTILE_README))]
+
+
+HOSTILE_README: Final = """<script>window.hacked = 1</script>
+<img src="https://evil.invalid/x.png" onerror="window.hacked = 1">
+<a href="javascript:window.hacked=1">link</a><style>* { display: none }</style><iframe src="https://evil.invalid/"></iframe>
+[click](javascript:alert(1)) ![x](https://evil.invalid/y.png)
+"""
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n        ")
