@@ -23,6 +23,8 @@ from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.rebuild import DocumentRebuilds
 from pkgrepo.management.jobs.routes import BackgroundJobs
 from pkgrepo.management.metrics.exposition import Metrics, MetricSource
+from pkgrepo.management.packages.contents import Contents
+from pkgrepo.management.packages.image_details import ImageDetails
 from pkgrepo.management.packages.lists import Lists
 from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
@@ -70,6 +72,8 @@ HANDLERS = (
     BackgroundJobs,
     Packages,
     Lists,
+    Contents,
+    ImageDetails,
     Removal,
     Search,
     Tree,

@@ -35,6 +35,7 @@ from .projects.pages import ProjectPages
 from .refusals import error_table
 from .rendering.assets import Assets
 from .rendering.pages import PageRenderer
+from .repositories.contents import ContentsPages
 from .repositories.pages import RepositoryPages
 from .tables import PageRoute, Pages
 from .visits import Visit
@@ -62,6 +63,7 @@ class WebApp:
             Home(),
             Logins(),
             RepositoryPages(),
+            ContentsPages(),
             PackagePages(Readmes(pools)),
             AccountPages(),
             TokenPages(),

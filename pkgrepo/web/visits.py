@@ -54,6 +54,11 @@ class Visit:
         values: list[bytes] | None = self.request.args.get(name.encode("ascii"))
         return values[0].decode("utf-8", "replace") if values else ""
 
+    def number(self, name: str, default: int) -> int:
+        """A query parameter that is a number of at most five digits and not 0; ``default`` unless it is one."""
+        text = self.query(name)
+        return (int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0) or default
+
     @property
     def csrf(self) -> str:
         """The value that forms repeat; empty without a session."""

@@ -144,7 +144,11 @@ class Images:
     async def _keys(self, call: Call, package: str) -> Keys:
         if await call.may(Action.WRITE, call.repository, package):
             return None
-        return IImageFormat(self._services.formats[call.repository.format]).signature_keys(call.repository)
+        return self.signature_keys(call.repository)
+
+    def signature_keys(self, repository: Repository) -> Keys:
+        """Ids of the keys that the repository trusts; None where no signature is needed."""
+        return IImageFormat(self._services.formats[repository.format]).signature_keys(repository)
 
 
 def _list(

@@ -225,3 +225,77 @@ class TreeEntry(Record):
     modified_at: datetime | None = None
     url: str | None = None
     upstream: OriginRecord | None = None
+
+
+class ArchiveEntryRecord(Record):
+    """A file, folder or link in an archive (kind); link is the target of a link."""
+
+    name: str
+    kind: str
+    size: int
+    link: str
+
+
+class ArchiveContents(Record):
+    """What is inside an archive; complete is false if there is more than is listed."""
+
+    path: str
+    size: int
+    complete: bool
+    entries: list[ArchiveEntryRecord]
+
+
+class ImageStep(Record):
+    """A command of the image's history, and the layer that it made, if it made one; size is compressed, in bytes."""
+
+    command: str
+    digest: str | None = None
+    size: int | None = None
+    media_type: str | None = None
+
+
+class PlatformRecord(Record):
+    """
+    An image for one platform. size is that of its layers, compressed.
+
+    stored is false if the server does not have its manifest, as of platforms of a proxied image that nobody has pulled.
+    """
+
+    digest: str
+    os: str
+    architecture: str
+    variant: str
+    created: str
+    size: int
+    stored: bool
+    layers: int
+    steps: list[ImageStep]
+    labels: dict[str, str]
+    entrypoint: list[str]
+    command: list[str]
+    user: str
+    folder: str
+    ports: list[str]
+
+
+class ReferrerRecord(Record):
+    """A manifest about an image: a signature, an attestation, an SBOM... tag is the one by which it refers to that."""
+
+    digest: str
+    artifact_type: str
+    media_type: str
+    size: int
+    tag: str
+    annotations: dict[str, str]
+    pushed_at: datetime
+
+
+class ImageRecord(Record):
+    """What an image is made of, and what refers to it."""
+
+    digest: str
+    media_type: str
+    platforms: list[PlatformRecord]
+    platform_count: int
+    referrers: list[ReferrerRecord]
+    signed_by: list[str]

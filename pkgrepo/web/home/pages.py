@@ -43,7 +43,7 @@ class Home(Pages):
         )
         every = sorted(listed.items, key=COLUMNS[order.removeprefix("-")], reverse=order.startswith("-"))
         pages = max(1, -(-len(every) // PER_PAGE))
-        page = min(_page_number(visit.query("page")), pages)
+        page = min(visit.number("page", 1), pages)
         changed = () if query or page > 1 else (await visit.api("GET", "/activity", query={"limit": CHANGED})).items
         return visit.page(
             "home/repositories.html",
@@ -67,8 +67,3 @@ class Home(Pages):
             hits = await visit.api("GET", "/search/packages", query={**query, "q": text, "limit": HITS})
         info = await visit.api("GET", "/info")
         return visit.page("home/search.html", text=text, hits=hits, formats=info.formats)
-
-
-def _page_number(text: str) -> int:
-    """The number of a page in a query; 1 unless it is one."""
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else 1

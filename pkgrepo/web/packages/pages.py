@@ -88,6 +88,7 @@ class PackagePages(Pages):
             listed=listed,
             snippets=snippets,
             readme=await self._readme(visit, place, version),
+            image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
             dependencies=[(each, _searched(each)) for each in found.dependencies],
             links=_web_links(found.links),
             counted=_counted(await _downloads(visit, place, SPANS[1])),
@@ -155,6 +156,14 @@ class PackagePages(Pages):
             return None
         kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
         return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+async def _image(visit: Visit, place: dict[str, str]) -> Any:
+    """What an image is made of; None if its manifest cannot be read."""
+    try:
+        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/image", place)
+    except (Invalid, NotFound):
+        return None
 
 
 async def _downloads(visit: Visit, place: dict[str, str], days: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pkgrepo import __version__
+from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.gateway.answers.content import choose_encoding, document_answer
 from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
@@ -44,7 +45,8 @@ class PageRenderer:
             auto_reload=False,
         )
         self._environment.filters.update(FILTERS)
-        self._environment.globals.update(asset=assets.address, bars=bars, version=__version__)
+        self._environment.tests["archive"] = is_archive
+        self._environment.globals.update(asset=assets.address, bars=bars, longest=LONGEST_TEXT, version=__version__)
 
     def answer(
         self, request: Request, template: str, values: Mapping[str, Any], *, status: int = 200, headers: Fields = ()

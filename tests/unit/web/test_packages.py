@@ -10,6 +10,7 @@ from typing import Any
 import pytest_twisted
 
 from tests.support.browser import Browser
+from tests.support.images import Registry, digest_of, make_image, make_index
 
 PAGE = "/ui/repositories/main/py/packages/demo"
 
@@ -115,3 +116,43 @@ async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser)
     found = await stack.ok("GET", "/package/main%2Fpy/demo/downloads?days=2")
     assert (found["total"], [each["count"] for each in found["days"]]) == (3, [0, 3])
     assert (await stack.api("GET", "/package/main%2Fpy/demo/downloads?days=0")).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> None:
+    await browser.stack.add_repository("py")
+    hostile = "demo/<b>\u202e\"'.txt"
+    texts = {hostile: b"<script>alert(1)</script>", "demo/large": b"x" * 70_000}
+    await browser.stack.publish("main/py", "demo", "1.0", extra_files=texts)
+    page = await browser.get(f"{PAGE}/versions/1.0")
+    [inside] = [each for each in page.links if "/contents/" in each]
+    page = await browser.get(inside)
+    assert "demo/<b>" in page.text
+    assert "demo/large" in page.text
+    [text] = [each for each in page.links if "entry=demo%2F%3Cb%3E" in each]
+    page = await browser.get(inside.partition("?")[0] + text[text.index("?") :])
+    assert "<script>alert(1)</script>" in page.text
+    assert "<script>alert" not in page.html
+    page = await browser.get(f"{inside}?entry=demo/large")
+    assert (page.status, "more than 65536 bytes" in page.text) == (422, True)
+    assert (await browser.get(f"{inside}?entry=absent")).status == 404
+    monkeypatch.setattr("pkgrepo.web.repositories.contents.PER_PAGE", 2)
+    page = await browser.get(f"{inside}?page=2")
+    assert "Page 2 of" in page.text
+    page = await browser.get(f"{inside}?q=LARGE")
+    assert ("large" in page.text, hostile in page.text) == (True, False)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_shows_what_it_is_made_of(browser: Browser) -> None:
+    await browser.stack.add_repository("images", format="docker")
+    registry, one = Registry(browser.stack), make_image("<one>")
+    await registry.push(one)
+    await registry.push(make_image("two"))
+    await registry.push(make_index([one, make_image("two")]), "v1")
+    page = await browser.get("/ui/repositories/main/images/packages/app")
+    assert "2 platforms linux/amd64 1 layer," in page.text
+    assert "linux/arm64 1 layer," in page.text
+    assert digest_of(one.blobs[1]) in page.text
+    page = await browser.get("/ui/repositories/main/images/packages/app/versions?sort=version")
+    assert "/ui/repositories/main/images/packages/app/versions/v1" in page.links

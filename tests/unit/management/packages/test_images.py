@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 import pytest_twisted
 
-from tests.support.images import OCI_INDEX, Image, Registry, make_image, make_index
+from tests.support.images import (
+    OCI_CONFIG,
+    OCI_INDEX,
+    Image,
+    Registry,
+    describe,
+    digest_of,
+    make_artifact,
+    make_image,
+    make_index,
+)
 from tests.support.memory_server import Stack
 from tests.support.signing import Signer, sign_simply, signature_tag
 
@@ -182,3 +193,91 @@ async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -
     await registry.below("GET", f"manifests/{LOOSE.digest}")
     assert await downloads() == 3
     assert (await stack.ok("GET", APP))["downloads"] == 3
+
+
+def made_by(image: Image, history: Any, **settings: Any) -> Image:
+    """The same image with a history and settings in its configuration."""
+    config = json.dumps(
+        {**json.loads(image.blobs[0]), "created": "2026-01-02T03:04:05Z", "history": history, "config": settings}
+    ).encode()
+    manifest = {**json.loads(image.manifest), "config": describe(config, OCI_CONFIG)}
+    return Image(json.dumps(manifest).encode(), (config, *image.blobs[1:]))
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_shows_its_platforms_layers_commands_labels_and_signatures(stack: Stack) -> None:
+    history = [{"created_by": "/bin/sh -c #(nop) COPY . /"}, {"created_by": "ENV A=1", "empty_layer": True}]
+    first = made_by(ONE, history, Labels={"a": "<b>"}, Entrypoint=["/run"], Cmd=["-v"], ExposedPorts={"80/tcp": {}})
+    both, signer = make_index([first, TWO]), Signer()
+    await stack.add_repository("images", format="docker")
+    registry = Registry(stack)
+    for image in (first, TWO):
+        await registry.push(image)
+    await registry.push(both, "v1")
+    await registry.push(sign_simply(signer, both.digest), signature_tag(both.digest))
+    await registry.push(make_artifact(both, "application/spdx+json"))
+    found = await stack.ok("GET", f"{APP}/versions/v1/image", who=None)
+    assert (found["digest"], found["platform_count"], found["signed_by"]) == (both.digest, 2, [])
+    amd, arm = found["platforms"]
+    assert (amd["os"], amd["architecture"], amd["layers"], amd["stored"]) == ("linux", "amd64", 1, True)
+    assert amd["steps"] == [
+        {
+            "command": "COPY . /",
+            "digest": digest_of(ONE.blobs[1]),
+            "size": len(ONE.blobs[1]),
+            "media_type": "application/vnd.oci.image.layer.v1.tar+gzip",
+        },
+        {"command": "ENV A=1", "digest": None, "size": None, "media_type": None},
+    ]
+    assert (amd["labels"], amd["entrypoint"], amd["command"], amd["ports"]) == (
+        {"a": "<b>"},
+        ["/run"],
+        ["-v"],
+        ["80/tcp"],
+    )
+    assert [step["command"] for step in arm["steps"]] == [""]
+    assert [(each["artifact_type"], each["tag"]) for each in found["referrers"]] == [
+        ("application/spdx+json", ""),
+        (OCI_CONFIG, signature_tag(both.digest)),
+    ]
+    single = await stack.ok("GET", f"{APP}/versions/{first.digest}/image")
+    assert [each["architecture"] for each in single["platforms"]] == ["amd64"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [b"", b"[]", b"{", b'{"history": 5, "os": "linux"}', b"[" * 100_000, b'{"config": {"Labels": {"a": 1}}}'],
+    ids=["empty", "list", "broken", "wrong", "deep", "number"],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_malformed_configuration_hides_nothing_else(stack: Stack, config: bytes) -> None:
+    await stack.add_repository("images", format="docker")
+    manifest = {**json.loads(ONE.manifest), "config": describe(config, OCI_CONFIG)}
+    await Registry(stack).push(Image(json.dumps(manifest).encode(), (config, *ONE.blobs[1:])), "v1")
+    (platform,) = (await stack.ok("GET", f"{APP}/versions/v1/image"))["platforms"]
+    assert (platform["size"], len(platform["steps"])) == (len(ONE.blobs[1]), 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_images_have_platforms(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    assert (await stack.api("GET", "/package/main%2Fpy/demo/versions/1.0/image")).status == 404
+
+
+@pytest.mark.parametrize("order", ["version", "-version", "published_at", "-published_at"])
+@pytest_twisted.ensureDeferred
+async def test_tags_are_paged_in_every_order(registry: Registry, order: str) -> None:
+    every = (await registry.stack.ok("GET", f"{APP}/versions?sort={order}"))["items"]
+    by = [each["version" if "version" in order else "published_at"] for each in every]
+    assert by == sorted(by, reverse=order.startswith("-"))
+    paged: list[str] = []
+    after = ""
+    while True:
+        page = await registry.stack.ok("GET", f"{APP}/versions?sort={order}&limit=1{after}")
+        paged += [each["version"] for each in page["items"]]
+        if page["next"] is None:
+            break
+        after = f"&cursor={page['next']}"
+    assert paged == [each["version"] for each in every]
+    assert (await registry.stack.api("GET", f"{APP}/versions?sort=size")).status == 422

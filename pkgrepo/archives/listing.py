@@ -1,0 +1,175 @@
+"""
+Lists what is inside an archive of any kind that packages come in, and reads one small file of it, for people who look.
+
+The kind is told by the ending of the file's name:
+
+=====================================  ===========================================================================
+.whl .egg .zip .jar .war .ear .aar     the directory of the zip archive
+.tgz .tar.gz .tar.bz2 .tar             the members of the tar archive, as far as the limits allow
+.gem                                   the members of its ``data.tar.gz``
+.conda                                 the members of its two tar archives
+=====================================  ===========================================================================
+
+Whoever may read a package can ask for this, so it must cost little however large or hostile the archive is: at most
+``MOST_LISTED`` entries are returned, and at most ``MOST_UNPACKED`` bytes are decompressed, which takes about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+from attrs import frozen
+
+from .bunzip2 import Bunzip2
+from .gunzip import Gunzip
+from .plain_stream import PlainStream
+from .source import Source
+from .tar_archive import BLOCK, Member, Stream, Tar
+from .unzstd import Unzstd
+from .zip_archive import ZipArchive
+
+MOST_LISTED: Final = 5000  # entries
+MOST_UNPACKED: Final = 256 * 1024 * 1024  # bytes
+MOST_INNER: Final = 32 * 1024 * 1024  # bytes of an archive in an archive, which is held in memory
+MOST_BZ2: Final = 16 * 1024 * 1024  # bytes of a bzip2 file that are read; a megabyte takes 60 ms
+LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
+
+_ZIP: Final = (".whl", ".egg", ".zip", ".jar", ".war", ".ear", ".aar")
+_TAR_GZ: Final = (".tgz", ".tar.gz")
+_GEM_DATA: Final = "data.tar.gz"
+
+
+@frozen
+class ArchiveEntry:
+    """A file, folder or link in an archive; ``link`` is the target of a link. Names are made printable as UTF-8."""
+
+    name: str
+    kind: Literal["file", "folder", "link"]
+    size: int
+    link: str = ""
+
+
+@frozen
+class ArchiveListing:
+    """The entries of an archive in its order; not ``complete`` if a limit was reached before its end."""
+
+    entries: tuple[ArchiveEntry, ...]
+    complete: bool
+
+
+# An entry, and how its content is read: at most so many bytes.
+_Found = tuple[ArchiveEntry, Callable[[int], bytes]]
+
+
+def is_archive(filename: str) -> bool:
+    """Whether a file with this name is an archive that can be listed."""
+    return filename.lower().endswith((*_ZIP, *_TAR_GZ, ".tar.bz2", ".tar", ".gem", ".conda"))
+
+
+def list_archive(content: int | bytes, filename: str) -> ArchiveListing:
+    """
+    What is inside an archive, given as a file descriptor (which stays open) or bytes. Blocks: call it in a thread.
+
+    :raises Invalid: it is no archive that can be read
+    """
+    listed: list[ArchiveEntry] = []
+    for found in _entries(Source(content, filename)):
+        if found is None or len(listed) >= MOST_LISTED:
+            return ArchiveListing(tuple(listed), complete=False)
+        listed.append(found[0])
+    return ArchiveListing(tuple(listed), complete=True)
+
+
+def read_text_entry(content: int | bytes, filename: str, name: str) -> str | None:
+    """
+    The text of the first file with this name in an archive; None if it is not found within the limits. Blocks.
+
+    :raises Invalid: the file is longer than ``LONGEST_TEXT``, or no text; or the archive cannot be read
+    """
+    source = Source(content, filename)
+    for found in _entries(source):
+        if found is None:
+            return None
+        entry, read = found
+        if entry.name != name or entry.kind != "file":
+            continue
+        if entry.size > LONGEST_TEXT:
+            raise source.refuse(f"has a {name} of more than {LONGEST_TEXT} bytes: download the whole file")
+        data = read(LONGEST_TEXT)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            raise source.refuse(f"has a {name} that is not text: download the whole file")
+        return text
+    return None
+
+
+def _entries(source: Source) -> Iterator[_Found | None]:
+    """The entries of an archive; None in place of what exceeds the limits."""
+    name = source.name.lower()
+    if name.endswith(_ZIP):
+        return _of_zip(ZipArchive(source))
+    if name.endswith(_TAR_GZ):
+        return _of_tar(source, Gunzip(source))
+    if name.endswith(".tar.bz2"):
+        return _of_tar(source, Bunzip2(source, most_packed=MOST_BZ2, most=MOST_UNPACKED))
+    if name.endswith(".tar"):
+        return _of_tar(source, PlainStream(source))
+    if name.endswith(".gem"):
+        return _of_gem(source)
+    if name.endswith(".conda"):
+        return _of_conda(source)
+    raise source.refuse("is no archive that can be looked into")
+
+
+def _of_zip(archive: ZipArchive) -> Iterator[_Found]:
+    for entry in archive.entries.values():
+        kind: Literal["file", "folder"] = "folder" if entry.is_folder else "file"
+        read = _reader(archive, entry.name)
+        yield ArchiveEntry(entry.name, kind, entry.size), read
+
+
+def _reader(archive: ZipArchive, name: str) -> Callable[[int], bytes]:
+    return lambda limit: archive.read(name, limit) or b""
+
+
+def _of_tar(source: Source, stream: Stream) -> Iterator[_Found | None]:
+    tar, unpacked = Tar(source, stream), 0
+    for member in tar:
+        yield _entry(member), tar.read
+        # The rest of the member is decompressed next, and the header behind it.
+        unpacked += BLOCK + member.size
+        if unpacked > MOST_UNPACKED:
+            yield None
+            return
+
+
+def _entry(member: Member) -> ArchiveEntry:
+    name, link = _printable(member.name), _printable(member.link)
+    return ArchiveEntry(name, "link" if link else "folder" if member.is_folder else "file", member.size, link)
+
+
+def _of_gem(source: Source) -> Iterator[_Found | None]:
+    outer = Tar(source, PlainStream(source))
+    for member in outer:
+        if member.name == _GEM_DATA:
+            inner = Source(outer.read(MOST_INNER), source.name)
+            yield from _of_tar(inner, Gunzip(inner))
+            return
+    raise source.refuse(f"has no {_GEM_DATA}")
+
+
+def _of_conda(source: Source) -> Iterator[_Found | None]:
+    archive = ZipArchive(source)
+    for name in sorted(archive.entries):  # info-... comes before pkg-...
+        if name.endswith(".tar.zst"):
+            packed = archive.read(name, MOST_INNER) or b""
+            inner = Source(packed, source.name)
+            yield from _of_tar(inner, Unzstd(inner, packed))
+
+
+def _printable(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,120 @@
+"""What is inside an archive, for people who look."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from pkgrepo.archives import listing
+from pkgrepo.archives.listing import is_archive, list_archive, read_text_entry
+from pkgrepo.errors import Invalid
+from tests.support.conda_packages import make_conda
+from tests.support.gems import make_gemspec, make_tar, pack_gem
+from tests.support.tarballs import make_tar_gz
+
+TAR = make_tar([("a/one.txt", b"one"), ("a/two.bin", b"\xff\x00")])
+
+
+def make_zip(members: dict[str, bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("x.tgz", gzip.compress(TAR)),
+        ("x-1.0.tar.gz", gzip.compress(TAR)),
+        ("x-1.0-py_0.tar.bz2", bz2.compress(TAR)),
+        ("x.tar", TAR),
+        ("x-1.0-py3-none-any.WHL", make_zip({"a/one.txt": b"one", "a/two.bin": b"\xff\x00"})),
+        ("x.jar", make_zip({"a/one.txt": b"one", "a/two.bin": b"\xff\x00"})),
+        ("x-1.0.gem", pack_gem(make_gemspec(), data=gzip.compress(TAR))),
+    ],
+    ids=["tgz", "tar.gz", "tar.bz2", "tar", "wheel", "jar", "gem"],
+)
+def test_entries_are_listed_and_small_texts_are_read(name: str, data: bytes) -> None:
+    assert is_archive(name)
+    found = list_archive(data, name)
+    assert [(each.name, each.kind, each.size) for each in found.entries] == [
+        ("a/one.txt", "file", 3),
+        ("a/two.bin", "file", 2),
+    ]
+    assert found.complete
+    assert read_text_entry(data, name, "a/one.txt") == "one"
+    assert read_text_entry(data, name, "a/absent") is None
+    with pytest.raises(Invalid, match="is not text"):
+        read_text_entry(data, name, "a/two.bin")
+
+
+def test_a_conda_package_has_the_entries_of_both_its_archives() -> None:
+    data = make_conda(payload=[("site-packages/demo.py", b"pass\n")])
+    names = [each.name for each in list_archive(data, "demo-1.0-py_0.conda").entries]
+    assert "info/index.json" in names
+    assert names[-1] == "site-packages/demo.py"
+    assert read_text_entry(data, "demo-1.0-py_0.conda", "site-packages/demo.py") == "pass\n"
+
+
+def test_links_and_folders_are_listed_as_such() -> None:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for kind, name, link in ((tarfile.DIRTYPE, "d", ""), (tarfile.SYMTYPE, "l", "../../etc/passwd")):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, link
+            archive.addfile(info)
+    found = list_archive(target.getvalue(), "x.tar").entries
+    assert [(each.kind, each.link) for each in found] == [("folder", ""), ("link", "../../etc/passwd")]
+    assert read_text_entry(target.getvalue(), "x.tar", "l") is None
+
+
+def test_names_that_are_not_utf_8_can_be_shown_and_asked_for() -> None:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
+        info = tarfile.TarInfo("\xe4.txt")
+        info.size = 2
+        archive.addfile(info, io.BytesIO(b"ok"))
+    (entry,) = list_archive(target.getvalue(), "x.tar").entries
+    assert entry.name == "\ufffd.txt"
+    assert read_text_entry(target.getvalue(), "x.tar", entry.name) == "ok"
+
+
+def test_long_lists_and_large_archives_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_tar_gz({str(number): b"x" * 1000 for number in range(20)})
+    monkeypatch.setattr(listing, "MOST_LISTED", 5)
+    found = list_archive(data, "x.tgz")
+    assert (len(found.entries), found.complete) == (5, False)
+    monkeypatch.setattr(listing, "MOST_LISTED", 1000)
+    monkeypatch.setattr(listing, "MOST_UNPACKED", 5000)
+    found = list_archive(data, "x.tgz")
+    assert (len(found.entries), found.complete) == (4, False)
+    assert read_text_entry(data, "x.tgz", "19") is None
+
+
+def test_what_is_beyond_the_limit_is_not_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_UNPACKED", 1000)
+    data = make_tar_gz({"large": bytes(10_000_000), "behind": b""})
+    broken = data[: len(data) // 2]  # decompressing it to its end would fail
+    found = list_archive(broken, "x.tgz")
+    assert ([each.name for each in found.entries], found.complete) == (["large"], False)
+
+
+def test_a_long_text_is_refused_before_it_is_read() -> None:
+    data = make_tar_gz({"long.txt": b"x" * (listing.LONGEST_TEXT + 1), "longest.txt": b"x" * listing.LONGEST_TEXT})
+    with pytest.raises(Invalid, match="more than 65536 bytes"):
+        read_text_entry(data, "x.tgz", "long.txt")
+    assert read_text_entry(data, "x.tgz", "longest.txt") == "x" * listing.LONGEST_TEXT
+
+
+@pytest.mark.parametrize("name", ["x.tgz", "x.whl", "x.gem", "x.conda", "x.tar.bz2", "x.txt"])
+def test_what_is_no_archive_is_refused(name: str) -> None:
+    with pytest.raises(Invalid):
+        list_archive(b"no archive" * 100, name)
+    assert is_archive(name) == (name != "x.txt")
