@@ -16,6 +16,7 @@ from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.storage.pools import Pool
 from pkgrepo.storage.private_files import ensure_private, tighten
 
+from .commands import CommandQueue
 from .connections import CatalogUnusable, check_library, open_reader, open_writer
 from .disk_reserve import DiskReserve
 from .failures import STORAGE_ERRORS, explain
@@ -23,7 +24,7 @@ from .generation import CommitCount, Generation, GenerationPin
 from .schema import Migration, load_migrations, upgrade
 from .transactions import SqliteReader
 from .write_lock import WriteLock
-from .writer import Writer
+from .writer import SqliteBatches
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -45,7 +46,7 @@ class SqliteCatalog:
     ) -> None:
         self._path = path
         self._migrations = migrations
-        self._writer = Writer(path, reactor)
+        self._writer = CommandQueue(SqliteBatches(path), reactor)
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[SqliteReader] = []
         self._reader: SqliteReader | None = None

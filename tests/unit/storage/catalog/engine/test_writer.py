@@ -7,7 +7,7 @@ import pytest_twisted
 from twisted.internet.defer import gatherResults
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
-from pkgrepo.storage.catalog.engine import writer
+from pkgrepo.storage.catalog.engine import commands
 from pkgrepo.storage.catalog.engine.transactions import SqliteTransaction
 from pkgrepo.storage.catalog.engine.write_lock import WriteLock
 from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY
@@ -87,7 +87,7 @@ def fill_up(tx):
 
 @pytest_twisted.ensureDeferred
 async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeypatch):
-    monkeypatch.setattr(writer, "BATCH_S", TIMEOUT_S)  # however slowly the thread comes to run
+    monkeypatch.setattr(commands, "BATCH_S", TIMEOUT_S)  # however slowly the thread comes to run
     with somebody_elses_turn(case):
         writes = [catalog.write(settings.increment, "serial") for _ in range(100)]
     assert await gatherResults(writes) == list(range(1, 101))

@@ -1,0 +1,6 @@
+"""
+The catalog in PostgreSQL, for several nodes.
+
+It runs the queries and commands of the embedded engine, in the SQL that L{pkgrepo.storage.catalog.engine.dialect}
+translates. psycopg is installed with the extra ``postgresql`` of the package.
+"""

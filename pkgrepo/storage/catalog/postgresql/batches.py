@@ -1,0 +1,143 @@
+"""
+Runs batches of commands, one at a time over all nodes.
+
+Commands were written for an engine with one writer: one may look whether a row is there, and add it if not. So each
+batch holds an advisory lock until its commit, as a batch on the embedded engine holds a file lock. Commits are
+therefore made in the order of their numbers, which each announces to all nodes.
+
+When the connection breaks during a COMMIT, a new one asks what became of that transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+from twisted.logger import Logger
+
+from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.storage.catalog.engine.commands import Batch
+
+from .failures import RETRIED, SERVER_ERRORS, explain
+from .sessions import Session, open_writer
+from .transactions import PostgresTransaction
+
+log = Logger()
+
+CHANNEL: Final = "pkgrepo_commits"
+LOCK: Final = 0x706B6772_636F6D6D  # "pkgrcomm": what the batches of all nodes lock in turn
+ATTEMPTS: Final = 5  # of a transaction that conflicts with one of another program
+OUTCOME_S: Final = 20.0  # how long it is asked what became of a transaction whose connection broke
+OUTCOME_PAUSE_S: Final = 0.25
+BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({LOCK})"
+ANNOUNCE: Final = f"""
+WITH counted AS (UPDATE catalog_state SET commits = commits + 1 RETURNING commits)
+SELECT commits, pg_current_xact_id()::text, pg_notify('{CHANNEL}', commits::text) FROM counted
+"""
+
+
+class PostgresBatches:
+    """
+    Implements L{pkgrepo.storage.catalog.engine.commands.Batches}.
+
+    ``on_commit`` is called with the number of each commit, before its commands are answered.
+    """
+
+    def __init__(self, url: str, on_commit: Callable[[int], None]) -> None:
+        self._url = url
+        self._on_commit = on_commit
+        self._session: Session | None = None
+        self._begun = False
+        self._failures = FailureLog(log, "the catalog cannot be written")
+
+    def run(self, batch: Batch) -> None:
+        """Run the commands, and commit, while other nodes wait for their turn."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                number = self._transaction(batch)
+            except RETRIED as error:
+                self._disconnect()
+                if attempt == ATTEMPTS:
+                    self._failed(batch, error)
+            except SERVER_ERRORS as error:
+                lost_idle = attempt == 1 and self._was_lost_before()
+                self._disconnect()
+                if not lost_idle:
+                    self._failed(batch, error)
+                    return
+            else:
+                self._failures.succeeded()
+                self._on_commit(number)
+                batch.succeeded()
+                return
+
+    def pause_s(self) -> float | None:
+        """Return None: there is nothing to do without commands."""
+        return None
+
+    def idle(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._disconnect()
+
+    def _transaction(self, batch: Batch) -> int:
+        session = self._connect()
+        self._begun = False
+        session.execute(BEGIN)
+        self._begun = True
+        tx = PostgresTransaction(session)
+        for command in batch:
+            command.run(tx, SERVER_ERRORS)
+        announced = session.execute(ANNOUNCE).fetchone()
+        assert announced is not None
+        number, transaction = int(announced[0]), str(announced[1])
+        try:
+            session.execute("COMMIT")
+        except SERVER_ERRORS:
+            if not session.broken or not self._was_committed(transaction):
+                raise
+            log.info("a commit whose connection broke was made")
+        return number
+
+    def _was_lost_before(self) -> bool:
+        """Whether the connection had been lost while it was idle, so that a new one may do better."""
+        return not self._begun and self._session is not None and self._session.broken
+
+    def _was_committed(self, transaction: str) -> bool:
+        """
+        Ask a new connection what became of a transaction.
+
+        :raises psycopg.Error: nobody can be asked; whether it was committed stays unknown
+        """
+        until = time.monotonic() + OUTCOME_S
+        while True:
+            self._disconnect()
+            try:
+                row = self._connect().execute("SELECT pg_xact_status($1::text::xid8)", (transaction,)).fetchone()
+            except SERVER_ERRORS:
+                if time.monotonic() > until:
+                    raise
+            else:
+                status = row[0] if row else None
+                if status != "in progress" or time.monotonic() > until:
+                    return status == "committed"
+            time.sleep(OUTCOME_PAUSE_S)
+
+    def _failed(self, batch: Batch, error: psycopg.Error) -> None:
+        explained = explain(error)
+        self._failures.failed(explained, full=False)
+        batch.failed(explained)
+
+    def _connect(self) -> Session:
+        if self._session is None:
+            self._session = open_writer(self._url)
+        return self._session
+
+    def _disconnect(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()

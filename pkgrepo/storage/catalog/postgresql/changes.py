@@ -1,0 +1,104 @@
+"""
+Notices the commits of all nodes.
+
+=============================  ================================================================================
+what happens                   the generation
+=============================  ================================================================================
+a batch of this node commits   changes before its commands are answered
+another node commits           changes when its notification arrives, in milliseconds
+a notification is lost         changes within ``RECHECK_S``: the number of the last commit is asked for
+the server cannot be asked     stays for ``TRUSTED_S``, so that what is in memory is served; then it changes with
+                               each question, so that nothing is answered from memory
+the server answers again       changes if there were commits
+another program changes rows   does not change
+=============================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+import psycopg
+from twisted.logger import Logger
+
+from pkgrepo.diagnostics.failure_log import FailureLog
+
+from .batches import CHANNEL
+from .sessions import Session, open_listener
+
+log = Logger()
+
+RECHECK_S: Final = 1.0
+TRUSTED_S: Final = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
+TURN_S: Final = 0.1  # until the thread looks whether it is to end
+PAUSE_S: Final = 0.25  # before the next attempt to connect
+LAST_COMMIT: Final = "SELECT commits FROM catalog_state"
+
+
+class Changes:
+    """The number of the present generation, kept by a thread with a connection of its own. ``clock`` gives seconds."""
+
+    def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url = url
+        self._clock = clock
+        self._numbers = count(1)
+        self._number = 0
+        self._last_commit = -1
+        self._trusted_until = 0.0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._first_look = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pkgrepo-catalog-listener", daemon=True)
+        self._failures = FailureLog(log, "the catalog cannot be asked for changes")
+
+    def __call__(self) -> int:
+        """Return the present generation."""
+        if self._clock() > self._trusted_until:
+            self._number = next(self._numbers)
+        return self._number
+
+    def committed(self, commit: int) -> None:
+        """Begin a new generation if this commit is newer than those before; from any thread."""
+        with self._lock:
+            if commit > self._last_commit:
+                self._last_commit = commit
+                self._number = next(self._numbers)
+
+    def start(self) -> None:
+        """Begin to listen, and wait until that is so, or cannot be; not in the reactor's thread."""
+        self._thread.start()
+        self._first_look.wait(TRUSTED_S)
+
+    def stop(self) -> None:
+        """End the thread; not in the reactor's thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with open_listener(self._url) as session:
+                    session.execute(f"LISTEN {CHANNEL}")
+                    self._follow(session)
+            except (psycopg.Error, OSError) as error:
+                self._failures.failed(error)
+                self._first_look.set()
+                self._stopping.wait(PAUSE_S)
+
+    def _follow(self, session: Session) -> None:
+        while not self._stopping.is_set():
+            asked = self._clock()
+            row = session.execute(LAST_COMMIT).fetchone()
+            assert row is not None
+            self.committed(row[0])
+            self._trusted_until = asked + TRUSTED_S
+            self._failures.succeeded()
+            self._first_look.set()
+            while not self._stopping.is_set() and self._clock() < asked + RECHECK_S:
+                for notification in session.notifies(timeout=TURN_S, stop_after=1):
+                    self.committed(int(notification.payload))

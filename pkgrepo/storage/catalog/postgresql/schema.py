@@ -1,0 +1,73 @@
+"""
+Creates and upgrades the schema.
+
+The migrations are those of the embedded engine, translated. Each runs in one transaction with the change of the number
+in the table of the catalog's state, while a lock keeps other nodes from doing the same. No copy is kept:
+the operator has the server's own backups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from twisted.logger import Logger
+
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
+from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql
+from pkgrepo.storage.catalog.engine.schema import Migration
+
+from .sessions import Session
+
+log = Logger()
+
+LOCK: Final = 0x706B6772_6D696772  # "pkgrmigr": what upgrades of all nodes lock in turn
+OLDEST_SERVER: Final = 130_000  # as the server gives its version
+STATE_TABLE: Final = """
+CREATE TABLE catalog_state (version INTEGER NOT NULL, commits BIGINT NOT NULL);
+INSERT INTO catalog_state (version, commits) VALUES (0, 0);
+"""
+
+
+def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
+    """
+    Upgrade the database to the newest version; other nodes wait.
+
+    :raises CatalogUnusable: the database has a newer version or tables of another program, or the server is too old
+    :raises psycopg.Error: the server refuses
+    """
+    if session.info.server_version < OLDEST_SERVER:
+        raise CatalogUnusable("PostgreSQL 13 or newer is needed")
+    session.execute("SET statement_timeout = 0")
+    session.execute("SELECT pg_advisory_lock($1)", (LOCK,))
+    try:
+        found, wanted = _version(session), migrations[-1].number
+        if found > wanted:
+            raise CatalogUnusable(
+                f"the database was written by a newer pkgrepo (schema {found}, this one knows {wanted});"
+                " install that one, or restore a backup from before the upgrade"
+            )
+        for migration in migrations[found:]:
+            with session.transaction():
+                session.execute(schema_to_postgresql(migration.sql))
+                session.execute("UPDATE catalog_state SET version = $1", (migration.number,))
+            log.info("catalog migration {name} done", name=migration.name)
+    finally:
+        session.execute("SELECT pg_advisory_unlock($1)", (LOCK,))
+        session.execute("RESET statement_timeout")
+
+
+def _version(session: Session) -> int:
+    """Return the number of the last migration; an empty database gets what the first one needs."""
+    tables = {
+        name for (name,) in session.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+    }
+    if not tables:
+        with session.transaction():
+            session.execute(FUNCTIONS + STATE_TABLE)
+        return 0
+    if "catalog_state" not in tables:
+        raise CatalogUnusable("the database has tables of another program")
+    row = session.execute("SELECT version FROM catalog_state").fetchone()
+    assert row is not None
+    return int(row[0])

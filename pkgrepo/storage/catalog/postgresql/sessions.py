@@ -1,0 +1,121 @@
+"""
+Opens connections to PostgreSQL, with the same settings everywhere.
+
+==========================  ==================================================================================
+setting                     why
+==========================  ==================================================================================
+repeatable read, read only  a query of several statements reads one snapshot, and cannot change anything
+connect timeout             a node that does not answer is given up
+TCP user timeout            so is one that vanished without closing its connections
+idle in transaction         a writer that was paused loses its turn, so that the other nodes go on
+statement timeout           a writer waits that long for its turn, and a statement runs that long
+target session attributes   of several hosts in the address, the one that can be written
+==========================  ==================================================================================
+
+Parameters are sent without a type, so that the server infers it as the dialect says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg import RawCursor
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, Dumper, Loader
+from psycopg.types.string import StrDumperUnknown
+
+from pkgrepo.errors import Invalid
+
+CONNECT_TIMEOUT_S: Final = 5
+LOST_AFTER_MS: Final = 10_000  # milliseconds without an acknowledgement of what was sent
+STATEMENT_TIMEOUT_MS: Final = 30_000
+IDLE_IN_TRANSACTION_MS: Final = 5_000
+STATEMENTS: Final = 400  # prepared statements kept by a connection; all statements of the program fit
+PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
+class _IntegerDumper(Dumper):
+    """Integers, and truth values as 1 and 0."""
+
+    def dump(self, obj: int) -> Buffer:
+        return str(int(obj)).encode("ascii")
+
+
+class _TextDumper(StrDumperUnknown):
+    """Texts; PostgreSQL has none with NUL characters."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        if "\0" in obj:
+            raise Invalid("a text must not contain NUL characters")
+        return super().dump(obj)
+
+
+class _NumericLoader(Loader):
+    """Sums of integers, which PostgreSQL gives as numerics."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data)
+        return float(text) if b"." in text else int(text)
+
+
+def _adapters() -> AdaptersMap:
+    adapters = AdaptersMap(psycopg.adapters)
+    for kind in (int, bool):
+        adapters.register_dumper(kind, _IntegerDumper)
+    adapters.register_dumper(str, _TextDumper)
+    adapters.register_loader("numeric", _NumericLoader)
+    return adapters
+
+
+class _Adapted:
+    """What psycopg asks for adapters."""
+
+    adapters: Final = _adapters()
+    connection: Final = None
+
+
+def open_reader(url: str) -> Session:
+    """Open a connection on which nothing can be written. :raises psycopg.Error: that is not possible"""
+    return _open(
+        url,
+        "any",
+        default_transaction_isolation="repeatable\\ read",
+        default_transaction_read_only="on",
+    )
+
+
+def open_writer(url: str) -> Session:
+    """Open a connection for writing. :raises psycopg.Error: that is not possible"""
+    return _open(
+        url,
+        "read-write",
+        default_transaction_isolation="read\\ committed",
+        idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
+        synchronous_commit="on",
+    )
+
+
+def open_listener(url: str) -> Session:
+    """Open a connection for notifications. :raises psycopg.Error: that is not possible"""
+    return _open(url, "read-write")
+
+
+def _open(url: str, attributes: str, **settings: object) -> Session:
+    settings["statement_timeout"] = STATEMENT_TIMEOUT_MS
+    connection = psycopg.connect(
+        url,
+        autocommit=True,
+        context=_Adapted(),
+        cursor_factory=RawCursor,
+        prepare_threshold=PREPARED_AFTER,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        tcp_user_timeout=LOST_AFTER_MS,
+        target_session_attrs=attributes,
+        application_name="pkgrepo",
+        options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
+    )
+    connection.prepared_max = STATEMENTS
+    return connection

@@ -1,0 +1,73 @@
+"""PostgreSQL catalogs over one database, like those of several nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+import psycopg
+from twisted.internet import reactor
+
+from pkgrepo.storage.catalog.engine.schema import load_migrations
+from pkgrepo.storage.catalog.postgresql.catalog import PostgresCatalog
+from pkgrepo.storage.catalog.postgresql.schema import upgrade
+from pkgrepo.storage.catalog.postgresql.sessions import open_writer
+
+TEMPLATE = "pkgrepo_template"
+
+
+class PostgresCase:
+    """Catalogs on a database of their own, on a server that runs already."""
+
+    one_machine = False  # a commit of another node is noticed some milliseconds later
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.started: list[PostgresCatalog] = []
+
+    async def another(self) -> PostgresCatalog:
+        """Return another started catalog on the same database, like that of another node."""
+        catalog = PostgresCatalog(self.url, reactor=reactor)
+        await catalog.start()
+        self.started.append(catalog)
+        return catalog
+
+    async def stop(self) -> None:
+        while self.started:
+            await self.started.pop().stop()
+
+
+class Databases:
+    """Databases on a server, each with the present schema, which is made once."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+
+    def __enter__(self) -> Self:
+        self._run(f"CREATE DATABASE {TEMPLATE}")
+        with open_writer(self._url(TEMPLATE)) as session:
+            upgrade(session, load_migrations())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._run(f"DROP DATABASE {TEMPLATE} WITH (FORCE)")
+
+    @contextmanager
+    def another(self) -> Iterator[str]:
+        """Create a database, and drop it at the end; yields its connection string."""
+        name = f"pkgrepo_{uuid4().hex[:12]}"
+        self._run(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        yield self._url(name)
+        self._run(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _run(self, sql: str) -> None:
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(sql)
+
+    def _url(self, name: str) -> str:
+        return self._server.replace("dbname=postgres", f"dbname={name}")
