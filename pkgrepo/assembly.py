@@ -173,7 +173,7 @@ class Assembly:
                 passwords=core.passwords,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,
-                database_dir=config.database_path.parent,
+                database_dir=config.database_path.parent if config.database_path else config.data.dir,
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,
                 low_water=config.data.low_water,

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+from tests.support.server_databases import databases_with_schema, use_postgresql
 from tests.support.server_process import ServerProcess, twistd_process
 
 # No deadline per example: on a busy machine any example may be slow, and so may their generation.
@@ -24,18 +26,41 @@ settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[Healt
 settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), derandomize=True)
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
+DATABASES = pytest.StashKey[ExitStack]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--catalog-delay 0.2`` delays every catalog operation of all servers, in this and in other processes."""
+    """
+    Options about the catalogs of all servers, in this and in other processes.
+
+    ``--catalog-delay 0.2`` delays every operation. ``--postgresql`` keeps them on a PostgreSQL server, which is started
+    once for each process that runs tests.
+    """
     parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
+    parser.addoption("--postgresql", action="store_true", help="keep servers' catalogs in PostgreSQL")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Apply ``--catalog-delay``."""
+    """Apply ``--catalog-delay`` and ``--postgresql``."""
     delay_s = config.getoption("--catalog-delay")
     if delay_s is not None:
         delay_catalogs(delay_s)
-        server_process.TWISTD[:] = [sys.executable, "-m", "tests.support.delayed_twistd", str(delay_s)]
+        _patch_twistd("delay", str(delay_s))
+    runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if config.getoption("--postgresql") and runs_tests:
+        server = config.stash[DATABASES] = ExitStack()
+        address = server.enter_context(databases_with_schema())
+        use_postgresql(address)
+        _patch_twistd("postgresql", address)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the PostgreSQL server of ``--postgresql``."""
+    config.stash.get(DATABASES, ExitStack()).close()
+
+
+def _patch_twistd(kind: str, value: str) -> None:
+    server_process.TWISTD[:] = [sys.executable, "-m", "tests.support.patched_twistd", kind, value]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

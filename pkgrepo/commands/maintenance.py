@@ -149,5 +149,5 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
         nothing = not any(find_storage_id(path) for path in places.values())
     except OSError as error:
         fail(sentence_of(error), 1)
-    if nothing and not config.database_path.exists():
+    if nothing and config.database_path is not None and not config.database_path.exists():
         fail("there is no storage and no catalog; --storage NAME=PATH tells where a storage is", 3)

@@ -60,7 +60,7 @@ def run_on_existing(config: Config, work: Callable[[Core], Awaitable[None]]) -> 
 def check_catalog(config: Config) -> None:
     """Exit with code 3 if there is no catalog in the data folder."""
     check_owner(config.data.dir)
-    if not config.database_path.exists():
+    if config.database_path is not None and not config.database_path.exists():
         fail(f"there is no catalog at {config.database_path}; data.dir is {config.data.dir}", 3)
 
 

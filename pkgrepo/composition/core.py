@@ -28,13 +28,13 @@ from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.storage.secret_box import SecretBox
 
+from .databases import make_catalog
 from .formats import check_settings, make_formats
 
 log = Logger()
@@ -51,7 +51,7 @@ class Core:
         self.reactor = reactor
         self.clock = SystemClock()
         self.pools = Pools(reactor)
-        self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
+        self.catalog = make_catalog(config, reactor)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
         self.exclusive_since: dict[int, datetime] = {}

@@ -39,6 +39,9 @@ USER = text(r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", "3 to 32 letters, digits, dots, 
 SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
 
 
+_SQLITE = "sqlite:///"
+
+
 @frozen
 class Server:
     """Addresses, limits and timeouts of client connections."""
@@ -95,10 +98,15 @@ class Database:
     """The catalog."""
 
     url: str = setting(
-        text(r"sqlite:///.+", '"sqlite:///" with a path; {dir} in it is the value of data.dir'),
-        "sqlite:///{dir}/pkgrepo.db",
-        "the database",
+        text(
+            rf"{_SQLITE}.+|postgres(ql)?://(?![^/]*:[^/@]*@).+",
+            '"sqlite:///" with a path, in which {dir} is the value of data.dir, or a "postgresql://" address without '
+            "password, which is database.password",
+        ),
+        f"{_SQLITE}{{dir}}/pkgrepo.db",
+        "the database: the embedded one in a file, or PostgreSQL for several nodes",
     )
+    password: Secret | None = setting(secret(), None, "the password for PostgreSQL")
 
 
 @frozen
@@ -335,6 +343,8 @@ class Config:
     origins: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
 
     @property
-    def database_path(self) -> Path:
-        """The file of the embedded database."""
-        return Path(self.database.url.removeprefix("sqlite:///").replace("{dir}", str(self.data.dir))).absolute()
+    def database_path(self) -> Path | None:
+        """The file of the embedded database; None: the database is on a server."""
+        if not self.database.url.startswith(_SQLITE):
+            return None
+        return Path(self.database.url.removeprefix(_SQLITE).replace("{dir}", str(self.data.dir))).absolute()

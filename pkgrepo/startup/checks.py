@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import apsw
 from twisted.internet.endpoints import serverFromString
 
 from pkgrepo.composition.core import Core
+from pkgrepo.composition.databases import reading
 from pkgrepo.config import Config
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.names import get_format
-from pkgrepo.storage.catalog.engine.connections import open_reader
-from pkgrepo.storage.catalog.engine.transactions import SqliteReader
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
@@ -43,13 +40,11 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
     if config.data.dir.exists() and not config.data.dir.is_dir():
         yield f"data.dir: {config.data.dir} is no folder"
     try:
-        with _reading(config.database_path) as catalog:
+        with reading(config) as catalog:
             yield from _repository_problems(core, config, catalog)
             yield from _token_problems(config, catalog)
-    except apsw.SQLError:
-        pass  # an older schema; the start migrates it
-    except apsw.Error as error:
-        yield f"database.url: {config.database_path} cannot be read: {error}"
+    except CatalogUnusable as error:
+        yield f"database.url: {error}"
 
 
 def endpoint_problem(description: str, reactor: Any) -> str | None:
@@ -107,17 +102,3 @@ def _token_problems(config: Config, catalog: Reader | None) -> Iterator[str]:
         first = makes_admin and token.user.casefold() == config.bootstrap.admin.user.casefold()
         if not first and (catalog is None or find_user_by_name(catalog, token.user) is None):
             yield f"bootstrap.tokens: {token.name}: there is no user {token.user!r}"
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[Reader | None]:
-    """The catalog, opened for reading; None if there is none."""
-    if not path.exists() or not path.stat().st_size:
-        yield None
-        return
-    connection = open_reader(path)
-    try:
-        with SqliteReader(connection) as reader:
-            yield reader
-    finally:
-        connection.close()

@@ -95,9 +95,9 @@ def delay_catalogs(delay_s: float) -> None:
     """Patch this process so that every server made from now on uses a `DelayedCatalog`."""
     from pkgrepo.composition import core
 
-    sqlite = core.SqliteCatalog
+    undelayed = core.make_catalog
 
-    def make(path: Any, *, reactor: Any) -> DelayedCatalog:
-        return DelayedCatalog(sqlite(path, reactor=reactor), reactor, delay_s)
+    def make(config: Any, reactor: Any) -> DelayedCatalog:
+        return DelayedCatalog(undelayed(config, reactor), reactor, delay_s)
 
-    core.SqliteCatalog = make  # type: ignore[assignment,misc]
+    core.make_catalog = make  # type: ignore[assignment]

@@ -25,7 +25,7 @@ UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # Pos
 LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 SETTINGS = {
     "listen_addresses": "",
-    "max_connections": 20,
+    "max_connections": 300,
     "shared_buffers": "16MB",
     "autovacuum": "off",
     "fsync": "off",

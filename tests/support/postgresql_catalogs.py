@@ -12,7 +12,7 @@ import psycopg
 from twisted.internet import reactor
 
 from pkgrepo.storage.catalog.engine.schema import load_migrations
-from pkgrepo.storage.catalog.postgresql.catalog import PostgresCatalog
+from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from pkgrepo.storage.catalog.postgresql.schema import upgrade
 from pkgrepo.storage.catalog.postgresql.sessions import open_writer
 
@@ -30,7 +30,7 @@ class PostgresCase:
 
     async def another(self) -> PostgresCatalog:
         """Return another started catalog on the same database, like that of another node."""
-        catalog = PostgresCatalog(self.url, reactor=reactor)
+        catalog = PostgresCatalog(Address(self.url), reactor=reactor)
         await catalog.start()
         self.started.append(catalog)
         return catalog
@@ -48,7 +48,7 @@ class Databases:
 
     def __enter__(self) -> Self:
         self._run(f"CREATE DATABASE {TEMPLATE}")
-        with open_writer(self._url(TEMPLATE)) as session:
+        with open_writer(Address(self._url(TEMPLATE))) as session:
             upgrade(session, load_migrations())
         return self
 

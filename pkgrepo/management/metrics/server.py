@@ -32,7 +32,7 @@ class ServerMetrics:
         caches: Mapping[str, ResponseCache[Any] | Repeats],
         expires_at: Callable[[], datetime | None],
         *,
-        database: Path,
+        database: Path | None,
         audit: Path | None,
     ) -> None:
         self._site = site
@@ -72,13 +72,16 @@ class ServerMetrics:
 
     def _files(self) -> Iterator[Metric]:
         sizes = GaugeMetricFamily("pkgrepo_file_bytes", "Size of a file of the server.", labels=["file"])
-        named = {"database": self._database, "wal": Path(f"{self._database}-wal"), "audit": self._audit}
+        database = self._database
+        named = {"database": database, "wal": database and Path(f"{database}-wal"), "audit": self._audit}
         for name, path in named.items():
             with suppress(OSError):  # a file that does not exist has no sample
                 if path is not None:
                     sizes.add_metric([name], path.stat().st_size)
         yield sizes
+        if database is None:  # it is on a server
+            return
         free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Free space on the file system of the database.")
         with suppress(OSError):
-            free.add_metric([], free_and_total(self._database.parent)[0])
+            free.add_metric([], free_and_total(database.parent)[0])
         yield free

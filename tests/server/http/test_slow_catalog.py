@@ -15,8 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.internet.threads import deferToThread
 
-from pkgrepo.composition import core
-from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.composition import core, databases
 from pkgrepo.storage.catalog.server import settings
 from tests.support.delayed_catalog import DelayedCatalog
 from tests.support.inprocess_server import turn, until
@@ -83,10 +82,10 @@ class HeldServer:
 async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     clock = Clock()
 
-    def make(path: Any, *, reactor: Any) -> DelayedCatalog:
-        return DelayedCatalog(SqliteCatalog(path, reactor=reactor), clock, 0.0)
+    def make(config: Any, reactor: Any) -> DelayedCatalog:
+        return DelayedCatalog(databases.make_catalog(config, reactor), clock, 0.0)
 
-    monkeypatch.setattr(core, "SqliteCatalog", make)
+    monkeypatch.setattr(core, "make_catalog", make)
     server = await make_server(bootstrap__repositories=REPOSITORIES)
     held = HeldServer(server, server.service.assembly.core.catalog, clock)
     for repository in ("py", "closed"):

@@ -4,3 +4,9 @@ The catalog in PostgreSQL, for several nodes.
 It runs the queries and commands of the embedded engine, in the SQL that L{pkgrepo.storage.catalog.engine.dialect}
 translates. psycopg is installed with the extra ``postgresql`` of the package.
 """
+
+from .catalog import PostgresCatalog
+from .once import reading_once
+from .sessions import Address
+
+__all__ = ["Address", "PostgresCatalog", "reading_once"]

@@ -21,7 +21,7 @@ from pkgrepo.diagnostics.failure_log import FailureLog
 from pkgrepo.storage.catalog.engine.commands import Batch
 
 from .failures import RETRIED, SERVER_ERRORS, explain
-from .sessions import Session, open_writer
+from .sessions import Address, Session, open_writer
 from .transactions import PostgresTransaction
 
 log = Logger()
@@ -45,8 +45,8 @@ class PostgresBatches:
     ``on_commit`` is called with the number of each commit, before its commands are answered.
     """
 
-    def __init__(self, url: str, on_commit: Callable[[int], None]) -> None:
-        self._url = url
+    def __init__(self, address: Address, on_commit: Callable[[int], None]) -> None:
+        self._address = address
         self._on_commit = on_commit
         self._session: Session | None = None
         self._begun = False
@@ -134,7 +134,7 @@ class PostgresBatches:
 
     def _connect(self) -> Session:
         if self._session is None:
-            self._session = open_writer(self._url)
+            self._session = open_writer(self._address)
         return self._session
 
     def _disconnect(self) -> None:

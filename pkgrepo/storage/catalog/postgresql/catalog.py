@@ -22,7 +22,7 @@ from .batches import PostgresBatches
 from .changes import Changes
 from .failures import SERVER_ERRORS, explain
 from .schema import upgrade
-from .sessions import open_reader, open_writer
+from .sessions import Address, open_reader, open_writer
 from .transactions import PostgresReader
 
 T = TypeVar("T")
@@ -38,16 +38,15 @@ class PostgresCatalog:
     Queries and commands run on threads; nothing is answered in the reactor's thread.
 
     Each call reads one snapshot. A commit is visible to every ``look`` on all nodes after its ``write`` has returned.
-    ``url`` is a connection string of libpq, which the password is better left out of (``PGPASSFILE``).
     """
 
     def __init__(
-        self, url: str, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
+        self, address: Address, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
     ) -> None:
-        self._url = url
+        self._address = address
         self._migrations = migrations
-        self._changes = Changes(url)
-        self._writer = CommandQueue(PostgresBatches(url, self._changes.committed), reactor)
+        self._changes = Changes(address)
+        self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
         self._lookers = Pool(reactor, "catalog-look", LOOKS)
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[PostgresReader] = []
@@ -121,7 +120,7 @@ class PostgresCatalog:
 
     def _open(self) -> None:
         try:
-            with open_writer(self._url) as session:
+            with open_writer(self._address) as session:
                 upgrade(session, self._migrations or load_migrations())
         except psycopg.Error as error:
             raise CatalogUnusable(f"the database cannot be used: {type(error).__name__}") from error
@@ -156,4 +155,4 @@ class PostgresCatalog:
         try:
             return self._idle.pop(), False  # without a check before: another thread could take the last one in between
         except IndexError:
-            return PostgresReader(open_reader(self._url)), True
+            return PostgresReader(open_reader(self._address)), True

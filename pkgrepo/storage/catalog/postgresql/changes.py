@@ -28,7 +28,7 @@ from twisted.logger import Logger
 from pkgrepo.diagnostics.failure_log import FailureLog
 
 from .batches import CHANNEL
-from .sessions import Session, open_listener
+from .sessions import Address, Session, open_listener
 
 log = Logger()
 
@@ -42,8 +42,8 @@ LAST_COMMIT: Final = "SELECT commits FROM catalog_state"
 class Changes:
     """The number of the present generation, kept by a thread with a connection of its own. ``clock`` gives seconds."""
 
-    def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._url = url
+    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+        self._address = address
         self._clock = clock
         self._numbers = count(1)
         self._number = 0
@@ -82,7 +82,7 @@ class Changes:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                with open_listener(self._url) as session:
+                with open_listener(self._address) as session:
                     session.execute(f"LISTEN {CHANNEL}")
                     self._follow(session)
             except (psycopg.Error, OSError) as error:

@@ -57,16 +57,18 @@ def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
         session.execute("RESET statement_timeout")
 
 
+def is_empty(session: Session) -> bool:
+    """Whether the database has no table."""
+    return session.execute("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() LIMIT 1").fetchone() is None
+
+
 def _version(session: Session) -> int:
     """Return the number of the last migration; an empty database gets what the first one needs."""
-    tables = {
-        name for (name,) in session.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-    }
-    if not tables:
+    if is_empty(session):
         with session.transaction():
             session.execute(FUNCTIONS + STATE_TABLE)
         return 0
-    if "catalog_state" not in tables:
+    if session.execute("SELECT to_regclass('catalog_state')").fetchone() == (None,):
         raise CatalogUnusable("the database has tables of another program")
     row = session.execute("SELECT version FROM catalog_state").fetchone()
     assert row is not None

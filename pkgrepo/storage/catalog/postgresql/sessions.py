@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import psycopg
+from attrs import field, frozen
 from psycopg import RawCursor
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper, Loader
@@ -35,6 +36,14 @@ STATEMENTS: Final = 400  # prepared statements kept by a connection; all stateme
 PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
 
 Session = psycopg.Connection[tuple[Any, ...]]
+
+
+@frozen
+class Address:
+    """A connection string of libpq, and the password, which is never shown."""
+
+    url: str
+    password: str | None = field(default=None, repr=False)
 
 
 class _IntegerDumper(Dumper):
@@ -77,20 +86,20 @@ class _Adapted:
     connection: Final = None
 
 
-def open_reader(url: str) -> Session:
+def open_reader(address: Address) -> Session:
     """Open a connection on which nothing can be written. :raises psycopg.Error: that is not possible"""
     return _open(
-        url,
+        address,
         "any",
         default_transaction_isolation="repeatable\\ read",
         default_transaction_read_only="on",
     )
 
 
-def open_writer(url: str) -> Session:
+def open_writer(address: Address) -> Session:
     """Open a connection for writing. :raises psycopg.Error: that is not possible"""
     return _open(
-        url,
+        address,
         "read-write",
         default_transaction_isolation="read\\ committed",
         idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
@@ -98,15 +107,16 @@ def open_writer(url: str) -> Session:
     )
 
 
-def open_listener(url: str) -> Session:
+def open_listener(address: Address) -> Session:
     """Open a connection for notifications. :raises psycopg.Error: that is not possible"""
-    return _open(url, "read-write")
+    return _open(address, "read-write")
 
 
-def _open(url: str, attributes: str, **settings: object) -> Session:
+def _open(address: Address, attributes: str, **settings: object) -> Session:
     settings["statement_timeout"] = STATEMENT_TIMEOUT_MS
     connection = psycopg.connect(
-        url,
+        address.url,
+        password=address.password,
         autocommit=True,
         context=_Adapted(),
         cursor_factory=RawCursor,

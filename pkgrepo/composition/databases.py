@@ -1,0 +1,83 @@
+"""The catalog that the configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import apsw
+
+from pkgrepo.config import Config
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, open_reader
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.engine.transactions import SqliteReader
+
+if TYPE_CHECKING:
+    from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
+
+AnyCatalog: TypeAlias = "SqliteCatalog | PostgresCatalog"
+NO_DRIVER = "PostgreSQL needs psycopg; install pkgrepo[postgresql]"
+
+
+def make_catalog(config: Config, reactor: Any) -> AnyCatalog:
+    """
+    Return the catalog, which is not started.
+
+    :raises CatalogUnusable: the library for it is not installed
+    """
+    path = config.database_path
+    if path is not None:
+        return SqliteCatalog(path, reactor=reactor)
+    catalog: PostgresCatalog = _postgresql().PostgresCatalog(_address(config), reactor=reactor)
+    return catalog
+
+
+@contextmanager
+def reading(config: Config) -> Iterator[Reader | None]:
+    """
+    Return a context manager that reads the catalog without a start; None if there is none yet.
+
+    Its block ends early, without an error, if the schema is an older one, which the start upgrades.
+
+    :raises CatalogUnusable: it cannot be read
+    """
+    path = config.database_path
+    if path is None:
+        with _postgresql().reading_once(_address(config)) as reader:
+            yield reader
+    elif not path.exists() or not path.stat().st_size:
+        yield None
+    else:
+        with _reading_file(path) as reader:
+            yield reader
+
+
+@contextmanager
+def _reading_file(path: Path) -> Iterator[Reader]:
+    try:
+        connection = open_reader(path)
+        try:
+            with SqliteReader(connection) as reader, suppress(apsw.SQLError):
+                yield reader
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise CatalogUnusable(f"{path} cannot be read: {error}") from error
+
+
+def _address(config: Config) -> Address:
+    password = config.database.password
+    address: Address = _postgresql().Address(config.database.url, password.reveal() if password else None)
+    return address
+
+
+def _postgresql() -> Any:
+    """Import the engine; only who uses it has its library, which takes a tenth of a second to import."""
+    try:
+        return import_module("pkgrepo.storage.catalog.postgresql")
+    except ImportError as error:
+        raise CatalogUnusable(NO_DRIVER) from error
