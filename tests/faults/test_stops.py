@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.repositories.publish import upload_leases
 from tests.support.images import Registry
-from tests.support.inprocess_server import no_failures, turn
+from tests.support.inprocess_server import no_failures, turn, value_of
 from tests.support.memory_server import ClosingTransport, Stack
 from tests.support.python_packages import make_wheel
 
@@ -113,7 +113,7 @@ async def test_a_disconnected_client_that_waited_for_a_lease_does_not_touch_the_
     path = started.headers["location"]
     first = begin(stack, "PATCH", path, bytes(600_000), 300_000)
     core = stack.assembly.core
-    while not core.catalog.peek(lambda r: r.one("SELECT 1 FROM upload WHERE lease_by IS NOT NULL")):
+    while not await value_of(core.catalog, "SELECT COUNT(*) FROM upload WHERE lease_by IS NOT NULL"):
         await turn()
     second = begin(stack, "PATCH", path, b"more", 4)
     while not waiting:

@@ -10,9 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import apsw
+import psycopg
 import requests
 
 from pkgrepo.repositories.layout.marker import MARKER
+from tests.support import server_databases
 from tests.support.server_process import ROOT, ServerProcess, clean_environment
 from tests.support.timeouts import TIMEOUT_S
 
@@ -46,6 +48,9 @@ class DataFolder:
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Run a query on the catalog; a server may be running."""
+        for server in server_databases.SERVER:
+            with psycopg.connect(server_databases.database_of(server, self.folder)) as session:
+                return list(session.execute(sql))
         connection = apsw.Connection(str(self.folder / "pkgrepo.db"))
         try:
             return list(connection.execute(sql))
@@ -64,6 +69,8 @@ class DataFolder:
 
     def delete_catalog(self) -> None:
         """Delete the database."""
+        for server in server_databases.SERVER:
+            server_databases.drop_database(server, self.folder)
         for path in self.folder.glob("pkgrepo.db*"):
             path.unlink()
 

@@ -66,6 +66,17 @@ async def until(true: Callable[[], Any]) -> None:
         await turn()
 
 
+async def value_of(catalog: Any, sql: str, *parameters: Any) -> Any:
+    """Return the first value of a row of the catalog, which there has to be."""
+    return (await catalog.look(lambda reader: reader.one(sql, parameters)))[0]
+
+
+async def until_value(expected: Any, catalog: Any, sql: str, *parameters: Any) -> None:
+    """Wait until a row of the catalog has this as its first value; the test's time limit ends the wait."""
+    while await value_of(catalog, sql, *parameters) != expected:
+        await turn()
+
+
 @contextmanager
 def no_failures() -> Iterator[None]:
     """Fail if a failure is logged, including unhandled errors in Deferreds."""

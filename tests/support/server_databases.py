@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,19 +23,34 @@ def databases_with_schema() -> Iterator[str]:
         yield server
 
 
+SERVER: list[str] = []  # the connection string of the server in use, if any
+
+
 def use_postgresql(server: str) -> None:
     """Patch this process so that every server made from now on uses a database on this server."""
     from pkgrepo.composition import core
 
+    SERVER[:] = [server]
+
     def make(config: Any, reactor: Any) -> PostgresCatalog:
-        return PostgresCatalog(Address(_database(server, str(config.data.dir.absolute()))), reactor=reactor)
+        return PostgresCatalog(Address(database_of(server, config.data.dir)), reactor=reactor)
 
     core.make_catalog = make  # type: ignore[assignment]
 
 
-def _database(server: str, folder: str) -> str:
+def database_of(server: str, folder: Path) -> str:
     """Create the database of a data folder, unless it exists. Returns its connection string."""
-    name = f"pkgrepo_{hashlib.sha256(folder.encode()).hexdigest()[:16]}"
+    name = _name(folder)
     with psycopg.connect(server, autocommit=True) as connection, suppress(errors.DuplicateDatabase):
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     return server.replace("dbname=postgres", f"dbname={name}")
+
+
+def drop_database(server: str, folder: Path) -> None:
+    """Drop the database of a data folder."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {_name(folder)} WITH (FORCE)")
+
+
+def _name(folder: Path) -> str:
+    return f"pkgrepo_{hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16]}"

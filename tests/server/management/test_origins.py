@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from tests.support.inprocess_server import value_of
+
 pytestmark = pytest.mark.server
 
 
@@ -54,24 +56,24 @@ async def test_published_packages_have_no_origin(mirror: Any) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_the_first_download_is_counted_as_soon_as_the_file_is_kept(mirror: Any, upstream: Any) -> None:
-    def counted() -> int:
+    async def counted() -> int:
         catalog = mirror.stack.assembly.core.catalog
-        return int(catalog.peek(lambda r: r.one("SELECT COALESCE(SUM(count), 0) FROM download_count"))[0])
+        return int(await value_of(catalog, "SELECT COALESCE(SUM(count), 0) FROM download_count"))
 
     await mirror.create()
     for name, pad in (("small", 0), ("large", 300_000)):  # one is sent when it is verified, the other as it arrives
         upstream.add(name, pad=pad)
-        before = counted()
+        before = await counted()
         await mirror.install(name)
         await mirror.flush()
-        assert counted() == before + 1
+        assert await counted() == before + 1
         await mirror.install(name)
         await mirror.flush()
-        assert counted() == before + 2
+        assert await counted() == before + 2
     upstream.add("part")
-    before = counted()
+    before = await counted()
     path = upstream.tarball_path("part", "1.0.0")
     await mirror.look_up("part")
     assert (await mirror.get(path, Range="bytes=0-3")).status == 206
     await mirror.flush()
-    assert counted() == before, "a part is no download"
+    assert (await counted()) == before, "a part is no download"

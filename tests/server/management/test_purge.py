@@ -9,7 +9,7 @@ import pytest_twisted
 
 from pkgrepo.storage.catalog.packages import events
 from tests.support.images import digest_of, make_image, make_index
-from tests.support.inprocess_server import until
+from tests.support.inprocess_server import until_value, value_of
 from tests.support.upstreams.container import ContainerUpstream
 
 pytestmark = pytest.mark.server
@@ -170,12 +170,12 @@ async def test_a_file_is_read_to_its_end_while_it_is_evicted(mirror: Any, upstre
     core = mirror.stack.assembly.core
     storage = core.registry.storages()[0]
     store = core.stores.opened(storage.id)
-    row = core.catalog.peek(lambda r: r.one("SELECT b.locator FROM file f JOIN blob b ON b.sha256 = f.sha256"))
-    blob = store.open(row[0])
+    locator = await value_of(core.catalog, "SELECT b.locator FROM file f JOIN blob b ON b.sha256 = f.sha256")
+    blob = store.open(locator)
     await mirror.api("POST", PURGE)
     await mirror.stack.ok("POST", "/repository/main%2Fmirror/gc", {"grace_seconds": 0})
     assert await blob.read(0, len(tarball)) == tarball
-    assert core.catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM blob"))[0] == 0
+    assert await value_of(core.catalog, "SELECT COUNT(*) FROM blob") == 0
 
 
 @pytest_twisted.ensureDeferred
@@ -228,7 +228,7 @@ async def test_images_are_purged_with_the_blobs_that_they_do_not_share(mirror: A
                 path = f"/v2/main/mirror/app/blobs/{digest_of(blob)}"
                 assert (await stack.call("GET", path)).body == bytes(blob)
         every = {bytes(blob) for image in (shared, make_image("alone")) for blob in image.blobs}
-        await until(lambda: catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM package_blob"))[0] == len(every))
+        await until_value(len(every), catalog, "SELECT COUNT(*) FROM package_blob")
         listed = await mirror.package("app")
         assert (listed["source"], listed["route"]) == ("cached", "up")
         tagged = (await stack.ok("GET", "/package/main%2Fmirror/app/versions"))["items"]

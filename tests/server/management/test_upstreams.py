@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import digest_of, make_image
-from tests.support.inprocess_server import until
+from tests.support.inprocess_server import turn, value_of
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.npm import NpmUpstream
@@ -64,7 +64,8 @@ async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:
         path = f"/v2/main/mirror/app/blobs/{digest_of(layer)}"
         assert (await stack.call("GET", path)).body == bytes(layer)
         catalog = stack.assembly.core.catalog
-        await until(lambda: catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM package_blob"))[0])
+        while not await value_of(catalog, "SELECT COUNT(*) FROM package_blob"):
+            await turn()
         await mirror.flush()
         before = (await stack.ok("GET", STATS))["cache"]
         for headers in ({}, {}, {}, {"Range": "bytes=1-2"}):

@@ -99,7 +99,7 @@ class IndexRequests:
         :raises NotFound: no such file
         """
         path = file_path(project, version, filename)
-        if await self._find(path) is None:
+        if not path.isprintable() or await self._find(path) is None:
             path = await self.find_path(filename, project, version)
         return await self.file_at(request, identity, path)
 
