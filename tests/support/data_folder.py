@@ -106,6 +106,8 @@ def pkgrepo(
 ) -> subprocess.CompletedProcess[str]:
     """Run an administrator's command on the data folder; its output is not a terminal."""
     variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
+    for server in server_databases.SERVER:
+        variables["PKGREPO_DATABASE__URL"] = server_databases.url_of(server, data.folder)
     return subprocess.run(
         [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
         env=clean_environment(**variables),

@@ -58,10 +58,10 @@ class Databases:
         self._run(f"DROP DATABASE {TEMPLATE} WITH (FORCE)")
 
     @contextmanager
-    def another(self) -> Iterator[str]:
+    def another(self, *, empty: bool = False) -> Iterator[str]:
         """Create a database, and drop it at the end; yields its connection string."""
         name = f"pkgrepo_{uuid4().hex[:12]}"
-        self._run(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        self._run(f"CREATE DATABASE {name} TEMPLATE {'template1' if empty else TEMPLATE}")
         yield self._url(name)
         self._run(f"DROP DATABASE {name} WITH (FORCE)")
 

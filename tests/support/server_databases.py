@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from tests.support.postgresql import postgresql
@@ -44,6 +46,12 @@ def database_of(server: str, folder: Path) -> str:
     with psycopg.connect(server, autocommit=True) as connection, suppress(errors.DuplicateDatabase):
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     return server.replace("dbname=postgres", f"dbname={name}")
+
+
+def url_of(server: str, folder: Path) -> str:
+    """Return the address of that database, as ``database.url`` has it."""
+    values = conninfo_to_dict(database_of(server, folder))
+    return "postgresql:///?" + urlencode(values)
 
 
 def drop_database(server: str, folder: Path) -> None:

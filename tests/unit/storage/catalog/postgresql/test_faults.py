@@ -1,0 +1,243 @@
+"""What becomes of commands and queries when connections break, other nodes stop, or the server is away."""
+
+from contextlib import suppress
+
+import psycopg
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import gatherResults
+
+from pkgrepo.errors import Invalid, StorageFailed
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
+from pkgrepo.storage.catalog.engine.schema import Migration, load_migrations
+from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog, batches, changes, reading_once, sessions
+from pkgrepo.storage.catalog.postgresql.batches import LOCK, PostgresBatches
+from pkgrepo.storage.catalog.server import settings
+from tests.support.inprocess_server import turn
+from tests.support.postgresql import postgresql
+from tests.support.postgresql_catalogs import Databases, PostgresCase
+
+NOWHERE = Address("postgresql://127.0.0.1:1/none")
+
+
+@pytest.fixture(scope="module")
+def databases():
+    with postgresql() as server, Databases(server) as databases:
+        yield databases
+
+
+@pytest.fixture
+def url(databases):
+    with databases.another() as url:
+        yield url
+
+
+@pytest.fixture
+def case(url):
+    return PostgresCase(url)
+
+
+@pytest_twisted.async_yield_fixture
+async def catalog(case):
+    yield await case.another()
+    await case.stop()
+
+
+def break_connections(url):
+    """End all connections to the database, as a restart of the server does."""
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+class Breaking:
+    """A connection that breaks once at a COMMIT: before it is sent, or after it was made."""
+
+    def __init__(self, session, *, made):
+        self.session = session
+        self.broken = False
+        self.made = made
+
+    def __getattr__(self, name):
+        return getattr(self.session, name)
+
+    def execute(self, sql, *parameters):
+        if sql != "COMMIT":
+            return self.session.execute(sql, *parameters)
+        if self.made:
+            self.session.execute(sql)
+        self.session.close()
+        self.broken = True
+        raise psycopg.OperationalError("the connection broke")
+
+
+@pytest.fixture
+def break_at_commit(monkeypatch):
+    """Make the connection of the next batch break at its COMMIT."""
+
+    def arrange(*, made):
+        connect, pending = PostgresBatches._connect, [True]
+
+        def connecting(self):
+            session = connect(self)
+            return Breaking(session, made=made) if pending and pending.pop() else session
+
+        monkeypatch.setattr(PostgresBatches, "_connect", connecting)
+
+    return arrange
+
+
+@pytest_twisted.ensureDeferred
+async def test_commands_and_queries_after_broken_connections_use_new_ones(catalog, url):
+    assert await catalog.write(settings.increment, "serial") == 1
+    await gatherResults([catalog.look(settings.get, "serial"), catalog.scan(settings.get, "serial")])
+    break_connections(url)
+    assert await catalog.look(settings.get, "serial") == "1"
+    assert await catalog.scan(settings.get, "serial") == "1"
+    assert await catalog.write(settings.increment, "serial") == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_command_whose_connection_breaks_fails_and_the_next_succeeds(catalog, url):
+    def breaking(tx):
+        settings.put(tx, "half", "x")
+        break_connections(url)
+        settings.put(tx, "other half", "x")
+
+    first, second = catalog.write(breaking), catalog.write(settings.increment, "serial")
+    with pytest.raises(StorageFailed):
+        await first
+    with suppress(StorageFailed):  # it is in the same transaction, or in the next
+        await second
+    assert await catalog.look(settings.get, "half") is None
+    assert await catalog.write(settings.put, "next", "x") is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_commit_that_was_made_before_its_connection_broke_is_answered_as_made(catalog, break_at_commit):
+    break_at_commit(made=True)
+    before = catalog.generation()
+    assert await catalog.write(settings.increment, "serial") == 1
+    assert catalog.generation() != before
+    assert await catalog.look(settings.get, "serial") == "1"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_commit_that_was_not_made_fails(catalog, break_at_commit):
+    break_at_commit(made=False)
+    with pytest.raises(StorageFailed):
+        await catalog.write(settings.increment, "serial")
+    assert await catalog.look(settings.get, "serial") is None
+    assert await catalog.write(settings.increment, "serial") == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_node_that_stops_within_its_turn_loses_it(url, monkeypatch):
+    monkeypatch.setattr(sessions, "IDLE_IN_TRANSACTION_MS", 100)
+    catalog = await PostgresCase(url).another()
+    try:
+        with sessions.open_writer(Address(url)) as stopped:
+            stopped.execute("BEGIN")
+            stopped.execute("SELECT pg_advisory_xact_lock($1)", (LOCK,))
+            assert await catalog.write(settings.increment, "serial") == 1
+            with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+                stopped.execute("COMMIT")
+    finally:
+        await catalog.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_conflicts_with_other_programs_are_tried_again(catalog, monkeypatch):
+    conflicts = [psycopg.errors.DeadlockDetected(), psycopg.errors.SerializationFailure()]
+
+    def conflicting(tx):
+        number = settings.increment(tx, "serial")
+        if conflicts:
+            raise conflicts.pop()
+        return number
+
+    assert await catalog.write(conflicting) == 1
+    assert await catalog.look(settings.get, "serial") == "1"
+    monkeypatch.setattr(batches, "ATTEMPTS", 2)
+    conflicts[:] = [psycopg.errors.DeadlockDetected() for _ in range(2)]
+    with pytest.raises(StorageFailed):
+        await catalog.write(conflicting)
+    assert not conflicts
+
+
+@pytest_twisted.ensureDeferred
+async def test_memory_is_trusted_for_a_while_without_the_server_and_then_no_more(catalog, monkeypatch):
+    def refuse(_address):
+        raise psycopg.OperationalError("away")
+
+    before = catalog.generation()
+    assert catalog.generation() == before
+    monkeypatch.setattr(changes, "open_listener", refuse)
+    catalog._changes._trusted_until = 0.0  # as after TRUSTED_S without an answer
+    monkeypatch.setattr(changes, "TRUSTED_S", -1.0)
+    first = catalog.generation()
+    assert first != before
+    assert catalog.generation() != first
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_notification_is_noticed(case, catalog, url):
+    before = catalog.generation()
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute("UPDATE catalog_state SET commits = commits + 1")
+    while catalog.generation() == before:
+        await turn()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_text_with_nul_is_refused(catalog):
+    with pytest.raises(Invalid, match="NUL"):
+        await catalog.write(settings.put, "key", "a\0b")
+    with pytest.raises(Invalid, match="NUL"):
+        await catalog.look(settings.get, "a\0b")
+    assert await catalog.write(settings.increment, "serial") == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_cannot_be_reached_prevents_the_start():
+    with pytest.raises(CatalogUnusable, match="cannot be used"):
+        await PostgresCatalog(NOWHERE, reactor=reactor).start()
+    with pytest.raises(CatalogUnusable, match="cannot be read"), reading_once(NOWHERE):
+        pass
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_database_of_another_program_is_refused(databases):
+    with databases.another() as url:
+        with psycopg.connect(url, autocommit=True) as session:
+            session.execute("DROP TABLE catalog_state")
+        with pytest.raises(CatalogUnusable, match="another program"):
+            await PostgresCatalog(Address(url), reactor=reactor).start()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_newer_database_is_refused_and_an_older_one_is_upgraded(case, url):
+    last = load_migrations()[-1].number
+    more = Migration(last + 1, "more", "CREATE TABLE more (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+    newer = PostgresCatalog(Address(url), reactor=reactor, migrations=[*load_migrations(), more])
+    await newer.start()
+    await newer.stop()
+    with pytest.raises(CatalogUnusable, match=f"newer pkgrepo .schema {last + 1}"):
+        await case.another()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_catalog_is_read_without_a_start(catalog, url, databases):
+    await catalog.write(settings.put, "key", "value")
+    with reading_once(Address(url)) as reader:
+        assert reader is not None
+        assert settings.get(reader, "key") == "value"
+    with databases.another(empty=True) as empty, reading_once(Address(empty)) as reader:
+        assert reader is None
+
+
+def test_a_password_is_not_shown():
+    assert "hunter2" not in repr(Address("postgresql://somewhere/", "hunter2"))
