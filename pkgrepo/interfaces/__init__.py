@@ -22,6 +22,7 @@ from .formats import (
     IPathFormat,
     IProbedFormat,
     IProxiedFormat,
+    IRestorableFormat,
     IRootFormat,
 )
 from .upstreams import IUpstream, IUpstreamResponse
@@ -47,6 +48,7 @@ __all__ = [
     "IPathFormat",
     "IProbedFormat",
     "IProxiedFormat",
+    "IRestorableFormat",
     "IRootFormat",
     "IUpstream",
     "IUpstreamResponse",

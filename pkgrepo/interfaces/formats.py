@@ -10,7 +10,7 @@ from zope.interface import Attribute, Interface
 from .catalog import Reader, Transaction
 
 if TYPE_CHECKING:
-    from pkgrepo.model import BlobInfo, Repository
+    from pkgrepo.model import BlobInfo, Package, Repository
 
 
 class IFormat(Interface):
@@ -180,6 +180,17 @@ class IProxiedFormat(IIndexedFormat):
         threads for reading it.
 
         :raises Invalid: it is no file of this package
+        """
+
+
+class IRestorableFormat(Interface):
+    """A proxied format whose sidecars suffice to serve what is kept. Provided beside ``IProxiedFormat``."""
+
+    def restore_document(reader: Reader, package: Package) -> tuple[Any, bytes] | None:
+        """
+        The document of a package of a proxy, made of what is kept of it: an ``UpstreamDocument``, and its parts.
+
+        None if nothing is kept from which it can be made.
         """
 
 

@@ -15,12 +15,14 @@ from pkgrepo.formats.npm.packument.merging import find_latest, splice
 from pkgrepo.formats.npm.packument.version_fragments import SHORT
 from pkgrepo.formats.npm.proxied.questions import packument_question
 from pkgrepo.formats.npm.proxied.releases import make_release
+from pkgrepo.formats.npm.proxied.restoring import restore_packument
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
@@ -29,6 +31,7 @@ from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.quoting import quoted
 
@@ -42,7 +45,7 @@ from .setup import install_snippets, snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -98,6 +101,11 @@ class NpmFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return make_release(file.key, file.entry, file.source, blob), index_package
+
+    def restore_document(self, reader: Reader, package: Package) -> tuple[UpstreamDocument, bytes] | None:
+        """See L{IRestorableFormat.restore_document}."""
+        found = restore_packument(reader, package)
+        return None if found is None else restored_document(packument_question(package.key), *found)
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}. Mirrors of files have no ping."""

@@ -16,12 +16,14 @@ from pkgrepo.formats.python.index.project_json import newest
 from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS
 from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
 from pkgrepo.formats.python.proxied.releases import make_release
+from pkgrepo.formats.python.proxied.restoring import restore_page
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, Reader
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
@@ -31,6 +33,7 @@ from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from . import layout
@@ -40,7 +43,7 @@ from .routes import PythonSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -91,6 +94,11 @@ class PythonFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), index_project
+
+    def restore_document(self, reader: Reader, package: Package) -> tuple[UpstreamDocument, bytes] | None:
+        """See L{IRestorableFormat.restore_document}."""
+        found = restore_page(reader, package)
+        return None if found is None else restored_document(page_question(package.key), *found)
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""

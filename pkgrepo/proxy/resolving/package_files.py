@@ -122,6 +122,8 @@ class PackageFiles:
             if not held.is_of(member.held):
                 member = evolve(member, held=held)
                 found = await self._find_source(member, path)
+            if found is None and held.stale:
+                raise held.missing(key)  # a newer answer may list it
         if found is None:
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=path)
             return None

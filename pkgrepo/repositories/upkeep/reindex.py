@@ -45,6 +45,7 @@ from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 
 from .blob_copies import copy_file
 from .progress import Progress
+from .restored_documents import restore_documents
 from .sweep import UNCLAIMED_KEPT
 
 PAGE = 500
@@ -101,6 +102,7 @@ class Reindexer(MaintenanceWork):
             layout = layout_folder_of(store)
             if layout is not None:
                 await self._restore_storage(storage, store, layout)
+                await restore_documents(self._context, storage, store)
                 await self._report_unclaimed(storage, store, await self._pools.disk(read_marker, layout))
         return self._report
 

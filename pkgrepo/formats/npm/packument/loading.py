@@ -44,12 +44,12 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     :raises NotFound: no such package
     """
     package = existing(packages.find_package(reader, repository_id, name), "package", name)
-    top = msgspec.to_builtins(_read_top(reader, package, whole=form == FULL))
+    top = msgspec.to_builtins(read_top(reader, package, whole=form == FULL))
     return MemberParts(top, {kind: fragments.list_fragments(reader, package.id, kind) for kind in KINDS[form]}), package
 
 
-def _read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
-    """The top of a document; without ``whole`` only what the abbreviated form needs."""
+def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
+    """The top of a document, from the catalog; without ``whole`` only what the abbreviated form needs."""
     tagged = tags.tagged_versions(reader, package.id)
     version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
     latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)

@@ -58,11 +58,13 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
 
 def _attributes(file: RemoteFile, name: FileName) -> dict[str, Any]:
     listed = msgspec.json.decode(file.entry.fragments[JSON_PAGE])
-    return {
+    attrs = {
         "packagetype": name.kind,
         "python_version": name.python_version,
         "requires_python": listed.get("requires-python"),
     }
+    yanked = listed.get("yanked", False)
+    return attrs if yanked is False else {**attrs, "yanked": "" if yanked is True else yanked}
 
 
 def _may_keep(file: RemoteFile, metadata: bytes) -> bool:

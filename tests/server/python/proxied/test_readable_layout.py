@@ -1,5 +1,7 @@
 """Kept files in the readable layout, and after the catalog was rebuilt from it."""
 
+import hashlib
+
 import pytest
 
 from tests.support.configurations import proxy
@@ -29,6 +31,7 @@ def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
             for name in kept:
                 keep(mirror, f"/packages/kept-lib/1.0/{name}")
             metadata = mirror.get(f"/packages/{wheel}.metadata").body
+            before = {each["filename"]: each for each in mirror.get("/simple/kept-lib/", Accept=JSON).json["files"]}
             folder = DataFolder(tmp_path / "data")
             stop_in_step(server, folder)
             layout = folder.layout / "mirror" / "kept-lib" / "1.0"
@@ -45,6 +48,17 @@ def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
             for name, body in kept.items():
                 assert mirror.get(f"/packages/kept-lib/1.0/{name}").body == body
             assert mirror.get(f"/packages/{wheel}.metadata").body == metadata
+            page = mirror.get("/simple/kept-lib/", Accept=JSON).json
+            assert page["versions"] == ["1.0"]
+            after = {each["filename"]: each for each in page["files"]}
+            assert after.keys() == kept.keys()
+            for name, body in kept.items():
+                assert after[name]["hashes"]["sha256"] == hashlib.sha256(body).hexdigest()
+                for member in ("url", "yanked", "requires-python"):
+                    assert after[name].get(member) == before[name].get(member)
+            assert after[wheel]["upload-time"] == before[wheel]["upload-time"]
+            assert after[wheel]["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
+            assert mirror.get("/packages/kept-lib/1.1/kept_lib-1.1-py3-none-any.whl").status == 503
             upstream.start()
             page = mirror.get("/simple/kept-lib/", Accept=JSON, Cache_Control="no-cache").json
             assert page["versions"] == ["1.0", "1.1"]
