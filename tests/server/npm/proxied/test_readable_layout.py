@@ -51,7 +51,10 @@ def test_kept_packages_survive_a_lost_catalog(tmp_path):
             assert mirror.get("/@sc/kept/-/kept-1.1.0.tgz").status == 503
             found = mirror.get("/-/v1/search?text=kept").json["objects"]
             assert [each["package"]["version"] for each in found] == ["1.0.0"]
+            stop_in_step(server, data)  # it would not ask again for a while
             upstream.start()
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
             document = mirror.get("/@sc%2fkept", Cache_Control="no-cache").json
             assert list(document["versions"]) == ["1.0.0", "1.1.0"]
             assert document["versions"]["1.0.0"]["dist"]["signatures"] == THEIRS["signatures"]

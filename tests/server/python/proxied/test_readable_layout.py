@@ -59,7 +59,10 @@ def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
             assert after[wheel]["upload-time"] == before[wheel]["upload-time"]
             assert after[wheel]["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
             assert mirror.get("/packages/kept-lib/1.1/kept_lib-1.1-py3-none-any.whl").status == 503
+            stop_in_step(server, folder)  # it would not ask again for a while
             upstream.start()
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
             page = mirror.get("/simple/kept-lib/", Accept=JSON, Cache_Control="no-cache").json
             assert page["versions"] == ["1.0", "1.1"]
             assert {file["filename"]: file["yanked"] for file in page["files"]}[wheel] == "bad"
