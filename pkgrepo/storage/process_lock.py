@@ -1,5 +1,5 @@
 """
-A lock file that shows which processes use a folder.
+Lock files: which processes use a folder, and which one of them does the work that one at a time may do.
 
 Each process holds a shared ``flock`` on one file in the folder; the kernel releases it when the process ends. A process
 that could get it exclusively first knows that older temporary files have no owner.
@@ -66,8 +66,57 @@ class ProcessLock:
             os.close(descriptor)
         return False
 
+    def leave(self) -> bool:
+        """
+        Release the lock, unless this process is the last one that holds it. Returns whether it is.
+
+        Of several that leave at the same time, one is the last one. It still holds the lock, until L{release}.
+        """
+        if self._descriptor is not None:
+            with suppress(OSError):
+                # The kernel gives up the shared lock first, and does not return it if others hold theirs (flock(2)).
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+                return True
+        return False
+
     def release(self) -> None:
         """Release the lock; also twice."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+class Lease:
+    """
+    The right to do what one process at a time may do: an exclusive lock on the file ``path``.
+
+    The kernel releases it when the process ends. No method waits.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lease. Returns False if another process has it; where locks cannot be had, True."""
+        if self._descriptor is not None:
+            return True
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                os.close(descriptor)
+                return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Release the lease; also twice."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

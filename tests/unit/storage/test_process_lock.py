@@ -4,7 +4,7 @@ import subprocess
 import sys
 from datetime import timedelta
 
-from pkgrepo.storage.process_lock import EPOCH, NAME, ProcessLock
+from pkgrepo.storage.process_lock import EPOCH, NAME, Lease, ProcessLock
 from tests.support.server_process import ROOT
 
 CHILD = """
@@ -89,3 +89,30 @@ def test_is_locked_creates_no_file(tmp_path):
     first.release()
     assert not ProcessLock(tmp_path).is_locked()
     assert (tmp_path / NAME).stat() == before
+
+
+def test_the_last_one_that_leaves_knows_it(tmp_path):
+    first, second, third = (ProcessLock(tmp_path) for _ in range(3))
+    for each in (first, second):
+        each.acquire()
+    assert not first.leave()
+    assert second.leave()
+    assert third.acquire() is None  # the second still holds it
+    assert not second.leave()  # another one has come meanwhile
+    assert third.leave()
+    for each in (first, second, third):
+        each.release()
+
+
+def test_a_lease_has_one_holder(tmp_path):
+    one, other = Lease(tmp_path / "lease"), Lease(tmp_path / "lease")
+    assert [one.acquire(), one.acquire(), other.acquire()] == [True, True, False]
+    one.release()
+    assert other.acquire()
+    one.release()
+    assert not one.acquire()
+    other.release()
+
+
+def test_a_lease_in_a_folder_that_is_missing_is_not_had(tmp_path):
+    assert not Lease(tmp_path / "nowhere" / "lease").acquire()
