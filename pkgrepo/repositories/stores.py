@@ -1,9 +1,14 @@
-"""The blob stores of the storages, each opened when it is first needed."""
+"""
+The blob stores of the storages, each opened when it is first needed, and again when its storage has another folder.
+
+Another process may move a storage, so an open store counts for the settings with which it was opened.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from attrs import frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
@@ -16,12 +21,18 @@ log = Logger()
 Opener = Callable[[Storage], Awaitable[IBlobStore]]
 
 
+@frozen
+class _Opened:
+    store: IBlobStore
+    place: object  # the path in the settings
+
+
 class Stores:
     """The open blob stores; ``opener`` opens and checks the store of a storage."""
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
-        self._open: dict[int, IBlobStore] = {}
+        self._open: dict[int, _Opened] = {}
         self._flight: SingleFlight[int, IBlobStore] = SingleFlight()
 
     async def open(self, storage: Storage) -> IBlobStore:
@@ -30,10 +41,10 @@ class Stores:
 
         :raises Conflict: it is missing, or belongs to another storage; :raises StorageFailed: it cannot be opened
         """
-        found = self._open.get(storage.id)
+        found = self._find(storage)
         if found is None:
             found = await self._flight.run(storage.id, lambda: self._opener(storage))
-            self._open[storage.id] = found
+            self._open[storage.id] = _Opened(found, _place(storage))
         return found
 
     async def of(self, storage: Storage) -> IBlobStore:
@@ -42,7 +53,7 @@ class Stores:
 
         :raises StorageFailed: it cannot be opened
         """
-        found = self._open.get(storage.id)
+        found = self._find(storage)
         if found is not None:
             return found
         try:
@@ -54,8 +65,17 @@ class Stores:
 
     def opened(self, storage_id: int) -> IBlobStore | None:
         """Return the store if it is open, else None."""
-        return self._open.get(storage_id)
+        found = self._open.get(storage_id)
+        return None if found is None else found.store
 
     def forget(self, storage_id: int) -> None:
         """Remove the store of a storage that was removed or moved."""
         self._open.pop(storage_id, None)
+
+    def _find(self, storage: Storage) -> IBlobStore | None:
+        found = self._open.get(storage.id)
+        return found.store if found is not None and found.place == _place(storage) else None
+
+
+def _place(storage: Storage) -> object:
+    return storage.settings.get("path")
