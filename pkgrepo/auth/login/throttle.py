@@ -7,6 +7,9 @@ the key.
 
 An attempt in progress counts as a possible failure: a key never has more attempts in progress than failures left.
 
+Several processes of one server tell each other their failures and logins (L{News}), so that each counts those of all.
+The attempts in progress of each count for themselves.
+
 Nobody can lock a user out by failing in their name: an address from which the account logged in recently is counted as
 a pair with that account, separately from other failures.
 """
@@ -60,6 +63,26 @@ class Attempt:
         self._throttle._end(self.keys, failed=failed)  # noqa: SLF001 - both classes are one mechanism
 
 
+class News(Protocol):
+    """What happened in this process, for the others."""
+
+    def failed(self, keys: Sequence[Key]) -> None:
+        """An attempt has failed, which counts for these keys."""
+
+    def logged_in(self, account: str, address: str) -> None:
+        """A user has logged in from an address."""
+
+
+class NoNews:
+    """There are no other processes."""
+
+    def failed(self, keys: Sequence[Key]) -> None:
+        """See L{News.failed}."""
+
+    def logged_in(self, account: str, address: str) -> None:
+        """See L{News.logged_in}."""
+
+
 class Unlock(Protocol):
     """A request to lift blocks of an account, an address, or both; an empty text means neither."""
 
@@ -98,7 +121,8 @@ class Throttle:
     """
     Blocks a key after ``limit`` failures in a window; ``clock`` returns monotonic seconds.
 
-    ``unlocks`` is called before a block is reported; it returns the unlocks since the last call.
+    ``unlocks`` is called before a block is reported; it returns the unlocks since the last call. ``news`` is told what
+    other processes shall count, and L{add_failure} and L{add_login} count what others tell.
     """
 
     def __init__(
@@ -107,7 +131,9 @@ class Throttle:
         limit: int = 5,
         clock: Callable[[], float] = time.monotonic,
         unlocks: Unlocks | None = None,
+        news: News | None = None,
     ) -> None:
+        self._news = news or NoNews()
         self._limit = limit
         self._unlocks = unlocks or NoUnlocks()
         self._clock = clock
@@ -158,9 +184,20 @@ class Throttle:
 
         Failures are kept: otherwise an attacker could reset them by logging in to an account of their own.
         """
+        self.add_login(account, address)
+        self._news.logged_in(account, address)
+
+    def add_login(self, account: str, address: str) -> None:
+        """Trust an address, in this process."""
         self._trusted.pop((account, address), None)
         self._trusted[account, address] = self._clock()
         _bound(self._trusted)
+
+    def add_failure(self, keys: Sequence[Key]) -> None:
+        """Count a failure, in this process."""
+        for key in keys:
+            self._count(key, self._clock())
+        _bound(self._records)
 
     def _check(self, keys: tuple[Key, ...]) -> None:
         wait = self._blocked_for(keys)
@@ -192,9 +229,9 @@ class Throttle:
             self._in_progress[key] -= 1
             if not self._in_progress[key]:
                 del self._in_progress[key]
-            if failed:
-                self._count(key, self._clock())
-        _bound(self._records)
+        if failed:
+            self.add_failure(keys)
+            self._news.failed(keys)
 
     def _count(self, key: Key, now: float) -> None:
         record = self._records.pop(key, None)

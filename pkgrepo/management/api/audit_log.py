@@ -19,7 +19,7 @@ and when the server stops, the queue and the counts are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -89,11 +89,22 @@ class _Count:
 
 
 class AuditLog:
-    """Writes rows to the catalog; ``sink`` is given a copy of each as a line of JSON once the row is durable."""
+    """
+    Writes rows to the catalog; ``sink`` is given a copy of each as a line of JSON once the row is durable.
+
+    ``flush_others`` has the other processes of a server write their rows.
+    """
 
     def __init__(
-        self, catalog: ICatalog, clock: Clock, reactor: IReactorTime, sink: Callable[[bytes], None] | None = None
+        self,
+        catalog: ICatalog,
+        clock: Clock,
+        reactor: IReactorTime,
+        sink: Callable[[bytes], None] | None = None,
+        *,
+        flush_others: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
+        self._flush_others = flush_others
         self._catalog = catalog
         self._clock = clock
         self._sink = sink
@@ -121,7 +132,13 @@ class AuditLog:
         await shield(self._write_queue())
 
     async def flush_all(self) -> None:
-        """Write the queue and the counts of refusals of anonymous callers."""
+        """Write the queues and the counts of refusals of anonymous callers, of all processes."""
+        if self._flush_others is not None:
+            await self._flush_others()
+        await self.flush_own()
+
+    async def flush_own(self) -> None:
+        """Write the queue and the counts of this process."""
         counts, self._counts = self._counts, {}
         now_ms = self._clock.now_ms()
         self._queue += [each.row(now_ms) for each in counts.values()]
@@ -129,7 +146,7 @@ class AuditLog:
 
     async def close(self) -> None:
         """Write the queue and the counts for the last time; log how many rows could not be written."""
-        await self.flush_all()
+        await self.flush_own()
         left = len(self._queue) + self._lost
         if left:
             log.error("{count} rows of the audit log are lost: the catalog cannot be written", count=left)

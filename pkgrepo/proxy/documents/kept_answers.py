@@ -54,7 +54,11 @@ log = Logger()
 
 
 class KeptAnswers:
-    """Finds, reads and stores answers, by repository and key. With a ``linger`` more are stored together, later."""
+    """
+    Finds, reads and stores answers, by repository and key. With a ``linger`` more are stored together, later.
+
+    ``on_forget`` is called with what was removed, for other processes.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,9 @@ class KeptAnswers:
         publisher: Publisher,
         pools: Pools,
         linger: Linger | None = None,
+        on_forget: Callable[[Repository, Sequence[str]], None] = lambda _repository, _keys: None,
     ) -> None:
+        self._on_forget = on_forget
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
@@ -194,8 +200,13 @@ class KeptAnswers:
     async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
         """Remove answers: the next client makes upstreams be asked."""
         await self._publisher.change(upstream_documents.remove_documents, repository, keys)
+        self.forget_here(repository.id, keys)
+        self._on_forget(repository, keys)
+
+    def forget_here(self, repository_id: int, keys: Sequence[str]) -> None:
+        """Forget answers that were removed, in this process."""
         for key in keys:
-            self._held.pop((repository.id, key), None)
+            self._held.pop((repository_id, key), None)
 
     def forget_absences(self, repository: Repository) -> None:
         """Forget that upstreams do not have something, as far as only this process knows it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from attrs import evolve
@@ -36,7 +36,9 @@ class PackageFiles:
         rules: FileRules,
         addressed: AddressedMembers,
         formats: Mapping[str, IProxiedFormat],
+        on_forget: Callable[[Repository], None] = lambda _: None,
     ) -> None:
+        self._on_forget = on_forget
         self._catalog = catalog
         self._resolver = resolver
         self._documents = documents
@@ -68,7 +70,12 @@ class PackageFiles:
         return await self._find_listed(repository, key, path, trace)
 
     def forget(self, repository: Repository) -> None:
-        """Forget what only this process remembers of the files of a proxy; what is kept stays."""
+        """Forget what is only in the memory of processes about the files of a proxy; what is kept stays."""
+        self.forget_here(repository)
+        self._on_forget(repository)
+
+    def forget_here(self, repository: Repository) -> None:
+        """Forget it in this process."""
         self._addressed.forget(repository)
 
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:

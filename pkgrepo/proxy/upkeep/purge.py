@@ -96,7 +96,11 @@ class PurgeReport:
 
 
 class CachePurge:
-    """Removes cached packages and documents. ``forget`` forgets what is only in memory about the files of a proxy."""
+    """
+    Removes cached packages and documents.
+
+    ``forget`` forgets what is only in memory about the files of a proxy, in all processes.
+    """
 
     def __init__(
         self,
