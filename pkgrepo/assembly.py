@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from twisted.application.service import MultiService
@@ -9,7 +10,8 @@ from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.composition.background import flushers, maintenance
 from pkgrepo.composition.core import Core
-from pkgrepo.composition.formats import background_services, caches, ping_answers, root_branches
+from pkgrepo.composition.exclusive import CommitWatch, ExclusiveServices
+from pkgrepo.composition.formats import background_services, caches, ping_answers, process_services, root_branches
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
@@ -25,21 +27,34 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
+from pkgrepo.management.metrics.exposition import ProcessMetrics, UpstreamMetrics
 from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
+from pkgrepo.process.workers.master import METRICS
+from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
+from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
+LEASE = "background-work"  # name of the lock file beside the database
 
 
 class Assembly:
-    """A server without ports: ``factory`` is the protocol factory for them."""
+    """
+    A server without ports: ``factory`` is the protocol factory for them.
 
-    def __init__(self, config: Config, reactor: Any) -> None:
-        self.core = Core(config, reactor)
+    ``peers`` are the other workers of its master, if it is one of several. After the stop ``counted`` are its metrics.
+    """
+
+    def __init__(self, config: Config, reactor: Any, peers: Peers | None = None) -> None:
+        self.counted = b""
+        self._peers = peers
+        self.core = Core(config, reactor, peers)
+        self._presence = ProcessLock(config.database_path.parent)
+        self._metrics: ProcessMetrics | None = None
         self._config = config
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
@@ -64,6 +79,7 @@ class Assembly:
         """
         core, config, reactor = self.core, self._config, self._reactor
         await core.start()
+        first = await core.pools.disk(self._presence.acquire) is not None
         password = await provisioning.prepare(core, config)
         identification = await make_identification(core, config, reactor)
         self._proxies = ProxyParts(core, config, reactor)
@@ -87,18 +103,26 @@ class Assembly:
             ping_answers=ping_answers(core.formats),
         )
         self._listener.watch_certificate()
+        exclusive = ExclusiveServices(config.database_path.with_name(LEASE), reactor)
         for service in (
             core.follower,
+            self._proxies.upkeep(),
+            *maintenance(core, identification, config, reactor),
+            *background_services(core.formats, services, reactor),
+            *([] if self._peers is None else [CommitWatch(core.catalog, core.follower, reactor)]),
+        ):
+            service.setServiceParent(exclusive.services)
+        for service in (
             core.downloads,
             core.jobs,
-            *self._proxies.services(),
+            self._proxies.counters,
             *flushers(identification, reactor),
-            *maintenance(core, config, reactor),
-            *background_services(core.formats, services, reactor),
+            *process_services(core.formats),
             lag,
+            exclusive,
         ):
             service.setServiceParent(self._running)
-        await core.follower.mark_open()
+        await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password
 
@@ -116,8 +140,12 @@ class Assembly:
             await self._running.stopService()
             await self._proxies.stop()
             await self.core.wait_idle()
-            await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
+            if self._presence.leave():
+                await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
+            if self._metrics is not None and self._peers is not None:
+                self.counted = await self._metrics.text()
         await self.core.stop()
+        self._presence.release()
         self._listener.close()
 
     def _services(self, identification: Identification, proxies: ProxyParts) -> Services:
@@ -155,6 +183,12 @@ class Assembly:
             database=config.database_path,
             audit=config.log.audit_file,
         )
+        sources = (self._listener.metrics, lag, server_metrics, UpstreamMetrics(services.upstreams, core.registry))
+        if config.metrics.enabled:
+            gather = None if self._peers is None else partial(self._peers.gather, METRICS)
+            self._metrics = ProcessMetrics(sources, core.pools, gather)
+            if self._peers is not None:
+                self._peers.answer(METRICS, self._metrics.text)
         return ManagementApp(
             ManagementServices(
                 shared=services,
@@ -181,5 +215,5 @@ class Assembly:
                 request_times=self._listener.metrics.times,
                 reactor_lag=lag.histogram,
             ),
-            metric_sources=(self._listener.metrics, lag, server_metrics) if config.metrics.enabled else None,
+            self._metrics,
         )

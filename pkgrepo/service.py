@@ -8,16 +8,18 @@ is in reverse order. So no request is answered before all parts are ready, and n
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.application.service import IService, MultiService
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import serverFromString
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.config import Config
 from pkgrepo.process.sd_notify import Notifier
+from pkgrepo.process.workers.membership import Membership
 from pkgrepo.startup.announcements import (
     announce_addresses,
     announce_failure,
@@ -39,15 +41,17 @@ class Server(MultiService):
     """
     The whole server, started by twistd or as part of another daemon.
 
-    ``addresses`` are the URLs of the listening ports, once the server is ready.
+    ``addresses`` are the URLs of the listening ports, once the server is ready. With a ``membership`` it is one of
+    several workers: its ports are at the sockets of the master, which also tells people about the start.
     """
 
-    def __init__(self, config: Config, reactor: Any) -> None:
+    def __init__(self, config: Config, reactor: Any, membership: Membership | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.setName("pkgrepo")  # type: ignore[no-untyped-call]
         self._waiting: list[Deferred[list[str]]] = []
         self.addresses: list[str] = []
-        self.assembly = Assembly(config, reactor)
+        self._membership = membership
+        self.assembly = Assembly(config, reactor, None if membership is None else membership.peers)
         self._config = config
         self._reactor = reactor
         self._listening: list[Deferred[Any]] = []
@@ -90,6 +94,11 @@ class Server(MultiService):
     def _bind(self) -> None:
         if self._listening:
             return
+        if self._membership is not None:
+            self._listening = [
+                succeed(_pause_accepting(port)) for port in self._membership.listen(self.assembly.factory)
+            ]
+            return
         for description in self._config.server.listen:
             endpoint = serverFromString(self._reactor, with_backlog(description))
             listening = endpoint.listen(self.assembly.factory)
@@ -103,12 +112,11 @@ class Server(MultiService):
             port.startReading()
         self._ports = ports
         self.addresses = [describe_address(port.getHost(), tls=config.tls.cert is not None) for port in ports]
-        console = find_console()
-        admin = config.bootstrap.admin.user
-        if password is not None:
-            announce_password(admin, password, console=console, folder=config.data.dir)
-        announce_addresses(self.addresses, admin=admin, console=console)
         log.info("serving at {addresses}", addresses=" ".join(self.addresses))
+        if self._membership is not None:
+            self._membership.report_ready(self.addresses, password)
+        else:
+            announce_start(config, self.addresses, password)
         self._notifier.ready("serving at " + " ".join(self.addresses))
         for waiter in self._waiting:
             waiter.callback(self.addresses)
@@ -118,6 +126,8 @@ class Server(MultiService):
             log.error("the server could not start: {reason}", reason=reason_of(failure))
         else:
             log.failure("the server could not start", failure=failure)
+        if self._membership is not None:
+            self._membership.report_failure(reason_of(failure))
         for waiter in self._waiting:
             waiter.errback(failure)
         if not self._waiting:
@@ -132,7 +142,18 @@ class Server(MultiService):
             await _maybe(port.stopListening())
         self._ports.clear()
         await self.assembly.stop()
+        if self._membership is not None:
+            await self._membership.leave(self.assembly.counted)
         self._notifier.stopped()
+
+
+def announce_start(config: Config, addresses: Sequence[str], password: str | None) -> None:
+    """Tell the console the addresses, and the first admin's password if it was generated just now."""
+    console = find_console()
+    admin = config.bootstrap.admin.user
+    if password is not None:
+        announce_password(admin, password, console=console, folder=config.data.dir)
+    announce_addresses(addresses, admin=admin, console=console)
 
 
 def with_backlog(description: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import resource
 import signal
@@ -22,15 +21,19 @@ from twisted.python.usage import UsageError
 from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.process.allocator import keep_freed_buffers
+from pkgrepo.process.garbage import settle
 from pkgrepo.process.log_output import make_observer
+from pkgrepo.process.sd_notify import Notifier
+from pkgrepo.process.workers.child import Outputs, worker_environment
+from pkgrepo.process.workers.master import Master
+from pkgrepo.process.workers.sockets import endpoint_problem as sockets_problem
 from pkgrepo.startup.announcements import announce_failure
 from pkgrepo.startup.checks import endpoint_problem
 from pkgrepo.storage.private_files import OWNER_ONLY
 
-from .service import make_service
+from .service import announce_start, make_service, with_backlog
 
 MOST_DESCRIPTORS = 65_536
-GARBAGE = 20_000  # new objects before a collection; Python's 700 cost a tenth of the time of a cold install
 
 
 class Options(UsageOptions):
@@ -40,7 +43,7 @@ class Options(UsageOptions):
     longdesc = "Settings come from the options, the environment (PKGREPO_SECTION__KEY), the file and the defaults."
     optParameters = [
         ["config", "c", None, "TOML file with settings; without it PKGREPO_CONFIG names one"],
-        ["workers", "w", "1", "worker processes"],
+        ["workers", "w", None, "worker processes, as server.workers: a number, or auto for one on each processor"],
     ]
 
     def __init__(self) -> None:
@@ -57,9 +60,15 @@ class Options(UsageOptions):
     opt_s = opt_set
 
     def postOptions(self) -> None:
-        """Refuse option values that this version does not support."""
-        if self["workers"] != "1":
-            raise UsageError("this version serves with one process: --workers takes 1 only")
+        """Make ``--workers`` a setting."""
+        if self["workers"] is not None:
+            self.overrides["server.workers"] = self["workers"]
+
+    def repeated(self) -> list[str]:
+        """The same options for another process, whose working directory may be another one."""
+        named = self["config"] or os.environ.get("PKGREPO_CONFIG")
+        assignments = [f"--set={name}={value}" for name, value in self.overrides.items()]
+        return [f"--config={os.path.abspath(named)}", *assignments] if named else assignments
 
     def read(self) -> Config:
         """The configuration. :raises UsageError: with every problem, a line each"""
@@ -86,25 +95,22 @@ class Daemon(MultiService):
 
 
 def makeService(options: Options) -> IService:
-    """The whole server, ready to be started."""
+    """The whole server, or the master of several workers, ready to be started."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it, which twistd does when it chose one
 
     try:
         config = options.read()
     except UsageError as error:
         sys.exit(f"pkgrepo: {error}")
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     keep_freed_buffers()
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)
     daemon = Daemon(observer)
-    try:
-        server: Any = make_service(config, reactor)
-    except (BadCertificate, MemoryError) as error:
-        # pyOpenSSL needs writable and executable memory, which MemoryDenyWriteExecute= of a systemd unit forbids.
-        sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
-    server.when_ready().addCallbacks(_settle, _end_in_failure, errbackArgs=(reactor,))
+    count = config.server.workers or len(os.sched_getaffinity(0))
+    server: Any = _make_server(config, reactor) if count == 1 else _make_master(options, config, count, file, reactor)
+    server.when_ready().addCallbacks(lambda _: settle(), _end_in_failure, errbackArgs=(reactor,))
     # The default action of SIGHUP ends the process; a closed terminal or log rotation must not.
     threads: Any = reactor
     signal.signal(signal.SIGHUP, lambda *_: threads.callFromThread(server.reload))
@@ -112,19 +118,35 @@ def makeService(options: Options) -> IService:
     return daemon
 
 
-def _settle(_: object = None) -> None:
-    """
-    Exclude the objects of the program itself from Python's garbage collection, and collect less often.
-
-    Otherwise each full collection traverses them all and blocks the reactor for 50 ms, after every change of a package
-    with thousands of versions. Nearly all objects of a request are freed without it.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
+def _make_server(config: Config, reactor: Any) -> IService:
+    try:
+        return make_service(config, reactor)
+    except (BadCertificate, MemoryError) as error:
+        # pyOpenSSL needs writable and executable memory, which MemoryDenyWriteExecute= of a systemd unit forbids.
+        sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
 
 
-def _raise_descriptor_limit() -> None:
+def _make_master(options: Options, config: Config, count: int, file: IO[str] | None, reactor: Any) -> IService:
+    for description in config.server.listen:
+        problem = sockets_problem(description)
+        if problem is not None:
+            sys.exit(f"pkgrepo: {problem}")
+    name = options.parent.get("reactor") if options.parent else None
+    master: IService = Master(
+        reactor,
+        count=count,
+        addresses=[with_backlog(each) for each in config.server.listen],
+        command=[sys.executable, "-P", "-m", "pkgrepo.worker", name or "default", *options.repeated()],
+        environ=worker_environment(),
+        outputs=Outputs(printed=sys.stdout.buffer, logged=file),
+        announce=lambda ready: announce_start(config, ready.addresses, ready.password),
+        notifier=Notifier(os.environ, clock=reactor),
+        grace_s=config.server.shutdown_grace_s,
+    )
+    return master
+
+
+def raise_descriptor_limit() -> None:
     """Raise the soft limit of file descriptors to the hard limit, up to ``MOST_DESCRIPTORS``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)

@@ -22,8 +22,9 @@ from .identification import Identification
 SESSIONS_S = 3600.0
 
 
-def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
-    """Housekeeping, and the daily garbage collection unless it is off."""
+def maintenance(core: Core, identification: Identification, config: Config, reactor: Any) -> Iterator[IService]:
+    """Housekeeping, the removal of sessions that ended, and the daily garbage collection unless it is off."""
+    yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     yield Housekeeping(
         core.context,
         sweep=Sweep(core.context),
@@ -36,7 +37,7 @@ def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
 
 
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:
-    """Periodic writes of token uses and audit rows, which are collected in memory; removal of sessions that ended."""
+    """Periodic writes of token uses and audit rows, which are collected in memory."""
     audit_log = identification.audit_log
 
     def flusher(flush: Work, every_s: float, last: Work) -> IService:
@@ -44,7 +45,6 @@ def flushers(identification: Identification, reactor: Any) -> Iterator[IService]
         failed = "{what} could not be written"
         return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
 
-    yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
     yield flusher(audit_log.flush, FLUSH_S, last=audit_log.flush)
-    yield flusher(audit_log.flush_all, COUNTS_S, last=audit_log.close)
+    yield flusher(audit_log.flush_own, COUNTS_S, last=audit_log.close)

@@ -16,6 +16,7 @@ from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
+from pkgrepo.process.workers.peers import NoPeers, Peers
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
@@ -44,10 +45,15 @@ KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
 class Core:
-    """Catalog, blob stores, repositories and formats, without a network. Offline commands use only this."""
+    """
+    Catalog, blob stores, repositories and formats, without a network. Offline commands use only this.
 
-    def __init__(self, config: Config, reactor: Any) -> None:
+    ``peers`` are the other worker processes of a server.
+    """
+
+    def __init__(self, config: Config, reactor: Any, peers: Peers | None = None) -> None:
         self.config = config
+        self.peers: Peers = peers or NoPeers()
         self.reactor = reactor
         self.clock = SystemClock()
         self.pools = Pools(reactor)

@@ -25,6 +25,7 @@ from pkgrepo.interfaces import (
     IFormat,
     IIndexedFormat,
     IRootFormat,
+    IWorkingFormat,
 )
 
 Formats = dict[str, IFormat]  # by name
@@ -70,12 +71,17 @@ def ping_answers(formats: Formats) -> dict[bytes, Answer]:
 
 
 def background_services(formats: Formats, services: Services, reactor: Any) -> list[IService]:
-    """New services that formats run in the background."""
+    """New services of formats that run in one process of the server at a time."""
     return [
         service
         for each in _providers(formats, IBackgroundFormat)
         for service in each.background_services(services, reactor)
     ]
+
+
+def process_services(formats: Formats) -> list[IService]:
+    """New services of formats that run in each process."""
+    return [service for each in _providers(formats, IWorkingFormat) for service in each.process_services()]
 
 
 def caches(formats: Formats) -> dict[str, ResponseCache[Any]]:

@@ -26,6 +26,7 @@ from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
+from .shared_news import LoginNews, answer_flushes, flush_others, receive_news
 
 
 @frozen(kw_only=True)
@@ -48,7 +49,8 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     bearer = BearerTokens(catalog, SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret")))
     unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
     sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours))
-    throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks)
+    throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks, news=LoginNews(core.peers))
+    receive_news(core.peers, throttle)
     checkers = [
         PasswordChecker(catalog, core.passwords, throttle),
         TokenChecker(catalog),
@@ -58,7 +60,8 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     uses = TokenUses(catalog)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses)
     authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
-    audit_log = AuditLog(catalog, core.clock, reactor, _audit_file(config))
+    audit_log = AuditLog(catalog, core.clock, reactor, _audit_file(config), flush_others=flush_others(core.peers))
+    answer_flushes(core.peers, audit_log)
     accounts = Accounts(
         catalog=catalog,
         authenticator=authenticator,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.request import getproxies_environment
 
@@ -40,6 +40,7 @@ from pkgrepo.proxy.upstream.settings import UpstreamSettings
 
 from .core import Core
 from .formats import indexed_formats
+from .shared_news import ProxyNews, receive_purges
 
 
 class ProxyParts:
@@ -47,6 +48,7 @@ class ProxyParts:
 
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
+        self._news = ProxyNews(core.peers)
         self.counters = CacheCounters(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.upstreams = Upstreams(
             upstream_settings(config.proxy, getproxies_environment()),
@@ -62,6 +64,7 @@ class ProxyParts:
             publisher=core.publisher,
             pools=core.pools,
             linger=core.linger,
+            on_forget=self._news.documents,
         )
         self.documents = Documents(
             kept=kept,
@@ -98,6 +101,7 @@ class ProxyParts:
             largest=config.server.max_upload,
         )
         self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
+        receive_purges(core.peers, core.registry, kept, self.package_files)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(
@@ -130,12 +134,12 @@ class ProxyParts:
             rules=rules,
             addressed=addressed,
             formats=formats,
+            on_forget=self._news.files,
         )
 
-    def services(self) -> Iterator[IService]:
-        """What runs beside the requests: counting, and keeping caches within their limits."""
-        yield self.counters
-        yield self._limits
+    def upkeep(self) -> IService:
+        """The service that keeps caches within their limits."""
+        return self._limits
 
     def check_settings(self) -> None:
         """Check the settings of upstream connections. :raises Invalid: one cannot be used"""

@@ -82,16 +82,23 @@ def boolean() -> Kind:
     return Kind("true or false", read, bare=False)
 
 
-def integer(low: int, high: int) -> Kind:
-    """A whole number from ``low`` to ``high``."""
-    what = f"a whole number from {low} to {high}"
+def integer(low: int, high: int, *, automatic: bool = False) -> Kind:
+    """A whole number from ``low`` to ``high``; with ``automatic`` also the word "auto", which becomes None."""
+    what = f"a whole number from {low} to {high}" + (' or "auto"' if automatic else "")
 
-    def read(value: object, _folder: Path) -> int:
+    def read(value: object, _folder: Path) -> int | None:
+        if automatic and isinstance(value, str):
+            if value == "auto":
+                return None
+            value = int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else value
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise SettingError(f"must be {what}")
         return value
 
-    return Kind(what, read, bare=False)
+    def show(value: int | None) -> str:
+        return json.dumps("auto" if value is None else value)
+
+    return Kind(what, read, bare=automatic, show=show)
 
 
 def text(pattern: str = r".+", what: str = "a text that is not empty") -> Kind:

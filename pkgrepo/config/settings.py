@@ -51,6 +51,11 @@ class Server:
         ["tcp:8081:interface=127.0.0.1"],
         "addresses to listen at, as Twisted server endpoints; systemd:domain=INET:index=0 takes a socket from systemd",
     )
+    workers: int | None = setting(
+        integer(1, 256, automatic=True),
+        1,
+        "processes that serve; auto is one on each processor. A server inside another daemon is one process",
+    )
     public_url: str = setting(
         base_url(), "", "the address clients use, for absolute links; empty means the address each request came to"
     )

@@ -24,6 +24,7 @@ from .formats import (
     IProxiedFormat,
     IRestorableFormat,
     IRootFormat,
+    IWorkingFormat,
 )
 from .upstreams import IUpstream, IUpstreamResponse
 
@@ -52,6 +53,7 @@ __all__ = [
     "IRootFormat",
     "IUpstream",
     "IUpstreamResponse",
+    "IWorkingFormat",
     "NotNow",
     "Reader",
     "Row",

@@ -119,7 +119,14 @@ class IBackgroundFormat(Interface):
     """A format that works in the background. Provided beside ``IFormat``."""
 
     def background_services(services: Any, reactor: Any) -> Sequence[Any]:
-        """New Twisted services (``IService``), which run as long as the server does."""
+        """New Twisted services (``IService``), which run in one process of the server at a time."""
+
+
+class IWorkingFormat(Interface):
+    """A format whose work for clients goes on when they have left. Provided beside ``IFormat``."""
+
+    def process_services() -> Sequence[Any]:
+        """New Twisted services (``IService``), which run in each process as long as it serves."""
 
 
 class ICachingFormat(Interface):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 from attrs import evolve
 from klein import Klein
@@ -22,7 +22,7 @@ from pkgrepo.management.explanations.routes import Explanations
 from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.rebuild import DocumentRebuilds
 from pkgrepo.management.jobs.routes import BackgroundJobs
-from pkgrepo.management.metrics.exposition import Metrics, MetricSource
+from pkgrepo.management.metrics.exposition import Metrics, ProcessMetrics
 from pkgrepo.management.packages.contents import Contents
 from pkgrepo.management.packages.image_details import ImageDetails
 from pkgrepo.management.packages.lists import Lists
@@ -94,12 +94,12 @@ class ManagementApp:
     """
     The resources below ``/api``, and the health checks, metrics, problem types and token service beside it.
 
-    ``metric_sources`` are further sources for ``/metrics``; None means that ``/metrics`` is not served.
+    ``metrics`` are those of the processes, for ``/metrics``; None means that ``/metrics`` is not served.
     """
 
-    def __init__(self, services: ManagementServices, metric_sources: Iterable[MetricSource] | None = None) -> None:
+    def __init__(self, services: ManagementServices, metrics: ProcessMetrics | None = None) -> None:
         self._services = services
-        self._metric_sources = metric_sources
+        self._metrics = metrics
         self.dispatcher = Dispatcher(services)
         for handlers in HANDLERS:
             self.dispatcher.mount(handlers.table, handlers(services))
@@ -117,8 +117,8 @@ class ManagementApp:
             "readyz": _single(health.ready),
             "problems": _problems(),
         }
-        if self._metric_sources is not None:
-            branches["metrics"] = _single(Metrics(self._services, self._metric_sources).answer)
+        if self._metrics is not None:
+            branches["metrics"] = _single(Metrics(self._services, self._metrics).answer)
         return branches
 
     def token_resource(self) -> IResource:

@@ -11,18 +11,18 @@ from pkgrepo.tap import _log_file
 
 RAISED = """
 import resource
-from pkgrepo.tap import _raise_descriptor_limit
+from pkgrepo.tap import raise_descriptor_limit
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, min(hard, 1000)))
-_raise_descriptor_limit()
+raise_descriptor_limit()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 SETTLED = """
 import gc
-from pkgrepo.tap import _settle
+from pkgrepo.process.garbage import settle
 before = len(gc.get_objects())
-_settle()
+settle()
 print(before, len(gc.get_objects()))
 """
 

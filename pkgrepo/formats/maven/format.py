@@ -39,6 +39,7 @@ from pkgrepo.interfaces import (
     IPathFormat,
     IProbedFormat,
     IRootFormat,
+    IWorkingFormat,
     Reader,
 )
 from pkgrepo.model import BlobInfo, Package, Repository
@@ -61,7 +62,16 @@ from .routes import MavenSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, IAddressedFormat, IBackgroundFormat, ICachingFormat, IPathFormat, IProbedFormat, IRootFormat)
+@implementer(
+    IFormat,
+    IAddressedFormat,
+    IBackgroundFormat,
+    ICachingFormat,
+    IPathFormat,
+    IProbedFormat,
+    IRootFormat,
+    IWorkingFormat,
+)
 class MavenFormat(FormatBase):
     """Artifacts for Maven, Gradle, Ivy and sbt, in the Maven 2 repository layout."""
 
@@ -81,9 +91,12 @@ class MavenFormat(FormatBase):
         return {"maven metadata": self._documents.kept}
 
     def background_services(self, services: Services, reactor: Any) -> Sequence[IService]:
-        """The work on deployments. See L{IBackgroundFormat.background_services}."""
-        resuming = ResumeDeployments(services, self.name, self.index, self._running, reactor)
-        return [resuming, StopWithServer(self._running)]
+        """Going on with deployments of processes that ended. See L{IBackgroundFormat.background_services}."""
+        return [ResumeDeployments(services, self.name, self.index, self._running, reactor)]
+
+    def process_services(self) -> Sequence[IService]:
+        """The work on deployments. See L{IWorkingFormat.process_services}."""
+        return [StopWithServer(self._running)]
 
     def branches(self, services: Services, _token_service: IResource) -> Mapping[str, IResource]:
         """Search, and questions as other repository servers are asked them. See L{IRootFormat.branches}."""

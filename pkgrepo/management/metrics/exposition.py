@@ -3,11 +3,14 @@ Answers ``/metrics`` in the text format of Prometheus.
 
 Values are copied in the reactor thread. A thread of the disk pool does the rest: it makes the metric families, reads
 sizes of files and file systems, and renders the text. ``metrics.md`` in this folder explains each metric.
+
+Where several processes serve, each has metrics of its own, which the answer sums up (see ``sums``), and all have those
+of the catalog, which are read once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -27,13 +30,18 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts, all_cache_counts
+from pkgrepo.storage.pools import Pools
+
+from .sums import summed
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}
 
 Families = Callable[[], Iterable[Metric]]
+Gather = Callable[[bytes], Awaitable[Sequence[bytes]]]  # sends the text of this process, and returns those of others
 
 
 class MetricSource(Protocol):
@@ -54,12 +62,34 @@ class _AllMetrics(Collector):
             yield from each()
 
 
+class ProcessMetrics:
+    """The metrics of this process. ``gather`` gets those of the other processes; it is None if there are no others."""
+
+    def __init__(self, sources: Iterable[MetricSource], pools: Pools, gather: Gather | None = None) -> None:
+        self._sources = tuple(sources)
+        self._pools = pools
+        self._gather = gather
+
+    async def text(self) -> bytes:
+        """The metrics of this process, in the text format."""
+        return await self._pools.disk(_render, [each.snapshot() for each in self._sources], own=True)
+
+    async def render(self, families: Sequence[Families]) -> bytes:
+        """All metrics in the text format: ``families``, and those of all processes."""
+        if self._gather is None:
+            own = [each.snapshot() for each in self._sources]
+            return await self._pools.disk(_render, [*families, *own], own=True, platform=True)
+        mine = await self.text()
+        texts = [mine, *await self._gather(mine)]
+        return await self._pools.disk(_render, [*families, lambda: summed(texts)], platform=True)
+
+
 class Metrics:
     """Answers ``/metrics``, for system managers and tokens with the scope ``metrics``."""
 
-    def __init__(self, services: ManagementServices, counted: Iterable[MetricSource]) -> None:
+    def __init__(self, services: ManagementServices, processes: ProcessMetrics) -> None:
         self._services = services
-        self._counted = tuple(counted)
+        self._processes = processes
 
     async def answer(self, request: Request) -> Answer:
         """All metrics, in the text format."""
@@ -77,10 +107,8 @@ class Metrics:
             lambda: _storages(stores),
             lambda: _layout([each for each, _ in stores], behind),
             lambda: _proxies(counts),
-            _upstreams(services.shared.upstreams, repositories),
-            *(each.snapshot() for each in self._counted),
         ]
-        body = await services.shared.pools.disk(_render, families)
+        body = await self._processes.render(families)
         return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
 
 
@@ -89,11 +117,14 @@ def cumulative(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[st
     return list(zip((*map(str, bounds), "+Inf"), map(float, accumulate(buckets)), strict=True))
 
 
-def _render(families: Sequence[Families]) -> bytes:
+def _render(families: Sequence[Families], *, own: bool = False, platform: bool = False) -> bytes:
+    """The text of some families, with those about this process (``own``), and about its platform."""
     registry = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
+    if own:
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+    if platform:
+        PlatformCollector(registry=registry)
     registry.register(_AllMetrics(families))
     return generate_latest(registry)
 
@@ -130,25 +161,32 @@ def _proxies(proxies: Iterable[tuple[str, CacheCounts]]) -> Iterator[Metric]:
     yield from (requests, saved, fetched, seconds)
 
 
-def _upstreams(upstreams: Upstreams, repositories: Iterable[Repository]) -> Families:
-    """Whether each route that was used takes requests; read now, in the reactor thread."""
-    states = [
-        (repository.path, route.name, health.state)
-        for repository in repositories
-        if repository.type is RepositoryType.PROXY
-        for route in proxy_config_of(repository).routes
-        if (health := upstreams.health(repository.id, route)) is not None
-    ]
+class UpstreamMetrics:
+    """Whether each route that was used takes requests."""
 
-    def families() -> Iterator[Metric]:
-        up = GaugeMetricFamily(
-            "pkgrepo_upstream_up", "1 if requests are sent to a route, 0 if it failed.", labels=["repo", "route"]
-        )
-        for path, route, state in states:
-            up.add_metric([path, route], int(state is UpstreamState.CLOSED))
-        yield up
+    def __init__(self, upstreams: Upstreams, registry: Registry) -> None:
+        self._upstreams = upstreams
+        self._registry = registry
 
-    return families
+    def snapshot(self) -> Families:
+        """See L{MetricSource}."""
+        states = [
+            (repository.path, route.name, health.state)
+            for repository in self._registry.all()
+            if repository.type is RepositoryType.PROXY
+            for route in proxy_config_of(repository).routes
+            if (health := self._upstreams.health(repository.id, route)) is not None
+        ]
+
+        def families() -> Iterator[Metric]:
+            up = GaugeMetricFamily(
+                "pkgrepo_upstream_up", "1 if requests are sent to a route, 0 if it failed.", labels=["repo", "route"]
+            )
+            for path, route, state in states:
+                up.add_metric([path, route], int(state is UpstreamState.CLOSED))
+            yield up
+
+        return families
 
 
 def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:

@@ -47,6 +47,7 @@ class ServerMetrics:
         caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
 
         def families() -> Iterator[Metric]:
+            yield GaugeMetricFamily("pkgrepo_workers", "Processes that serve.", value=1)
             yield GaugeMetricFamily("pkgrepo_connections", "Open connections.", value=connections)
             yield GaugeMetricFamily(
                 "pkgrepo_http_requests_in_flight", "Requests that are being received or answered.", value=active

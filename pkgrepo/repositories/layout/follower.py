@@ -93,9 +93,13 @@ class LayoutFollower(Service):
         self._close()
         return self._following
 
-    async def mark_open(self) -> None:
-        """Mark every layout as possibly behind the catalog; to be called before anything changes."""
-        await self._storages.mark_open()
+    async def mark_open(self, *, joining: bool = False) -> None:
+        """
+        Mark every layout as possibly behind the catalog; to be called before anything changes.
+
+        With ``joining`` other processes serve the catalog.
+        """
+        await self._storages.mark_open(joining=joining)
 
     def skip_pauses(self) -> None:
         """End the current pause, and make no more of them."""

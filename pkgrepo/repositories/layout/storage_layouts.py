@@ -27,11 +27,19 @@ class StorageLayouts(MaintenanceWork):
         super().__init__(context)
         self._opened_at: datetime | None = None
 
-    async def mark_open(self) -> None:
-        """Write into each marker that a server runs, so that the layout may be behind."""
+    async def mark_open(self, *, joining: bool = False) -> None:
+        """
+        Write into each marker that a server runs, so that the layout may be behind.
+
+        With ``joining`` others run, and what they have written counts for this process, too: the last one closes it.
+        """
         at = self._opened_at = datetime.now(UTC)
         for storage in await self._with_layout():
-            await self._write_status(storage, CatalogStatus(at=at))
+            found = await self._open_status(storage) if joining else None
+            if found is not None:
+                self._opened_at = found.at
+            else:
+                await self._write_status(storage, CatalogStatus(at=at))
 
     async def mark_closed(self, backlog: Backlog) -> None:
         """Write into each marker how many changes the layout lacks."""
@@ -86,6 +94,17 @@ class StorageLayouts(MaintenanceWork):
     async def _with_layout(self) -> list[Storage]:
         await self._registry.refresh()
         return [each for each in self._registry.storages() if each.readable_layout]
+
+    async def _open_status(self, storage: Storage) -> CatalogStatus | None:
+        """The status of this catalog in a marker, if it is open."""
+        catalog = await self._catalog.look(settings.server_uid)
+        try:
+            layout = await self._context.open_layout(storage)
+            marker = None if layout is None else await self._pools.disk(read_marker, layout)
+        except FAILURES:
+            return None
+        found = None if marker is None or catalog is None else marker.catalogs.get(catalog)
+        return found if found is not None and found.missing is None else None
 
     async def _write_status(self, storage: Storage, status: CatalogStatus) -> None:
         found = await self._catalog.look(settings.server_uid)

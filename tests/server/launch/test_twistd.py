@@ -69,12 +69,6 @@ def test_an_invalid_certificate_is_reported(run_twistd, tmp_path):
     assert "Traceback" not in server.output
 
 
-def test_more_than_one_worker_is_refused_with_a_message(run_twistd):
-    server = run_twistd("--workers", "4")
-    assert server.wait() == 1
-    assert "--workers takes 1 only" in server.output
-
-
 def test_a_port_that_is_taken_ends_the_start(run_twistd):
     first = run_twistd()
     port = first.wait_ready().rpartition(":")[2]

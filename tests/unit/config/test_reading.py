@@ -161,7 +161,7 @@ def test_every_problem_is_told_at_once_with_key_and_origin(write):
         ({"database.url": "postgresql://u:secret@x/y"}, "database.password"),
         ({"data.dir": ""}, "must be a path"),
         ({"data.fsync": "batch"}, '"always" or "never"'),
-        ({"server.workers": 2}, "server.workers is not a setting"),
+        ({"server.worker": 2}, "server.worker is not a setting; did you mean server.workers?"),
         ({"bootstrap.admin.user": "a b"}, "bootstrap.admin.user: must be 3 to 32 letters"),
         ({"bootstrap.admin.password_hash": "$2b$x"}, "must begin with $argon2id$"),
         ({"bootstrap.admin.password": ""}, "bootstrap.admin.password: must be a text"),

@@ -1,0 +1,80 @@
+"""A worker's place among the workers of a master."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocolFactory
+from twisted.internet.task import LoopingCall
+
+from .child import CHANNEL, FIRST_SOCKET
+from .inherited import listen_at
+from .messages import ALIVE_S, Alive, Begin, Channel, ChannelFactory, Counted, Failed, Ready
+from .peers import WorkerPeers
+
+
+class Membership:
+    """
+    The connection of this process, a worker, to its master. ``abandoned`` is called when there is no master any more.
+
+    ``sockets`` is the number of inherited listening sockets. ``begun`` fires when this process may serve.
+    """
+
+    def __init__(self, reactor: Any, *, sockets: int, abandoned: Callable[[], None]) -> None:
+        self._reactor = reactor
+        self._sockets = range(FIRST_SOCKET, FIRST_SOCKET + sockets)
+        for each in (CHANNEL, *self._sockets):
+            os.set_inheritable(each, False)
+        self._alive = LoopingCall(self._send_alive)
+        self._alive.clock = reactor
+        self.begun: Deferred[None] = Deferred()
+        self._abandoned = abandoned
+        self._closed: Deferred[None] = Deferred()
+        self._leaving = False
+        self._channel = Channel(self._receive, self._close)
+        self.peers = WorkerPeers(self._channel.send, reactor)
+        with socket.socket(fileno=CHANNEL) as end:
+            reactor.adoptStreamConnection(end.fileno(), socket.AF_UNIX, ChannelFactory(self._channel))
+
+    def listen(self, factory: IProtocolFactory) -> list[Any]:
+        """The ports at the inherited sockets; to be called once."""
+        return listen_at(self._sockets, factory, self._reactor)
+
+    def report_ready(self, addresses: list[str], password: str | None) -> None:
+        """Tell the master that this process accepts connections."""
+        self._channel.send(Ready(addresses, password))
+        self._alive.start(ALIVE_S, now=False)
+
+    def report_failure(self, reason: str) -> None:
+        """Tell the master why this process cannot start."""
+        self._channel.send(Failed(reason))
+
+    async def leave(self, metrics: bytes) -> None:
+        """Leave the metrics of this process to the master, and close the connection."""
+        self._leaving = True
+        if self._alive.running:
+            self._alive.stop()
+        if metrics:
+            self._channel.send(Counted(metrics))
+        if not self._closed.called and self._channel.transport is not None:
+            self._channel.transport.loseConnection()
+            await self._closed
+
+    def _send_alive(self) -> None:
+        self._channel.send(Alive())
+
+    def _close(self) -> None:
+        if not self._closed.called:
+            self._closed.callback(None)
+        if not self._leaving:
+            self._abandoned()
+
+    def _receive(self, message: Any) -> None:
+        if isinstance(message, Begin):
+            self.begun.callback(None)
+        else:
+            self.peers.receive(message)

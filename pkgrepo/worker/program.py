@@ -1,0 +1,104 @@
+"""Runs a server in a worker process, from its start to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ReactorNotRunning
+from twisted.logger import Logger, globalLogBeginner
+from twisted.python.failure import Failure
+from twisted.python.usage import UsageError
+
+from pkgrepo.config import Config
+from pkgrepo.http.tls import BadCertificate
+from pkgrepo.process.allocator import keep_freed_buffers
+from pkgrepo.process.garbage import settle
+from pkgrepo.process.log_output import make_observer
+from pkgrepo.process.workers.child import LOG
+from pkgrepo.process.workers.membership import Membership
+from pkgrepo.service import Server
+from pkgrepo.tap import Options, raise_descriptor_limit
+
+log = Logger()
+
+
+class _Worker:
+    """One run of the reactor: starts the server, and stops it once."""
+
+    def __init__(self, reactor: Any, sockets: int) -> None:
+        self._reactor = reactor
+        self._stopping = False
+        self.failed = False
+        self.membership = Membership(reactor, sockets=sockets, abandoned=self.stop)
+
+    def stop(self) -> None:
+        """Stop the server and the reactor; later calls do nothing."""
+        if not self._stopping:
+            self._stopping = True
+            with suppress(ReactorNotRunning):  # a signal has stopped it before the server was started
+                self._reactor.stop()
+
+    def start(self, config: Config) -> None:
+        """Start the server, in the running reactor."""
+        # Twisted's handler would complain about a second signal: a service manager sends one to each process.
+        signal.signal(signal.SIGTERM, lambda *_: self._reactor.callFromThread(self.stop))
+        if self._stopping:
+            return
+        try:
+            server = Server(config, self._reactor, self.membership)
+        except (BadCertificate, MemoryError) as error:
+            self.refuse(f"TLS cannot be set up: {error}")
+            return
+        server.when_ready().addCallbacks(lambda _: settle(), self._fail)
+        self._reactor.addSystemEventTrigger("before", "shutdown", server.stopService)
+        server.startService()
+
+    def refuse(self, reason: str) -> None:
+        """Tell the master why this process cannot serve, and end."""
+        self.membership.report_failure(reason)
+        self._reactor.addSystemEventTrigger("before", "shutdown", self._leave)
+        self._fail()
+
+    def report(self, failure: Failure) -> None:
+        """Report an error of ours."""
+        log.failure("the worker could not start", failure=failure)
+        self.refuse("an error, which the log has")
+
+    def _leave(self) -> Any:
+        return Deferred.fromCoroutine(self.membership.leave(b""))
+
+    def _fail(self, _: Failure | None = None) -> None:
+        self.failed = True
+        self.stop()
+
+
+def run(given: Sequence[str], sockets: int) -> int:
+    """Serve until the master stops this process, or ends. Returns the exit status."""
+    # Those of a terminal go to all processes of its group; only the master heeds them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    reactor: Any = _reactor
+    os.set_inheritable(LOG, False)
+    worker = _Worker(reactor, sockets)
+    options = Options()
+    untyped: Any = options
+    try:
+        untyped.parseOptions(given)
+        config = options.read()
+    except UsageError as error:
+        reactor.callWhenRunning(worker.refuse, str(error))
+    else:
+        raise_descriptor_limit()
+        keep_freed_buffers()
+        file = open(LOG, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - open to the end
+        observer = make_observer(file, style=config.log.format, level=config.log.level)
+        globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+        worker.membership.begun.addCallback(lambda _: worker.start(config)).addErrback(worker.report)
+    reactor.run()
+    return int(worker.failed)

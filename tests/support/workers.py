@@ -1,0 +1,112 @@
+"""Servers of several worker processes, and connections to each of them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.support.http_client import Reply, basic
+from tests.support.timeouts import TIMEOUT_S
+
+AUTH = ("admin", "correct horse battery")
+LEASE = "background-work"
+
+
+class Connection:
+    """A kept connection to one worker, ``worker``, which is known by the beginning of the ids of its requests."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        self.worker = self.ask("GET", "/healthz").headers["x-request-id"].partition("-")[0]
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        auth: tuple[str, str] | None = AUTH,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request, and return the response; the worker must not change."""
+        self._connection.request(method, path, body, {**basic(auth), **(headers or {})})
+        answer = self._connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        reply = Reply(answer.status, answer.reason, found, answer.read())
+        worker = reply.headers.get("x-request-id", "").partition("-")[0]
+        assert getattr(self, "worker", worker) == worker, "the connection was closed, and another one opened"
+        return reply
+
+    def ask_json(self, method: str, path: str, value: object = None) -> Any:
+        """Send a value as JSON; the answer, which must be a success, is JSON, too."""
+        body = None if value is None else json.dumps(value).encode()
+        reply = self.ask(method, path, body, headers={"Content-Type": "application/json"})
+        assert 200 <= reply.status < 300, reply.text
+        return reply.json if reply.body else None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connect_to_each(url: str, count: int = 2) -> list[Connection]:
+    """One connection to each worker."""
+    found: dict[str, Connection] = {}
+    ends_at = monotonic() + TIMEOUT_S
+    while len(found) < count:
+        assert monotonic() < ends_at, "not all workers get connections"
+        connection = Connection(url)
+        if connection.worker in found:
+            connection.close()
+        found.setdefault(connection.worker, connection)
+    return list(found.values())
+
+
+def workers_of(master: int) -> list[int]:
+    """The ids of the worker processes of a master."""
+    return [int(pid) for pid in Path(f"/proc/{master}/task/{master}/children").read_text().split()]
+
+
+def wait_for_workers(master: int, count: int = 2, *, without: int = 0) -> list[int]:
+    """Wait until a master has so many workers, none of which is ``without``."""
+    ends_at = monotonic() + TIMEOUT_S
+    while len(found := workers_of(master)) != count or without in found:
+        assert monotonic() < ends_at, found
+        sleep(0.05)
+    return found
+
+
+def holder_of_lease(data: Path) -> int | None:
+    """The process that does the work in the background, by the locks of the kernel."""
+    inode = (data / LEASE).stat().st_ino
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+            return int(fields[4])
+    return None
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_ended(pids: list[int]) -> None:
+    """Wait until processes have ended that this one did not start."""
+    ends_at = monotonic() + TIMEOUT_S
+    while any(map(is_running, pids)):
+        assert monotonic() < ends_at, pids
+        sleep(0.05)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, 9)
