@@ -39,7 +39,7 @@ from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
-LEASE = "background-work"  # name of the lock file beside the database
+LEASE = "background-work"  # name of the lock file in the folder of the database
 
 
 class Assembly:
@@ -53,7 +53,8 @@ class Assembly:
         self.counted = b""
         self._peers = peers
         self.core = Core(config, reactor, peers)
-        self._presence = ProcessLock(config.database_path.parent)
+        self._database_dir = config.database_path.parent if config.database_path else config.data.dir
+        self._presence = ProcessLock(self._database_dir)
         self._metrics: ProcessMetrics | None = None
         self._config = config
         self._reactor = reactor
@@ -103,7 +104,7 @@ class Assembly:
             ping_answers=ping_answers(core.formats),
         )
         self._listener.watch_certificate()
-        exclusive = ExclusiveServices(config.database_path.with_name(LEASE), reactor)
+        exclusive = ExclusiveServices(self._database_dir / LEASE, reactor)
         for service in (
             core.follower,
             self._proxies.upkeep(),
@@ -207,7 +208,7 @@ class Assembly:
                 passwords=core.passwords,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,
-                database_dir=config.database_path.parent if config.database_path else config.data.dir,
+                database_dir=self._database_dir,
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,
                 low_water=config.data.low_water,
