@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .chunks import ChunkDecoder, MalformedChunks
+from pkgrepo.untrusted.chunks import ChunkDecoder, MalformedChunks
 
 __all__ = ["BodyFraming", "MalformedChunks"]
 

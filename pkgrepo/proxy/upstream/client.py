@@ -6,15 +6,13 @@ import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from http.cookiejar import CookieJar
+from typing import Any, cast
 
 from attrs import frozen
 from hyperlink import EncodedURL
 from treq.client import HTTPClient
 from twisted.internet.task import deferLater
-from twisted.web.client import HTTPConnectionPool
-from twisted.web.http_headers import Headers
 from zope.interface import implementer
 
 from pkgrepo import __version__
@@ -35,8 +33,9 @@ from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
 
-from .connecting.agent import UpstreamAgent, Ways
-from .connecting.connection import Connections
+from .connecting.agent import RequestFields, UpstreamAgent, Ways
+from .connecting.connection import Answer
+from .connecting.connections import Connections
 from .deadlines import Deadline, TimedOut
 from .failures import ERRORS, explain
 from .health import Health
@@ -49,7 +48,6 @@ MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRIED = frozenset({502, 503, 504})
 LOOP = 508  # what proxies like this one answer to themselves
-KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
 TrafficListener = Callable[[int, float], None]
@@ -105,12 +103,8 @@ class Upstream:
         self._authorization = authorization
         self._shared = shared
         self._reactor = shared.reactor
-        self._connections = Connections()
-        self._pool = HTTPConnectionPool(shared.reactor)
-        self._pool.maxPersistentPerHost = shared.settings.max_connections_per_host
-        self._pool.cachedConnectionTimeout = KEEP_ALIVE_S  # type: ignore[assignment]
-        no_cookies: Any = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-        self._client = HTTPClient(UpstreamAgent(ways, self._pool, self._connections), no_cookies)
+        self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
+        self._client = HTTPClient(UpstreamAgent(ways, self._connections), _NO_COOKIES)
         self._own_health = self._make_health(route.target.host)
         self._other_health: OrderedDict[Origin, Health] = OrderedDict()
         self._open_count = 0
@@ -167,15 +161,12 @@ class Upstream:
     def retire(self) -> None:
         """Close the idle connections, and the others when they become idle."""
         self._retired = True
-        self._pool.persistent = False
         self._close_if_retired()
 
     async def close(self) -> None:
         """Abort all connections, and try nothing again. Returns when they have ended."""
         self._closed = True
-        self._pool.persistent = False
         await self._connections.close()
-        await self._pool.closeCachedConnections()
 
     def _report_traffic(self, started_s: float, response: UpstreamResponse | None) -> None:
         ended_s = None if response is None else response.ended_s
@@ -184,7 +175,7 @@ class Upstream:
 
     def _close_if_retired(self) -> None:
         if self._retired and not self._open_count:
-            self._pool.closeCachedConnections()
+            self._connections.keep_none()
 
     def _find_target(self, url: str) -> Target:
         try:
@@ -252,9 +243,9 @@ class Upstream:
                 outcome = await self._try(request, target, fields, health)
             if isinstance(outcome, UpstreamResponse):
                 stack.callback(outcome.close)
-                # The parser calls us between head and body. A short body is there afterwards, so that a caller who does
-                # not read it leaves the connection to others.
-                await deferLater(self._reactor, 0)
+                if not outcome.complete:
+                    # A short body is there in the next turn; a caller who does not read it leaves the connection free.
+                    await deferLater(self._reactor, 0)
                 return outcome
             await stack.aclose()
             pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if request.retry else None
@@ -285,8 +276,9 @@ class Upstream:
             answering = self._client.request(
                 request.method,
                 _ExactUrl(target.text),
-                headers=Headers({name: [value] for name, value in fields.items()}),
+                headers=RequestFields(fields),
                 data=request.body,
+                cookies=_NO_COOKIES,
                 allow_redirects=False,
                 unbuffered=True,
                 reactor=self._reactor,
@@ -301,7 +293,9 @@ class Upstream:
             idle_s=settings.idle_timeout_s,
             on_failure=health.failed,
         )
-        response = UpstreamResponse(answer.original, target.text.partition("?")[0], request.method, reading)
+        response = UpstreamResponse(
+            cast("Answer", answer.original), target.text.partition("?")[0], request.method, reading
+        )
         failed = self._judge(response)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
@@ -341,6 +335,19 @@ class Upstream:
 
     def _make_health(self, host: str) -> Health:
         return Health(self.name, host, self._reactor, self._shared.jitter)
+
+
+class _NoCookies(CookieJar):
+    """A jar for treq that stays empty."""
+
+    def add_cookie_header(self, request: object) -> None:
+        """Add none."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Keep none."""
+
+
+_NO_COOKIES: Any = _NoCookies()
 
 
 class _ExactUrl(EncodedURL):

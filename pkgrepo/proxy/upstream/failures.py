@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 
 from OpenSSL import SSL
 from service_identity import VerificationError
@@ -16,19 +15,11 @@ from twisted.internet.error import (
     DNSLookupError,
     NoRouteError,
 )
-from twisted.python.failure import Failure
-from twisted.web.client import (  # type: ignore[attr-defined]
-    RequestGenerationFailed,
-    RequestNotSent,
-    RequestTransmissionFailed,
-    ResponseFailed,
-    ResponseNeverReceived,
-)
 
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
 
-from .connecting.connection import HeadTooLarge
 from .connecting.endpoints import AddressRefused
+from .connecting.head import HeadTooLarge, NotHttp
 from .connecting.tunnel import ProxyRefused
 from .deadlines import TimedOut
 
@@ -38,13 +29,10 @@ ERRORS = (
     ConnectError,
     ConnectingCancelledError,
     ConnectionClosed,
+    HeadTooLarge,
+    NotHttp,
     OSError,
     ProxyRefused,
-    RequestGenerationFailed,
-    RequestNotSent,
-    RequestTransmissionFailed,
-    ResponseFailed,
-    ResponseNeverReceived,
     SSL.Error,
     TimedOut,
     VerificationError,
@@ -53,10 +41,11 @@ ERRORS = (
 FORBIDDEN = "it leads to an address that is not public; proxy.allow_private can except it"
 UNTRUSTED = "its certificate is not trusted; proxy.ca_file can name a private authority"
 
-# The first line that fits the first cause that has one.
+# The first line that fits.
 _TABLE: tuple[tuple[type[BaseException], type[UpstreamFailed], str], ...] = (
     (AddressRefused, UpstreamForbiddenAddress, FORBIDDEN),
     (HeadTooLarge, UpstreamFailed, "the head of its answer is too large, or a line in it"),
+    (NotHttp, UpstreamFailed, "it does not answer in HTTP"),
     (VerificationError, UpstreamFailed, "its certificate is for another host"),
     (SSL.Error, UpstreamUnavailable, "TLS with it fails"),
     (DNSLookupError, UpstreamUnavailable, "its name cannot be resolved"),
@@ -72,26 +61,15 @@ def explain(route: str, error: Exception) -> UpstreamFailed:
 
     :raises OSError: this process has no file descriptor left, which is not the upstream's fault
     """
-    for cause in _causes(error):
-        if isinstance(cause, ConnectError) and cause.osError in (errno.EMFILE, errno.ENFILE):
-            raise OSError(cause.osError, os.strerror(errno.EMFILE))
-        if isinstance(cause, TimedOut):
-            return UpstreamTimeout(route, cause.reason)
-        if isinstance(cause, ProxyRefused):
-            return UpstreamFailed(route, cause.reason)
-        if isinstance(cause, SSL.Error) and "certificate verify failed" in str(cause):
-            return UpstreamFailed(route, UNTRUSTED)
-        for kind, result, reason in _TABLE:
-            if isinstance(cause, kind):
-                return result(route, reason)
-    if isinstance(error, ResponseFailed | ResponseNeverReceived):
-        return UpstreamFailed(route, "it does not answer in HTTP")  # the causes are errors of a parser
+    if isinstance(error, ConnectError) and error.osError in (errno.EMFILE, errno.ENFILE):
+        raise OSError(error.osError, os.strerror(errno.EMFILE))
+    if isinstance(error, TimedOut):
+        return UpstreamTimeout(route, error.reason)
+    if isinstance(error, ProxyRefused):
+        return UpstreamFailed(route, error.reason)
+    if isinstance(error, SSL.Error) and "certificate verify failed" in str(error):
+        return UpstreamFailed(route, UNTRUSTED)
+    for kind, result, reason in _TABLE:
+        if isinstance(error, kind):
+            return result(route, reason)
     return UpstreamUnavailable(route, "it cannot be reached")
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those within the errors of Twisted's client."""
-    yield error
-    for reason in getattr(error, "reasons", ()):
-        if isinstance(reason, Failure) and reason.value is not None:
-            yield from _causes(reason.value)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from attrs import frozen
 from twisted.internet.task import deferLater
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import UNKNOWN_LENGTH, IResponse
 from zope.interface import implementer
 
 from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
@@ -16,9 +13,12 @@ from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 
 from .body import BodyLost, ReceivedBody
-from .connecting.agent import SENT_ENCODING
+from .connecting.connection import Answer
+from .connecting.head import Head
 from .deadlines import Deadline, TimedOut
 from .decoding import BadCoding, Inflater, make_inflater
+
+_CODING = b"content-encoding"
 
 TURN = 1024 * 1024  # bytes that are inflated in one turn of the reactor, a few milliseconds
 
@@ -26,13 +26,13 @@ TURN = 1024 * 1024  # bytes that are inflated in one turn of the reactor, a few 
 class ResponseHeaders:
     """The fields of an answer, by name without regard to case."""
 
-    def __init__(self, fields: Headers) -> None:
+    def __init__(self, fields: Mapping[bytes, bytes]) -> None:
         self._fields = fields
 
     def get(self, name: str) -> str | None:
         """The value, ISO-8859-1 decoded; fields of one name are joined by a comma (RFC 9110 section 5.3)."""
-        values = self._fields.getRawHeaders(name.encode("ascii"))
-        return None if values is None else b", ".join(values).decode("latin-1")
+        value = self._fields.get(name.lower().encode("ascii"))
+        return None if value is None else value.decode("latin-1")
 
 
 @frozen(kw_only=True)
@@ -59,15 +59,15 @@ class UpstreamResponse(AsyncIterator[bytes]):
     end was, None before that.
     """
 
-    def __init__(self, response: IResponse, url: str, method: str, reading: Reading) -> None:
-        self.status: int = response.code
-        self.headers = ResponseHeaders(response.headers)
+    def __init__(self, answer: Answer, url: str, method: str, reading: Reading) -> None:
+        head = answer.head
+        self.status = head.status
+        # The body is read without its coding.
+        self.headers = ResponseHeaders({name: head.fields[name] for name in head.fields if name != _CODING})
         self.url = url
-        self.length = _announced_length(response, method)
+        self.length = _announced_length(head, method)
         self._has_body = method != "HEAD"
-        self._encodings = [value.decode("latin-1") for value in response.headers.getRawHeaders(SENT_ENCODING, [])]
-        for name in (SENT_ENCODING, b"Content-Encoding"):  # the second is treq's: it adds an empty one
-            response.headers.removeHeader(name)
+        self._coding = head.fields.get(_CODING, b"").decode("latin-1")
         self._reading = reading
         self.received = 0
         self.ended_s: float | None = None
@@ -76,7 +76,12 @@ class UpstreamResponse(AsyncIterator[bytes]):
         self._inflated: Iterator[bytes] = iter(())
         self._inflated_in_turn = 0
         self._body = ReceivedBody()
-        response.deliverBody(self._body)
+        answer.deliverBody(self._body)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole body has come."""
+        return self._body.ended
 
     @property
     def framed(self) -> bool:
@@ -115,7 +120,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
         :raises UpstreamTooLarge: it is too long; :raises UpstreamFailed: it has an unknown coding
         """
         try:
-            self._inflater = make_inflater(self._encodings)
+            self._inflater = make_inflater([self._coding])
         except BadCoding as error:
             raise UpstreamFailed(self._reading.route, error.args[0]) from None
         if self._inflater is not None:
@@ -172,8 +177,8 @@ class UpstreamResponse(AsyncIterator[bytes]):
         )
 
 
-def _announced_length(response: Any, method: str) -> int | None:
+def _announced_length(head: Head, method: str) -> int | None:
     if method != "HEAD":
-        return None if response.length is UNKNOWN_LENGTH else int(response.length)
-    values = response.headers.getRawHeaders(b"Content-Length", [b""])
-    return int(values[-1]) if values[-1].isdigit() else None
+        return head.length
+    value = head.fields.get(b"content-length", b"")
+    return int(value) if value.isdigit() else None

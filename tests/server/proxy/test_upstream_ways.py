@@ -49,10 +49,22 @@ async def test_idle_connection_that_the_upstream_has_ended_is_forgotten(scene: A
     await fetch(upstream)
     server.drop_idle()
     await until(lambda: {*reactor.getReaders()} <= before)
-    (expiry,) = [call for call in reactor.getDelayedCalls() if "_removeConnection" in repr(call.func)]
-    expiry.reset(0)
-    await until(lambda: not expiry.active())
+    assert not [call for call in reactor.getDelayedCalls() if "_expire" in repr(call.func)]
     assert await fetch(upstream) == b"x"
+
+
+@pytest_twisted.ensureDeferred
+async def test_connection_that_is_idle_for_long_is_closed(scene: Any) -> None:
+    server = scene.serve({"/x": b"x"})
+    upstream = scene.upstream(server.url)
+    before = {*reactor.getReaders()}
+    await fetch(upstream)
+    (expiry,) = [call for call in reactor.getDelayedCalls() if "_expire" in repr(call.func)]
+    upstream._connections._idle[("http", "127.0.0.1", server.port)][0].idle_since -= 3600
+    expiry.reset(0)
+    await until(lambda: not expiry.active() and {*reactor.getReaders()} <= before)
+    assert await fetch(upstream) == b"x"
+    assert server.connections == 2
 
 
 @pytest_twisted.ensureDeferred

@@ -1,28 +1,28 @@
-"""The agent below treq: chooses the way to the upstream, and leaves the body as it was sent."""
+"""The agent below treq: chooses the way to the upstream, and a connection that is open or a new one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from attrs import frozen
+from OpenSSL import SSL
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import wrapClientTLS
-from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
-from twisted.web.client import URI, Agent, HTTPConnectionPool, ProxyAgent
+from twisted.internet.error import ConnectionClosed
+from twisted.internet.interfaces import IConsumer, IStreamClientEndpoint
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer, IPolicyForHTTPS, IResponse
+from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
 
 from pkgrepo.proxy.urls import Target, parse_url
 
 from .addresses import AddressGuard
-from .connection import Connections
-from .endpoints import AddressRefused, CheckedEndpoint, TrackedEndpoint
+from .connection import Answer, Connection
+from .connections import Connections
+from .endpoints import AddressRefused, CheckedEndpoint, TimedEndpoint
 from .environment import HttpProxy, ProxyChoice
 from .tunnel import TunnelEndpoint
-
-SENT_ENCODING = b"X-Sent-Content-Encoding"  # where treq does not see it
 
 _ANYWHERE = AddressGuard(("0.0.0.0/0", "::/0"))  # for the proxies, which the operator names
 
@@ -38,21 +38,30 @@ class Ways:
     timeout_s: float
 
 
+class RequestFields(Headers):
+    """
+    The header fields of one request, rendered once.
+
+    treq passes them on without copies, and without its own Accept-Encoding: it would inflate answers without a limit.
+    """
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__()
+        lines = [f"{name.title()}: {' '.join(value.splitlines())}\r\n" for name, value in fields.items()]
+        self.lines = "".join(lines).encode()
+
+    def copy(self) -> RequestFields:
+        """Return itself: treq copies fields before it adds to them."""
+        return self
+
+
 @implementer(IAgent)
 class UpstreamAgent:
-    """
-    Sends requests directly or through a proxy.
+    """Sends requests directly or through a proxy, with header fields that are L{RequestFields}."""
 
-    treq asks for gzip and inflates it without a limit. Therefore only the first Accept-Encoding value is sent, which is
-    ours, and the Content-Encoding of an answer is renamed to L{SENT_ENCODING}.
-    """
-
-    def __init__(self, ways: Ways, pool: HTTPConnectionPool, connections: Connections) -> None:
+    def __init__(self, ways: Ways, connections: Connections) -> None:
         self._ways = ways
-        self._pool = pool
         self._connections = connections
-        self._direct = Agent.usingEndpointFactory(ways.reactor, _Endpoints(ways, connections), pool)
-        self._by_proxy: dict[HttpProxy, ProxyAgent] = {}
 
     def request(
         self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
@@ -62,66 +71,82 @@ class UpstreamAgent:
 
         :raises AddressRefused: in the Deferred, or at once if a proxy would resolve the host
         """
-        fields = Headers() if headers is None else headers.copy()
-        wanted = fields.getRawHeaders(b"Accept-Encoding", [b"identity"])
-        fields.setRawHeaders(b"Accept-Encoding", wanted[:1])
+        assert isinstance(headers, RequestFields)
         target = parse_url(uri.decode("ascii"))
         proxy = self._ways.proxies.find(target.scheme, target.host)
         if proxy is not None and not self._ways.guard.permits_unresolved(target.host):
             raise AddressRefused
-        if proxy is None or target.scheme == "https":
-            sending: Deferred[IResponse] = self._direct.request(method, uri, fields, bodyProducer)
-        else:
-            if proxy.authorization is not None:
-                fields.setRawHeaders(b"Proxy-Authorization", [proxy.authorization])
-            sending = self._agent_of(proxy).request(method, uri, fields, bodyProducer)
-        return sending.addCallback(_hide_encoding)
+        return Deferred.fromCoroutine(self._send(method, target, headers.lines, proxy, bodyProducer))
 
-    def _agent_of(self, proxy: HttpProxy) -> ProxyAgent:
-        """The agent for plain http; the pool knows its connections by its endpoint."""
-        if proxy not in self._by_proxy:
-            endpoint = TrackedEndpoint(
-                _proxy_endpoint(self._ways, proxy), self._connections, self._ways.reactor, self._ways.timeout_s
-            )
-            self._by_proxy[proxy] = ProxyAgent(endpoint, self._ways.reactor, self._pool)
-        return self._by_proxy[proxy]
+    async def _send(
+        self, method: bytes, target: Target, lines: bytes, proxy: HttpProxy | None, producer: IBodyProducer | None
+    ) -> Answer:
+        bodiless, key = method == b"HEAD", _key(target, proxy)
+        message = _render(method, target, lines, proxy, None if producer is None else await _collect(producer))
+        connection = self._connections.take(key)
+        if connection is not None:
+            try:
+                return await connection.send(message, bodiless=bodiless)
+            except (ConnectionClosed, SSL.Error):
+                # The upstream may have closed it before the request came (RFC 9112 section 9.3.1).
+                if connection.received_any or producer is not None:
+                    raise
+        made: Connection = await self._endpoint(target, proxy).connect(self._connections.factory(key))
+        return await made.send(message, bodiless=bodiless)
 
-
-@implementer(IAgentEndpointFactory)
-class _Endpoints:
-    """Endpoints for connections that lead to the upstream itself, directly or through a tunnel."""
-
-    def __init__(self, ways: Ways, connections: Connections) -> None:
-        self._ways = ways
-        self._connections = connections
-
-    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
-        """See L{IAgentEndpointFactory.endpointForURI}."""
-        return _LazyEndpoint(lambda: self._make(uri))
-
-    def _make(self, uri: URI) -> IStreamClientEndpoint:
-        ways, target = self._ways, parse_url(uri.toBytes().decode("ascii"))
-        proxy = ways.proxies.find(target.scheme, target.host)
+    def _endpoint(self, target: Target, proxy: HttpProxy | None) -> TimedEndpoint:
+        ways = self._ways
         if proxy is None:
-            endpoint: IStreamClientEndpoint = CheckedEndpoint(
-                ways.reactor, target.host, target.port, ways.guard, ways.timeout_s
-            )
+            checked = CheckedEndpoint(ways.reactor, target.host, target.port, ways.guard, ways.timeout_s)
+            endpoint = _with_tls(ways, target, checked)
+        elif target.scheme == "https":
+            tunnel = TunnelEndpoint(_proxy_endpoint(ways, proxy), target.authority, proxy.authorization)
+            endpoint = _with_tls(ways, target, tunnel)
         else:
-            endpoint = TunnelEndpoint(_proxy_endpoint(ways, proxy), target.authority, proxy.authorization)
-        return TrackedEndpoint(_with_tls(ways, target, endpoint), self._connections, ways.reactor, ways.timeout_s)
+            endpoint = _proxy_endpoint(ways, proxy)
+        return TimedEndpoint(endpoint, ways.reactor, ways.timeout_s)
 
 
-@implementer(IStreamClientEndpoint)
-@frozen
-class _LazyEndpoint:
-    """An endpoint that is made when it connects: each request has one, and most find a connection that is open."""
+def _key(target: Target, proxy: HttpProxy | None) -> Hashable:
+    """What a connection leads to: plain http to all hosts shares those to the proxy."""
+    return target.origin if proxy is None or target.scheme == "https" else proxy
 
-    make: Callable[[], IStreamClientEndpoint]
 
-    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
-        """See L{IStreamClientEndpoint.connect}."""
-        connecting: Deferred[Any] = self.make().connect(protocolFactory)
-        return connecting
+def _render(method: bytes, target: Target, lines: bytes, proxy: HttpProxy | None, body: bytes | None) -> bytes:
+    """The message (RFC 9112 section 3.2): in origin form, in absolute form to a proxy."""
+    _, _, authority, path = target.text.split("/", 3)
+    head = [method, b" ", f"/{path}".encode(), b" HTTP/1.1\r\nHost: ", authority.encode(), b"\r\n", lines]
+    if proxy is not None and target.scheme == "http":
+        head[2] = target.text.encode()
+        if proxy.authorization is not None:
+            head += [b"Proxy-Authorization: ", proxy.authorization, b"\r\n"]
+    if body is not None:
+        head += [b"Content-Length: %d\r\n" % len(body)]
+    return b"".join([*head, b"\r\n", body or b""])
+
+
+async def _collect(producer: IBodyProducer) -> bytes:
+    collector = _Collector()
+    await producer.startProducing(collector)
+    return b"".join(collector.pieces)
+
+
+@implementer(IConsumer)
+class _Collector:
+    """Takes the body of a request, which is in memory anyway."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def registerProducer(self, producer: object, streaming: bool) -> None:
+        """See L{IConsumer.registerProducer}."""
+
+    def unregisterProducer(self) -> None:
+        """See L{IConsumer.unregisterProducer}."""
+
+    def write(self, data: bytes) -> None:
+        """Take a piece."""
+        self.pieces.append(data)
 
 
 def _proxy_endpoint(ways: Ways, proxy: HttpProxy) -> IStreamClientEndpoint:
@@ -135,10 +160,3 @@ def _with_tls(ways: Ways, target: Target, endpoint: IStreamClientEndpoint) -> IS
     creator = ways.policy.creatorForNetloc(target.host.encode("ascii"), target.port)
     wrapped: IStreamClientEndpoint = wrapClientTLS(creator, endpoint)
     return wrapped
-
-
-def _hide_encoding(response: IResponse) -> IResponse:
-    encodings = response.headers.getRawHeaders(b"Content-Encoding", [])
-    response.headers.removeHeader(b"Content-Encoding")
-    response.headers.setRawHeaders(SENT_ENCODING, encodings)
-    return response

@@ -1,166 +1,297 @@
-"""Connections to upstreams: the limits of an answer's head, which Twisted's client does not have, and how they end."""
+"""
+A connection to an upstream: HTTP/1.1, one request at a time (RFC 9112).
+
+=========  ================================================  ========================================================
+state      bytes that arrive are                             next state by
+=========  ================================================  ========================================================
+idle       nobody's: the connection is aborted               ``send``: waiting
+waiting    the head of the answer                            its end: body; no head, cancellation: ended
+body       the body, until its end; more is nobody's         a clean end: idle; any other, or ``stop``: ended
+ended      ignored                                           -
+=========  ================================================  ========================================================
+
+A connection always ends by an abort: an orderly end of TLS waits for the peer, and an upstream may never answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Final, cast
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IProtocolFactory
-from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+from twisted.internet.interfaces import IProtocol, IPushProducer, ITCPTransport, ITransport
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
+from twisted.web.client import ResponseDone
+from twisted.web.http import PotentialDataLoss
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import UNKNOWN_LENGTH, IClientRequest, IResponse
+from zope.interface import implementer
 
-HEAD_BYTES = 64 * 1024  # of all heads that answer one request; signed URLs and policies need a few KiB
-HEAD_LINES = 300
+from pkgrepo.untrusted.chunks import ChunkDecoder, MalformedChunks
+
+from .head import Head, HeadReader, HeadTooLarge, NotHttp
+
 RECEIVED = (
     256 * 1024
 )  # bytes read from a connection at once; with Twisted's 64 KiB large files take a tenth more CPU time
-LINE_BYTES = 16 * 1024  # of Twisted's client, which ends the connection without a reason at a longer one
+
+_COMPLETE: Final = Failure(ResponseDone("the body is complete"))
+_UNFRAMED: Final = Failure(PotentialDataLoss("the body ended with the connection"))
 
 
-class HeadTooLarge(Exception):  # noqa: N818 - named for what happened
-    """The head of an answer exceeds a limit."""
-
-
-class Connections:
-    """The open connections of one upstream."""
-
-    def __init__(self) -> None:
-        self._open: set[Connection] = set()
-        self._closed: Deferred[None] | None = None
-
-    async def close(self) -> None:
-        """Abort all connections, now and those that are made later. Returns when all have ended."""
-        if self._closed is None:
-            self._closed = Deferred()
-            for connection in list(self._open):
-                connection.loseConnection()
-        if self._open:
-            await self._closed
-
-    def add(self, connection: Connection) -> None:
-        """Note a new connection."""
-        self._open.add(connection)
-        if self._closed is not None:
-            connection.loseConnection()
-
-    def remove(self, connection: Connection) -> None:
-        """Note the end of a connection."""
-        self._open.discard(connection)
-        if self._closed is not None and not self._open and not self._closed.called:
-            self._closed.callback(None)
-
-
-class Connection(ProtocolWrapper):
+@implementer(IResponse, IPushProducer)
+class Answer:
     """
-    The transport of Twisted's HTTP client, above TLS.
+    An answer whose head has come.
 
-    It always ends by an abort: an orderly end of TLS waits for the peer, and an upstream may never answer.
+    treq sees no header fields: it would decode the body without a limit, and keep cookies. They are in ``head``.
     """
 
-    def __init__(self, factory: ConnectionFactory, wrapped: Any) -> None:
-        super().__init__(factory, wrapped)
-        self._head = _HeadMeter()
-        self._refused = False
+    version = (b"HTTP", 1, 1)
+    phrase = b""
+    request: IClientRequest | None = None
+    previousResponse: IResponse | None = None
 
-    def makeConnection(self, transport: Any) -> None:
-        """Take the connection, and read it in larger pieces if it is TCP: each piece of a body costs as much."""
-        if hasattr(transport, "bufferSize"):
-            transport.bufferSize = RECEIVED
-        super().makeConnection(transport)  # type: ignore[no-untyped-call]
+    def __init__(self, head: Head, connection: Connection) -> None:
+        self.head = head
+        self.code = head.status
+        self.length: Any = UNKNOWN_LENGTH if head.length is None else head.length
+        self.headers = Headers()
+        self._connection = connection
+        self._early: list[bytes] = []
+        self._reader: IProtocol | None = None
+        self._end: Failure | None = None
 
-    def writeSequence(self, data: Iterable[bytes]) -> None:
-        """Send the head of a request: the head of an answer follows."""
-        self._head = _HeadMeter()
-        self.transport.writeSequence(data)  # type: ignore[union-attr]
+    def deliverBody(self, protocol: IProtocol) -> None:
+        """See L{IResponse.deliverBody}: what has come is delivered at once."""
+        if self._reader is not None:
+            raise RuntimeError("the body has a reader already")
+        self._reader = protocol
+        protocol.makeConnection(cast("ITransport", self))  # as Twisted's own client, with a producer only
+        early, self._early = self._early, []
+        for data in early:
+            protocol.dataReceived(data)
+        if self._end is not None:
+            protocol.connectionLost(self._end)
+        else:
+            self._connection.resume(self)
 
-    def dataReceived(self, data: bytes) -> None:
-        """Pass bytes on, unless they exceed the limits of a head."""
-        if not self._head.ended:
-            self._head.feed(data)
-            if self._head.is_too_large:
-                self._refused = True
-                self.loseConnection()
-                return
-        super().dataReceived(data)  # type: ignore[no-untyped-call]
-
-    def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]
-        """Pass the end on, with the reason if it was ours."""
-        self.connected = 0
-        super().connectionLost(Failure(HeadTooLarge()) if self._refused else reason)  # type: ignore[no-untyped-call]
-
-    def stopProducing(self) -> None:
-        """End the connection; the reader of a body wants no more of it."""
-        self.loseConnection()
-
-    def loseConnection(self) -> None:
-        """End the connection at once; the pool also calls this for one that the upstream has ended."""
-        if self.connected:
-            self.disconnecting = 1
-            self.transport.abortConnection()  # type: ignore[union-attr]
-
-
-class ConnectionFactory(WrappingFactory[Connection]):
-    """Makes connections and notes them."""
-
-    protocol = Connection
-    noisy = False
-
-    def __init__(self, wrapped: IProtocolFactory, connections: Connections) -> None:
-        wrapped.noisy = False  # type: ignore[attr-defined]  # Twisted's client logs the start of each connection
-        super().__init__(wrapped)  # type: ignore[no-untyped-call]
-        self._connections = connections
-
-    def registerProtocol(self, p: Connection) -> None:
-        """Note a connection."""
-        self._connections.add(p)
-
-    def unregisterProtocol(self, p: Connection) -> None:
-        """Note its end."""
-        self._connections.remove(p)
-
-
-class _HeadMeter:
-    """Measures heads of answers up to the final one: those of status 1xx precede it (RFC 9110 section 15.2)."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._line = b""
-        self._bytes = 0
-        self._lines = 0
-        self._longest = 0  # bytes of the longest line without its end
-        self._informational: bool | None = None  # None before the status line
+    def setPreviousResponse(self, response: IResponse) -> None:
+        """See L{IResponse.setPreviousResponse}."""
+        self.previousResponse = response
 
     @property
-    def is_too_large(self) -> bool:
-        return self._bytes > HEAD_BYTES or self._lines > HEAD_LINES or self._longest > LINE_BYTES
+    def has_reader(self) -> bool:
+        """Whether somebody takes the body."""
+        return self._reader is not None
 
-    def feed(self, data: bytes) -> None:
-        start = 0
-        while not (self.ended or self.is_too_large):
-            end = data.find(b"\n", start)
-            if end < 0:
-                self._line += data[start:]
-                self._bytes += len(data) - start
-                self._longest = max(self._longest, len(self._line))
-                return
-            self._longest = max(self._longest, len(self._line) + end - start)
-            self._end_line((self._line + data[start:end]).removesuffix(b"\r"))
-            self._bytes += end + 1 - start
-            self._lines += 1
-            self._line, start = b"", end + 1
+    def receive(self, data: bytes) -> None:
+        """Pass bytes of the body on."""
+        if self._reader is None:
+            self._early.append(data)
+        else:
+            self._reader.dataReceived(data)
 
-    def _end_line(self, line: bytes) -> None:
-        if self._informational is None:
-            self._informational = _is_informational(line)
-        elif not line:
-            self.ended = not self._informational
-            self._informational = None
+    def end(self, reason: Failure) -> None:
+        """Note the end of the body."""
+        self._end = reason
+        if self._reader is not None:
+            self._reader.connectionLost(reason)
+
+    # As the transport of the reader
+
+    def pauseProducing(self) -> None:
+        """Read no more for now."""
+        self._connection.pause(self)
+
+    def resumeProducing(self) -> None:
+        """Read on."""
+        self._connection.resume(self)
+
+    def stopProducing(self) -> None:
+        """End the connection, unless the body has ended."""
+        self._connection.stop(self)
 
 
-def _is_informational(status_line: bytes) -> bool:
-    """Whether Twisted's client goes on to another head after this status line."""
-    try:
-        return 100 <= int(status_line.split(b" ", 2)[1]) < 200
-    except (IndexError, ValueError):
-        return False
+class Connection(Protocol):
+    """
+    A connection; ``send`` is for one that is idle.
+
+    ``on_made`` and ``on_end`` are called with it, and ``on_idle`` when it can be used again.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_made: Callable[[Connection], None],
+        on_idle: Callable[[Connection], None],
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self.key: Hashable = None  # of those that can be used in its place
+        self.idle_since = 0.0
+        self._on_made = on_made
+        self._on_idle = on_idle
+        self._on_end = on_end
+        self._head: HeadReader | None = None
+        self._answering: Deferred[Answer] | None = None
+        self._answer: Answer | None = None
+        self._left = 0  # bytes of the body, if its length is known
+        self._chunks: ChunkDecoder | None = None
+        self._paused = False
+        self.received_any = False  # since the last ``send``
+        self.ended = False
+
+    def connectionMade(self) -> None:
+        """Read in larger pieces if it is TCP: each piece of a body costs as much."""
+        transport: Any = self.transport
+        if hasattr(transport, "bufferSize"):
+            transport.bufferSize = RECEIVED
+        if ITCPTransport.providedBy(transport):
+            transport.setTcpNoDelay(True)
+        self._on_made(self)
+
+    def send(self, message: bytes, *, bodiless: bool) -> Deferred[Answer]:
+        """
+        Send a request, whose answer has no body if it is ``bodiless``. Cancelling the Deferred ends the connection.
+
+        :raises NotHttp: the answer is none; :raises HeadTooLarge: its head exceeds a limit; and what ends a connection
+        """
+        self._head = HeadReader(bodiless=bodiless)
+        self.received_any = False
+        answering: Deferred[Answer] = Deferred(self._cancelled)
+        self._answering = answering
+        self.transport.write(message)  # type: ignore[union-attr]
+        return answering
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if not self.ended:
+            self.ended = True
+            self.transport.abortConnection()  # type: ignore[union-attr]
+
+    # For the reader of the answer
+
+    def pause(self, answer: Answer) -> None:
+        """Read no more of an answer for now."""
+        if answer is self._answer and not self._paused:
+            self._paused = True
+            self.transport.pauseProducing()  # type: ignore[union-attr]
+
+    def resume(self, answer: Answer) -> None:
+        """Read on."""
+        if answer is self._answer:
+            self._resume()
+
+    def stop(self, answer: Answer) -> None:
+        """End the connection, unless an answer has ended."""
+        if answer is self._answer:
+            self.abort()
+
+    # From the transport
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes."""
+        if self.ended:
+            return
+        if self._answer is not None:
+            self._receive_body(self._answer, data)
+        elif self._answering is not None:
+            self._receive_head(self._answering, data)
+        else:
+            self.abort()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Pass the end on to whoever waits for an answer, or reads one."""
+        self.ended = True
+        self._on_end(self)
+        answering, self._answering = self._answering, None
+        answer, self._answer = self._answer, None
+        if answering is not None:
+            answering.errback(reason)
+        elif answer is not None:
+            unframed = answer.head.length is None and not answer.head.chunked
+            answer.end(_UNFRAMED if unframed else reason)
+
+    # Below
+
+    def _cancelled(self, _: Deferred[Answer]) -> None:
+        self._answering = None
+        self.abort()
+
+    def _receive_head(self, answering: Deferred[Answer], data: bytes) -> None:
+        self.received_any = True
+        assert self._head is not None
+        try:
+            found = self._head.feed(data)
+        except (HeadTooLarge, NotHttp) as error:
+            self._answering = None
+            self.abort()
+            answering.errback(error)
+            return
+        if found is None:
+            return
+        head, rest = found
+        self._answering = self._head = None
+        self._left = head.length or 0
+        self._chunks = ChunkDecoder() if head.chunked else None
+        answer = self._answer = Answer(head, self)
+        # First: a short body is there when its head is passed on, and leaves the connection to others.
+        self._receive_body(answer, rest)
+        answering.callback(answer)
+        if not answer.has_reader:
+            self.pause(answer)
+
+    def _receive_body(self, answer: Answer, data: bytes) -> None:
+        if self._chunks is not None:
+            self._receive_chunks(answer, self._chunks, data)
+        elif answer.head.length is None:
+            if data:
+                answer.receive(data)
+        elif len(data) < self._left:
+            self._left -= len(data)
+            if data:
+                answer.receive(data)
+        else:
+            last = data if len(data) == self._left else data[: self._left]
+            if last:
+                answer.receive(last)
+            self._complete(answer, clean=len(last) == len(data))
+
+    def _receive_chunks(self, answer: Answer, chunks: ChunkDecoder, data: bytes) -> None:
+        pieces: list[memoryview | bytes] = []
+        error: MalformedChunks | None = None
+        end = 0
+        try:
+            end = chunks.decode(data, pieces)
+        except MalformedChunks as problem:
+            error = problem
+        if pieces:
+            answer.receive(b"".join(pieces))
+        if error is not None:
+            self._lose(answer, Failure(error))
+        elif chunks.ended:
+            self._complete(answer, clean=end == len(data))
+
+    def _complete(self, answer: Answer, *, clean: bool) -> None:
+        """End an answer; the connection is free, unless more came than was asked for."""
+        if answer is not self._answer:
+            return  # its reader has ended the connection
+        self._answer = self._chunks = None
+        self._resume()
+        if clean and answer.head.persists:
+            self._on_idle(self)  # first: the reader may ask for something else
+        else:
+            self.abort()
+        answer.end(_COMPLETE)
+
+    def _lose(self, answer: Answer, reason: Failure) -> None:
+        if answer is self._answer:
+            self._answer = self._chunks = None
+            self.abort()
+            answer.end(reason)
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self.transport.resumeProducing()  # type: ignore[union-attr]

@@ -24,7 +24,6 @@ from zope.interface import implementer
 from pkgrepo.proxy.upstream.deadlines import within
 
 from .addresses import AddressGuard
-from .connection import ConnectionFactory, Connections
 
 
 class AddressRefused(Exception):  # noqa: N818 - named for what happened
@@ -60,27 +59,19 @@ class CheckedEndpoint:
         return failure
 
 
-@implementer(IStreamClientEndpoint)
-class TrackedEndpoint:
-    """Connects within a time limit; the connection is measured and noted among ``connections``."""
+class TimedEndpoint:
+    """Connects within a time limit."""
 
-    def __init__(
-        self, endpoint: IStreamClientEndpoint, connections: Connections, reactor: Any, timeout_s: float
-    ) -> None:
+    def __init__(self, endpoint: IStreamClientEndpoint, reactor: Any, timeout_s: float) -> None:
         self._endpoint = endpoint
-        self._connections = connections
         self._reactor = reactor
         self._timeout_s = timeout_s
 
-    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
-        """Connect. :raises TimedOut: it took too long"""
-        return Deferred.fromCoroutine(self._connect(protocolFactory))
-
-    async def _connect(self, factory: IProtocolFactory) -> Any:
-        connecting: Deferred[Any] = self._endpoint.connect(ConnectionFactory(factory, self._connections))
+    async def connect(self, factory: IProtocolFactory) -> Any:
+        """The protocol that is connected. :raises TimedOut: it took too long"""
+        connecting: Deferred[Any] = self._endpoint.connect(factory)
         reason = f"it did not accept a connection within {self._timeout_s:g} s (proxy.connect_timeout)"
-        connection = await within(self._timeout_s, connecting, self._reactor, reason)
-        return connection.wrappedProtocol
+        return await within(self._timeout_s, connecting, self._reactor, reason)
 
 
 @implementer(IHostnameResolver)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.reading.chunks import FREE_BYTES, LEAST_AVERAGE
 from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
+from pkgrepo.untrusted.chunks import FREE_BYTES, LEAST_AVERAGE
 
 LAST = b"0\r\n\r\n"
 

@@ -8,18 +8,12 @@ from OpenSSL import SSL
 from service_identity import VerificationError
 from twisted.internet import error
 from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError, NoRouteError
-from twisted.python.failure import Failure
-from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
 
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
-from pkgrepo.proxy.upstream.connecting.connection import HeadTooLarge
 from pkgrepo.proxy.upstream.connecting.endpoints import AddressRefused
+from pkgrepo.proxy.upstream.connecting.head import HeadTooLarge, NotHttp
 from pkgrepo.proxy.upstream.deadlines import TimedOut
 from pkgrepo.proxy.upstream.failures import explain
-
-
-def wrapped(cause, kind=ResponseNeverReceived):
-    return kind([Failure(cause)])
 
 
 @pytest.mark.parametrize(
@@ -32,13 +26,12 @@ def wrapped(cause, kind=ResponseNeverReceived):
         (NoRouteError("10.0.0.1"), UpstreamUnavailable, "no route"),
         (ConnectError("10.0.0.1"), UpstreamUnavailable, "cannot be reached"),
         (OSError("10.0.0.1"), UpstreamUnavailable, "cannot be reached"),
-        (wrapped(ConnectionLost("10.0.0.1")), UpstreamUnavailable, "before its answer"),
-        (wrapped(wrapped(ConnectionLost()), RequestTransmissionFailed), UpstreamUnavailable, "before its answer"),
-        (wrapped(HeadTooLarge(), ResponseFailed), UpstreamFailed, "head of its answer"),
-        (wrapped(VerificationError([])), UpstreamFailed, "for another host"),
-        (wrapped(SSL.Error([("", "", "certificate verify failed")])), UpstreamFailed, "proxy.ca_file"),
-        (wrapped(SSL.Error([("", "", "wrong version number")])), UpstreamUnavailable, "TLS with it fails"),
-        (wrapped(ValueError("10.0.0.1"), ResponseFailed), UpstreamFailed, "not answer in HTTP"),
+        (ConnectionLost("10.0.0.1"), UpstreamUnavailable, "before its answer"),
+        (HeadTooLarge(), UpstreamFailed, "head of its answer"),
+        (VerificationError([]), UpstreamFailed, "for another host"),
+        (SSL.Error([("", "", "certificate verify failed")]), UpstreamFailed, "proxy.ca_file"),
+        (SSL.Error([("", "", "wrong version number")]), UpstreamUnavailable, "TLS with it fails"),
+        (NotHttp(), UpstreamFailed, "not answer in HTTP"),
     ],
 )
 def test_sentences(cause, kind, sentence):

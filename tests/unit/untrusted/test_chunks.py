@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.web.http import _ChunkedTransferDecoder
 
-from pkgrepo.http.reading.chunks import LINE_LIMIT, TRAILER_LIMIT, ChunkDecoder, MalformedChunks
+from pkgrepo.untrusted.chunks import LINE_LIMIT, TRAILER_LIMIT, ChunkDecoder, MalformedChunks
 
 
 def decode(*reads: bytes) -> tuple[bytes, bytes | None]:

@@ -1,0 +1,146 @@
+"""
+The head of an answer (RFC 9112 section 4), read strictly and within limits.
+
+If two programs on the way disagree about where an answer ends, what follows it can be taken for the answer to another
+request. So everything ambiguous is refused: folded lines, bare CR or LF, blanks before a colon, lengths that differ. Of
+a length beside ``chunked`` the second counts, and the connection is not used again (RFC 9112 section 6.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+HEAD_BYTES = 64 * 1024  # of all heads that answer one request; signed URLs and policies need a few KiB
+HEAD_LINES = 300
+LINE_BYTES = 16 * 1024
+
+_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{1,9})(?: .*)?")
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+
+
+class HeadTooLarge(Exception):  # noqa: N818 - named for what happened
+    """The head of an answer exceeds a limit."""
+
+
+class NotHttp(Exception):  # noqa: N818 - named for what happened
+    """What came is no answer of HTTP/1.1, or not an unambiguous one."""
+
+
+@frozen
+class Head:
+    """
+    The head of an answer.
+
+    ``fields`` are by lower-case name, several lines of one name joined by a comma (RFC 9110 section 5.3). ``length`` is
+    that of the body in bytes, None if it is ``chunked`` or ends with the connection. ``persists``: the upstream keeps
+    the connection.
+    """
+
+    status: int
+    fields: Mapping[bytes, bytes]
+    length: int | None
+    chunked: bool
+    persists: bool
+
+
+class HeadReader:
+    """
+    Reads the heads that answer one request, up to the final one: those of status 1xx precede it (RFC 9110, 15.2).
+
+    ``bodiless``: the request was a HEAD, whose answer has no body.
+    """
+
+    def __init__(self, *, bodiless: bool) -> None:
+        self._bodiless = bodiless
+        self._received = b""
+        self._searched = 0
+        self._bytes = 0  # of the heads before this one
+        self._lines = 0
+
+    def feed(self, data: bytes) -> tuple[Head, bytes] | None:
+        """
+        Take bytes; returns the final head and what came behind it, or None before its end.
+
+        :raises HeadTooLarge: they exceed a limit; :raises NotHttp: they are no head
+        """
+        received = self._received + data if self._received else data
+        while True:
+            end = received.find(b"\r\n\r\n", self._searched)
+            if end < 0:
+                self._check_part(received)
+                self._received, self._searched = received, max(len(received) - 3, 0)
+                return None
+            head = self._read(received[:end])
+            received, self._searched = received[end + 4 :], 0
+            if head is not None:
+                return head, received
+
+    def _read(self, raw: bytes) -> Head | None:
+        """The head of these bytes, without the empty line; None if another one follows."""
+        rows = raw.split(b"\r\n")
+        self._check_size(len(raw), rows)
+        self._bytes += len(raw) + 4
+        self._lines += len(rows) + 1
+        found = _STATUS.fullmatch(rows[0])
+        # Without the allowed bytes exactly the line ends must be left: no control byte, no lone CR or LF.
+        if found is None or raw.translate(None, _NOT_CONTROL) != b"\r\n" * (len(rows) - 1):
+            raise NotHttp
+        status = int(found[2])
+        if 100 <= status < 200:
+            return None
+        return self._frame(status, found[1] != b"0", _read_fields(rows))
+
+    def _frame(self, status: int, is_1_1: bool, fields: Mapping[bytes, bytes]) -> Head:
+        length, coding = _length(fields.get(b"content-length")), fields.get(b"transfer-encoding")
+        options = fields.get(b"connection")
+        named = () if options is None else [option.strip() for option in options.lower().split(b",")]
+        persists = b"close" not in named and (is_1_1 or b"keep-alive" in named)
+        if self._bodiless or status in (204, 304):
+            return Head(status, fields, 0, chunked=False, persists=persists)
+        if coding is None:
+            return Head(status, fields, length, chunked=False, persists=persists and length is not None)
+        if coding.lower() != b"chunked":
+            raise NotHttp
+        return Head(status, fields, None, chunked=True, persists=persists and is_1_1 and length is None)
+
+    def _check_part(self, received: bytes) -> None:
+        """Check a head that is not complete, so that nobody waits for the end of what is no head."""
+        rows = received.split(b"\r\n")
+        self._check_size(len(received), rows)
+        if len(rows) > 1 and _STATUS.fullmatch(rows[0]) is None:
+            raise NotHttp
+
+    def _check_size(self, size: int, rows: Sequence[bytes]) -> None:
+        if self._bytes + size > HEAD_BYTES or self._lines + len(rows) > HEAD_LINES:
+            raise HeadTooLarge
+        if size > LINE_BYTES and max(map(len, rows)) > LINE_BYTES:
+            raise HeadTooLarge
+
+
+def _read_fields(rows: Sequence[bytes]) -> dict[bytes, bytes]:
+    fields: dict[bytes, bytes] = {}
+    for row in rows[1:]:
+        name, colon, value = row.partition(b":")
+        if not colon or not name or name.translate(None, _TOKEN):
+            raise NotHttp
+        name, value = name.lower(), value.strip(b" \t")
+        fields[name] = fields[name] + b", " + value if name in fields else value
+    return fields
+
+
+def _length(announced: bytes | None) -> int | None:
+    """The value of Content-Length; the same one may be there several times (RFC 9110 section 8.6)."""
+    if announced is None:
+        return None
+    if announced.isdigit() and len(announced) < 19:
+        return int(announced)
+    values = {each.strip(b" \t") for each in announced.split(b",")}
+    value = values.pop()
+    if values or _LENGTH.fullmatch(value) is None:
+        raise NotHttp
+    return int(value)
