@@ -24,6 +24,7 @@ from .formats import (
     IProxiedFormat,
     IRestorableFormat,
     IRootFormat,
+    ISplicedFormat,
     IWorkingFormat,
 )
 from .upstreams import IUpstream, IUpstreamResponse
@@ -51,6 +52,7 @@ __all__ = [
     "IProxiedFormat",
     "IRestorableFormat",
     "IRootFormat",
+    "ISplicedFormat",
     "IUpstream",
     "IUpstreamResponse",
     "IWorkingFormat",

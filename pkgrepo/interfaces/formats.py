@@ -138,13 +138,16 @@ class ICachingFormat(Interface):
 
 class IIndexedFormat(Interface):
     """
-    A format whose packages have index documents that are joined from fragments. Provided beside ``IFormat``.
+    A format whose packages have versions in index documents made of fragments. Provided beside ``IFormat``.
 
     A document has one or more forms, and can be merged from the packages of several repositories.
     """
 
     def package_of(key: str) -> str:
         """The key of the package that the document with a key is of; a package may have several documents."""
+
+    def document_of(package_key: str, path: str) -> str:
+        """The key of the document that lists the file of a package at a path."""
 
     def kinds(form: str) -> Sequence[str]:
         """The kinds of fragments that the form of a document is joined from."""
@@ -156,13 +159,6 @@ class IIndexedFormat(Interface):
         :raises NotFound: no such package
         """
 
-    def splice(key: str, form: str, serial: int, members: Sequence[Any]) -> Any:
-        """
-        A document (``Spliced``) from the ``MemberParts`` of one or more repositories, the most important one first.
-
-        ``serial`` grows with each change of the document.
-        """
-
     def latest(key: str, members: Sequence[Any]) -> Any:
         """
         The latest version of a package and why, from its ``MemberParts`` in ``latest_form``: a ``Latest``, or None.
@@ -171,6 +167,17 @@ class IIndexedFormat(Interface):
         """
 
     latest_form = Attribute("The form of documents that ``latest`` needs")
+
+
+class ISplicedFormat(IIndexedFormat):
+    """An indexed format whose clients ask for the documents of packages."""
+
+    def splice(key: str, form: str, serial: int, members: Sequence[Any]) -> Any:
+        """
+        A document (``Spliced``) from the ``MemberParts`` of one or more repositories, the most important one first.
+
+        ``serial`` grows with each change of the document.
+        """
 
 
 class IProxiedFormat(IIndexedFormat):

@@ -198,7 +198,8 @@ class Explainer:
             if kept is None:
                 return None
             return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000))
-        entry = await self._resolver.read(member, _find_entry(self._formats[repository.format], version_key))
+        find = _find_entry(self._formats[repository.format], member.request.section, version_key)
+        entry = await self._resolver.read(member, find)
         return None if entry is None else self._version_of(member, entry)
 
     def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
@@ -227,11 +228,11 @@ def _find_hosted(reader: Reader, repository_id: int, key: str, version_key: str)
     return None if package is None else versions.find_version(reader, package.id, version_key)
 
 
-def _find_entry(format_: IFormat, version_key: str) -> Callable[[PartsFile], Entry | None]:
+def _find_entry(format_: IFormat, section: bytes, version_key: str) -> Callable[[PartsFile], Entry | None]:
     """A query for the oldest entry of a version, which may have several."""
 
     def find(parts: PartsFile) -> Entry | None:
-        found = [each for each in parts.entries(()) if format_.version_key(each.version) == version_key]
+        found = [each for each in parts.entries((), section) if format_.version_key(each.version) == version_key]
         return min(found, key=lambda each: (each.published_ms is None, each.published_ms or 0), default=None)
 
     return find

@@ -35,6 +35,10 @@ class FormatBase:
         """The key itself: each package has one document. See L{IIndexedFormat.package_of}."""
         return key
 
+    def document_of(self, package_key: str, _path: str) -> str:
+        """The package's key: each package has one document. See L{IIndexedFormat.document_of}."""
+        return package_key
+
     def readable_path(self, path: str) -> str:
         """The public path. See L{IFormat.readable_path}."""
         return path

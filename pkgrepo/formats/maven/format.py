@@ -39,6 +39,7 @@ from pkgrepo.interfaces import (
     IPathFormat,
     IProbedFormat,
     IRootFormat,
+    ISplicedFormat,
     IWorkingFormat,
     Reader,
 )
@@ -70,6 +71,7 @@ from .setup import install_snippets, snippets
     IPathFormat,
     IProbedFormat,
     IRootFormat,
+    ISplicedFormat,
     IWorkingFormat,
 )
 class MavenFormat(FormatBase):
@@ -128,7 +130,7 @@ class MavenFormat(FormatBase):
         return read_parts(reader, repository_id, key, form)
 
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-        """See L{IIndexedFormat.splice}."""
+        """See L{ISplicedFormat.splice}."""
         return splice(key, form, serial, members)
 
     latest_form = ARTIFACT

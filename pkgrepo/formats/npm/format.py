@@ -19,7 +19,15 @@ from pkgrepo.formats.npm.proxied.restoring import restore_packument
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, Reader
+from pkgrepo.interfaces import (
+    ICachingFormat,
+    IFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    IRestorableFormat,
+    ISplicedFormat,
+    Reader,
+)
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.documents.restored import restored_document
@@ -45,7 +53,7 @@ from .setup import install_snippets, snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -79,7 +87,7 @@ class NpmFormat(FormatBase):
         return read_parts(reader, repository_id, key, form)
 
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-        """See L{IIndexedFormat.splice}."""
+        """See L{ISplicedFormat.splice}."""
         return splice(key, form, serial, members)
 
     latest_form = SHORT

@@ -20,7 +20,15 @@ from pkgrepo.formats.python.proxied.restoring import restore_page
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, Reader
+from pkgrepo.interfaces import (
+    ICachingFormat,
+    IFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    IRestorableFormat,
+    ISplicedFormat,
+    Reader,
+)
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.documents.restored import restored_document
@@ -43,7 +51,7 @@ from .routes import PythonSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat)
+@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -75,7 +83,7 @@ class PythonFormat(FormatBase):
         return read_parts(reader, repository_id, key, form)
 
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-        """See L{IIndexedFormat.splice}."""
+        """See L{ISplicedFormat.splice}."""
         return splice(key, form, serial, members)
 
     latest_form = JSON_PAGE

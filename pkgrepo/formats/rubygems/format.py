@@ -22,6 +22,7 @@ from pkgrepo.interfaces import (
     IFormat,
     IProbedFormat,
     IProxiedFormat,
+    ISplicedFormat,
     Reader,
     Transaction,
 )
@@ -45,7 +46,7 @@ from .routes import RubySite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICachingFormat, ICompactedFormat, IProbedFormat, IProxiedFormat)
+@implementer(IFormat, ICachingFormat, ICompactedFormat, IProbedFormat, IProxiedFormat, ISplicedFormat)
 class RubyFormat(FormatBase):
     """The server that gem and Bundler talk to."""
 
@@ -78,7 +79,7 @@ class RubyFormat(FormatBase):
         return read_parts(reader, repository_id, key, form)
 
     def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-        """See L{IIndexedFormat.splice}."""
+        """See L{ISplicedFormat.splice}."""
         return splice(key, form, serial, members)
 
     latest_form = INFO

@@ -129,7 +129,7 @@ class Asker:
                     continue
                 if response.status != 200:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
-                return await self._receive(repository, route, request, response, old, open_previous)
+                return await self._receive(repository, route, request, response, old, open_previous, url)
         return None
 
     async def _ask_for_rest(
@@ -153,11 +153,12 @@ class Asker:
         upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
         # One byte that is known, so that the range is never empty; not compressed, as it is a range of the plain form.
         headers["Range"] = f"bytes={size - 1}-"
-        async with upstream.open("GET", next(iter(request.urls(route.url))), headers) as response:
+        url = next(iter(request.urls(route.url)))
+        async with upstream.open("GET", url, headers) as response:
             if response.status == 304:
                 return Confirmed(old.etag, old.last_modified)
             if response.status == 200:
-                return await self._receive(repository, route, request, response, old, open_previous)
+                return await self._receive(repository, route, request, response, old, open_previous, url)
             claims = Claims.of(response) if response.status == 206 else None
             rest = None if claims is None else await receive_rest(response, size)
         if claims is None or rest is None:
@@ -209,6 +210,7 @@ class Asker:
         response: IUpstreamResponse,
         old: UpstreamDocument | None,
         open_previous: OpenPrevious,
+        url: str,
     ) -> Confirmed | Received:
         etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
         content_type = response.headers.get("content-type") or ""
@@ -219,7 +221,7 @@ class Asker:
                 outcome = await self._normaliser.run(
                     response.chunks(),
                     request.normaliser,
-                    Context(request.name, response.url, content_type),
+                    Context(request.name, response.url, content_type, url),
                     staged,
                     now_ms=self._clock.now_ms(),
                     previous=previous,

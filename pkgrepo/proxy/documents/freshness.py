@@ -254,7 +254,7 @@ class Documents:
         trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms)
         document = UpstreamDocument(
             key=answer.key,
-            package_key=request.package_key,
+            package_key=request.owner,
             route=route.name,
             url=answer.url,
             etag=answer.etag,
@@ -303,7 +303,7 @@ class Documents:
         now_ms = self._clock.now_ms()
         document = UpstreamDocument(
             key=request.key,
-            package_key=request.package_key,
+            package_key=request.owner,
             trace=trace.store(),
             fetched_ms=_later(now_ms, before),
             checked_ms=now_ms,

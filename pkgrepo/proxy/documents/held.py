@@ -53,6 +53,9 @@ class DocumentRequest:
     has it answers alone. ``route`` is the name of the only route that is asked, empty for all. An answer is fresh for
     ``most_ttl_s`` seconds at most, whatever the repository's ``cache_ttl`` is.
 
+    With a ``section`` the document is about many packages: of this one are the entries whose ``sort`` begins with it,
+    and if there are none, the upstream does not have the package. It is kept once for all of them.
+
     Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
     document of a ``listing`` that is kept and fresh is as old as that says.
     """
@@ -68,6 +71,12 @@ class DocumentRequest:
     most_ttl_s: int | None = None
     growing: Growing | None = None
     listing: Listing | None = None
+    section: bytes = b""
+
+    @property
+    def owner(self) -> str:
+        """The key of the package that the answer is kept with; empty if it is about many, or none."""
+        return "" if self.section else self.package_key
 
     @property
     def tail_key(self) -> str:

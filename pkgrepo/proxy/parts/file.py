@@ -7,6 +7,7 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -97,25 +98,41 @@ class PartsFile:
         ``keep`` is called with sort and key; without it all are returned. The GIL is released between groups.
         """
         found = []
-        gil = GilReleaser()
-        for group in self._table.groups:
-            if kind in group.fragments:
-                each = self._decode(group.fragments[kind], FRAGMENTS)
-                found += each if keep is None else [one for one in each if keep(one[0], one[1])]
-            gil.release_if_due()
+        for group in self.fragment_groups((kind,)):
+            each = group[kind]
+            found += each if keep is None else [one for one in each if keep(one[0], one[1])]
         return found
 
-    def entries(self, kinds: Collection[str] | None = None) -> Iterator[Entry]:
+    def fragment_groups(self, kinds: Collection[str]) -> Iterator[dict[str, list[tuple[bytes, str, bytes]]]]:
+        """
+        Iterate over groups of consecutive entries: by kind their fragments as (sort, key, fragment), in order.
+
+        The GIL is released between groups.
+        """
+        gil = GilReleaser()
+        for group in self._table.groups:
+            yield {
+                kind: self._decode(group.fragments[kind], FRAGMENTS) if kind in group.fragments else []
+                for kind in kinds
+            }
+            gil.release_if_due()
+
+    def entries(self, kinds: Collection[str] | None = None, section: bytes = b"") -> Iterator[Entry]:
         """
         Iterate over the entries in order, with fragments of these kinds only; None for all kinds.
 
-        Without fragments (``kinds=()``) this reads a small part of the file. The GIL is released between groups.
+        With a ``section`` only over those whose ``sort`` begins with it, of which alone the groups are read. Without
+        fragments (``kinds=()``) this reads a small part of the file. The GIL is released between groups.
         """
         gil = GilReleaser()
-        for group in self._table.groups:
-            heads = self._decode(group.heads, HEADS)
+        for group in self._groups_of(section):
+            heads = [each for each in self._decode(group.heads, HEADS) if each.sort.startswith(section)]
             yield from heads if kinds is not None and not kinds else self._complete(group, heads, kinds)
             gil.release_if_due()
+
+    def has_section(self, section: bytes) -> bool:
+        """Whether there are entries whose ``sort`` begins with this."""
+        return next(self.entries((), section), None) is not None
 
     def find(self, sort: bytes, key: str) -> Entry | None:
         """Return the entry at this place, with its fragments, or None."""
@@ -128,8 +145,15 @@ class PartsFile:
             (self._complete(groups[number], [head])[0] for head in heads if (head.sort, head.key) == (sort, key)), None
         )
 
-    def find_path(self, path: str) -> tuple[Entry, FileSource] | None:
-        """Return the first entry that has a file with this path, with its fragments, and that file; or None."""
+    def find_path(self, path: str, section: bytes = b"") -> tuple[Entry, FileSource] | None:
+        """
+        Return the first entry that has a file with this path, with its fragments, and that file; or None.
+
+        It is looked for among all entries, or among those of a ``section``, see ``entries``.
+        """
+        if section:
+            pairs = ((each, file) for each in self.entries(None, section) for file in each.files)
+            return next((pair for pair in pairs if pair[1].path == path), None)
         wanted = hash_path(path)
         places = range(len(self._paths) // PATH.size)
         for place in places[bisect_left(places, (wanted, 0), key=self._path_at) :]:
@@ -148,6 +172,16 @@ class PartsFile:
         return self._read(0, self._size) if self._size <= most else None
 
     # Below
+
+    def _groups_of(self, section: bytes) -> Iterator[Group]:
+        """The groups that may have entries of a section; all groups if it is empty."""
+        groups = self._table.groups
+        # The section may begin within the group before.
+        first = max(bisect_left(groups, section, key=lambda group: group.sort) - 1, 0)
+        for group in islice(groups, first, None):
+            if group.sort > section and not group.sort.startswith(section):
+                return
+            yield group
 
     @cached_property
     def _paths(self) -> bytes:

@@ -15,7 +15,7 @@ from pkgrepo.errors import PkgrepoError
 
 from .file import PartsFile
 from .layout import PartsDamaged
-from .values import Context, Entry, Normalised, NormaliserFunction
+from .values import Context, Entry, NormaliserFunction
 from .writing import Output, write_parts
 
 LONGEST_REASON: Final = 4096  # characters of a traceback; messages may contain parts of a document
@@ -74,7 +74,7 @@ def normalise(document: bytes, job: Job, previous: int | None, out: Output) -> N
     """
     try:
         made = _find(job.normaliser)(document, job.context)
-        write_parts(out, Normalised(made.top, _dated(made.entries, previous, job.now_ms)))
+        write_parts(out, msgspec.structs.replace(made, entries=_dated(made.entries, previous, job.now_ms)))
     except (PkgrepoError, MemoryError):
         raise
     except Exception as error:

@@ -54,24 +54,27 @@ class Normalised(msgspec.Struct, frozen=True):
     """
     What a normaliser returns: ``top`` is the format's own, JSON-able; ``entries`` are in any order.
 
-    Of entries with the same (``sort``, ``key``) the last one is kept.
+    Of entries with the same (``sort``, ``key``) the last one is kept. Entries that are ``ordered`` already, each place
+    once, are written as they come, and need not be in memory together.
     """
 
     top: dict[str, Any]
     entries: Iterator[Entry]
+    ordered: bool = False
 
 
 class Context(msgspec.Struct, frozen=True):
     """
     What a normaliser knows about its document.
 
-    ``name`` is the package's name, as asked for. ``url`` is the final one, after redirects, for relative links.
-    ``content_type`` is the upstream's, with its parameters; empty if it sent none.
+    ``name`` is the package's name, as asked for. ``url`` is the final one, after redirects, for relative links;
+    ``asked_url`` is the one before. ``content_type`` is the upstream's, with its parameters; empty if it sent none.
     """
 
     name: str
     url: str
     content_type: str = ""
+    asked_url: str = ""
 
 
 NormaliserFunction = Callable[[bytes, Context], Normalised]

@@ -35,23 +35,29 @@ class Output(Protocol):
 
 def write_parts(out: Output, normalised: Normalised) -> None:
     """
-    Write a whole parts file. All entries are in memory until they are sorted.
+    Write a whole parts file. Unless they are ordered, all entries are in memory until they are sorted.
 
     :raises Invalid: one entry, ``top`` or the number of entries is too large
     """
-    # A dict keeps the last of several entries with the same place.
-    entries = {(entry.sort, entry.key): entry for entry in normalised.entries}
     writer = _Writer(out)
     writer.write(HEADER)
     groups: list[Group] = []
     paths: list[tuple[int, int]] = []
-    for group in _groups(entries[place] for place in sorted(entries)):
+    count = 0
+    for group in _groups(normalised.entries if normalised.ordered else _sorted(normalised.entries)):
+        count += len(group)
         paths += [(hash_path(file.path), len(groups)) for entry in group for file in entry.files]
         groups.append(writer.write_group(group))
     top = writer.write_packed(normalised.top)
     index = writer.write_block(b"".join(PATH.pack(*each) for each in sorted(paths)))
-    table = writer.write_packed(Table(len(entries), top, index, groups))
+    table = writer.write_packed(Table(count, top, index, groups))
     writer.write(TRAILER.pack(table.offset, table.size, table.length, table.checksum))
+
+
+def _sorted(entries: Iterable[Entry]) -> Iterator[Entry]:
+    # A dict keeps the last of several entries with the same place.
+    found = {(entry.sort, entry.key): entry for entry in entries}
+    return (found[place] for place in sorted(found))
 
 
 def _groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -87,7 +87,8 @@ class PackageFiles:
             if repository.type is RepositoryType.HOSTED:
                 raise _no_file(path)
         try:
-            members = await self._resolver.members(repository, key, trace)
+            document = self._formats[repository.format].document_of(key, path)
+            members = await self._resolver.members(repository, document, trace)
         except (NotFound, UpstreamFailed) as error:
             leaves = () if isinstance(error, NameRetired) else self._resolver.leaves(repository)
             active = [each for each in leaves if each.active]
@@ -142,7 +143,8 @@ class PackageFiles:
         return RemoteFile(proxy, key, route, source, entry)
 
     async def _find_source(self, member: UpstreamMember, path: str) -> tuple[Entry, FileSource] | None:
-        return await self._resolver.read(member, lambda parts: parts.find_path(path))
+        section = member.request.section
+        return await self._resolver.read(member, lambda parts: parts.find_path(path, section))
 
 
 def _no_file(path: str) -> NotFound:

@@ -26,7 +26,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import ICatalog, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICatalog, IProxiedFormat, ISplicedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.parts.file import PartsFile
@@ -73,7 +73,7 @@ class Resolver:
         self._pools = pools
         self._clock = clock
         self._formats = formats
-        self._times: OrderedDict[tuple[int, str], tuple[int, list[int | None]]] = OrderedDict()
+        self._times: OrderedDict[tuple[int, str, bytes], tuple[int, list[int | None]]] = OrderedDict()
 
     async def state(
         self, repository: Repository, key: str, trace: Trace | None = None, *, revalidate: bool = False
@@ -170,10 +170,11 @@ class Resolver:
         return evolve(member, age=age, opens_ms=age.next_opening_ms(times, now_ms))
 
     async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:
-        place = (member.repository.id, member.request.key)
+        section = member.request.section
+        place = (member.repository.id, member.request.key, section)
         kept = self._times.get(place)
         if kept is None or kept[0] != member.serial:
-            kept = member.serial, await self.read(member, _published_times)
+            kept = member.serial, await self.read(member, lambda parts: _published_times(parts, section))
             self._times[place] = kept
             if len(self._times) > MOST_TIMES:
                 self._times.popitem(last=False)
@@ -198,7 +199,7 @@ class Resolver:
         )
 
     async def _load_hosted(self, repository: Repository, key: str, form: str) -> tuple[Spliced, PackageState]:
-        format_ = self._formats[repository.format]
+        format_ = ISplicedFormat(self._formats[repository.format])
 
         def read(reader: Reader) -> tuple[Spliced, Package]:
             parts, package = format_.read_parts(reader, repository.id, key, form)
@@ -230,7 +231,7 @@ class Resolver:
         """The parts of a document. Hosted members may be newer by now; then the state is not fresh any more."""
         state = self._merged_state(repository, key, members)
         parts = [await self._parts(member, key, form) for member in members.serving]
-        splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
+        splice = partial(ISplicedFormat(self._formats[repository.format]).splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state
 
@@ -241,24 +242,25 @@ class Resolver:
             hosted: tuple[MemberParts, Package] = await self._catalog.scan(format_.read_parts, repository.id, key, form)
             return hosted[0]
         kinds, age, now_ms = format_.kinds(form), member.age, self._clock.now_ms()
-        parts, hidden = await self.read(member, lambda file: _upstream_parts(file, kinds, age, now_ms))
+        section = member.request.section
+        parts, hidden = await self.read(member, lambda file: _upstream_parts(file, section, kinds, age, now_ms))
         if trace is not None and age is not None and hidden:
             trace.add(StepKind.HIDDEN, repository=repository.path, rule=age.repository, days=age.days, hidden=hidden)
         return parts
 
 
-def _published_times(parts: PartsFile) -> list[int | None]:
-    return [entry.published_ms for entry in parts.entries(())]
+def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:
+    return [entry.published_ms for entry in parts.entries((), section)]
 
 
 def _upstream_parts(
-    parts: PartsFile, kinds: Sequence[str], age: AgeRule | None, now_ms: int
+    parts: PartsFile, section: bytes, kinds: Sequence[str], age: AgeRule | None, now_ms: int
 ) -> tuple[MemberParts, Sequence[HiddenVersion]]:
     """What an upstream's answer has for some kinds of fragments, without the versions that are too young, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
     versions: dict[str, bytes] = {}
     hidden: dict[str, HiddenVersion] = {}
-    for entry in parts.entries(kinds):
+    for entry in parts.entries(kinds, section):
         if age is not None and age.hides(entry.published_ms, now_ms):
             opens_ms = age.opening_ms(entry.published_ms)
             hidden.setdefault(entry.version, HiddenVersion(entry.version, entry.published_ms, opens_ms))

@@ -14,7 +14,7 @@ from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import FAILURES, STALE_RETRY_MS, Documents
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.refusals import NameReserved
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
@@ -151,8 +151,9 @@ class UpstreamMembers:
             trace.add(StepKind.INACTIVE, repository=proxy.path)
             return NOTHING
         if only_kept:
-            kept = [await self._documents.find(proxy, each.key) for each in _requests(search, proxy)]
-            if not any(each is not None and each.document.found for each in kept):
+            requests = _requests(search, proxy)
+            kept = [await self._documents.find(proxy, each.key) for each in requests]
+            if not any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)]):
                 trace.add(StepKind.WITHHELD, repository=proxy.path)
                 return UNKNOWN
         outcome = search.outcomes[proxy.id] = await self._ask_upstreams(search, proxy)
@@ -181,16 +182,27 @@ class UpstreamMembers:
     async def _ask_for(self, search: Search, proxy: Repository, request: DocumentRequest, trace: Trace) -> Outcome:
         try:
             held = await self._documents.answer(proxy, request, trace, revalidate=search.revalidate)
+            has = await self._has(proxy, request, held)
         except FAILURES as error:
             search.failure = search.failure or error
             search.recheck(self._clock.now_ms() + STALE_RETRY_MS)
             return UNKNOWN
-        if held.document.found:
+        if has:
             return Outcome((UpstreamMember(proxy, request, held),))
+        if held.document.found:
+            trace.add(StepKind.ABSENT, route=held.document.route, at_ms=held.document.checked_ms)
         search.failure = search.failure or held.failure
         search.partial = search.partial or (held.stale and bool(request.route))
         search.recheck(held.document.fresh_until_ms)
         return NOTHING
+
+    async def _has(self, proxy: Repository, request: DocumentRequest, held: Held | None) -> bool:
+        """Whether an answer has the package; that it is found is not enough if it is about many."""
+        if held is None or not held.document.found:
+            return False
+        if not request.section:
+            return True
+        return await self._documents.read(proxy, request, held, lambda parts: parts.has_section(request.section))
 
 
 def _requests(search: Search, proxy: Repository) -> Sequence[DocumentRequest]:
