@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import hashlib
 import io
 import json
 import tarfile
@@ -98,3 +99,13 @@ def make_tar_bz2(
     """The same as a ``.tar.bz2`` file."""
     index = make_index(name, version, build, **more)
     return bz2.compress(make_tar([*info_members(index, documents), *payload]))
+
+
+def make_installable(name: str, version: str, build: str, files: Mapping[str, bytes], **index: Any) -> bytes:
+    """A ``.conda`` file with files by path, as conda's own tools make it."""
+    paths = [
+        {"_path": path, "path_type": "hardlink", "sha256": hashlib.sha256(data).hexdigest(), "size_in_bytes": len(data)}
+        for path, data in files.items()
+    ]
+    documents = {"paths.json": {"paths": paths, "paths_version": 1}}
+    return make_conda(name, version, build, documents=documents, payload=list(files.items()), **index)

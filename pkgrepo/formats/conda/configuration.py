@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import msgspec
+from msgspec import UNSET
 
+from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy import schema
+from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
 from pkgrepo.repositories import configuration
 
 
@@ -44,15 +48,52 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Policy | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the conda format", HostedConfig)
+class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
+    """
+    The configuration of a proxy repository, as for other formats.
+
+    Its routes are addresses of one channel: a folder is asked of the first one that has it. Several channels are the
+    members of a virtual repository.
+    """
+
+    def normalised(self) -> Self:
+        """See L{RepositoryConfig.normalised}. :raises Invalid: a route is only for some packages"""
+        found = super().normalised()
+        assert found.proxy is not UNSET, "it is normalised"
+        for index, route in enumerate(found.proxy.routes):
+            if isinstance(route, schema.RouteConfig) and route.packages is not UNSET:
+                raise Invalid(
+                    "the routes of a channel have all its packages; use reserved_names, or proxies with other channels",
+                    f"/proxy/routes/{index}/packages",
+                )
+        return found
 
 
-def companion_config(parent: Repository) -> Mapping[str, Any] | None:
-    """The configuration of the channel beside a repository of another format, whose rules for uploads it has."""
+CONFIGURATIONS = configuration.Configurations("the conda format", HostedConfig | ProxyConfig | schema.VirtualConfig)
+
+
+def companion_config(parent: Repository, companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
+    """
+    The configuration of the channel beside a repository of another format, whose rules for uploads it has.
+
+    That of a virtual repository has the channels beside the members, which ``companion`` finds by the members' ids.
+    """
     if parent.type is RepositoryType.VIRTUAL:
-        return None
+        return _virtual_companion(virtual_config_of(parent), companion)
     rules = {key: parent.policy[key] for key in Policy.__struct_fields__ if key in parent.policy}
     return {"type": RepositoryType.HOSTED.value} | ({"policy": rules} if rules else {})
+
+
+def _virtual_companion(parent: VirtualConfig, companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
+    members = [found for each in parent.members if (found := companion(each)) is not None]
+    if not members:
+        return None
+    return {
+        "type": RepositoryType.VIRTUAL.value,
+        "members": members,
+        "publish_to": None if parent.publish_to is None else companion(parent.publish_to),
+        "resolution": "merge" if parent.merges else "first",
+    }
 
 
 def converts_wheels(parent: Repository) -> bool:
@@ -67,5 +108,7 @@ def push_rules(repository: Repository) -> PushRules:
 
 
 def policy(repository: Repository) -> Policy:
-    """The policy of a repository."""
+    """The policy of a hosted repository. The other types have no rules for uploads."""
+    if repository.type is not RepositoryType.HOSTED:
+        return Policy()
     return msgspec.convert(repository.policy, Policy)

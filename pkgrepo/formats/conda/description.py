@@ -21,6 +21,7 @@ _LINKS: Final = {"doc_url": "Documentation", "dev_url": "Source"}
 
 # The channel sets these, and some of them would lead clients elsewhere.
 _SET_HERE: Final = frozenset({"fn", "url", "channel", "schannel", "md5", "sha256", "size"})
+_DIGESTS: Final = ("md5", "sha256")
 _EXPORTS: Final = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 
 
@@ -92,10 +93,10 @@ def check_file_name(index: Mapping[str, Any], name: FileName) -> None:
         raise Invalid(f"the file is called {name}, and info/index.json in it says {quoted(said)}", "filename")
 
 
-def record_of(index: Mapping[str, Any], subdir: str, md5: str, sha256: str, size: int) -> dict[str, Any]:
-    """The record of a package in repodata."""
+def record_of(index: Mapping[str, Any], subdir: str, digests: Mapping[str, str], size: int) -> dict[str, Any]:
+    """The record in repodata of a package with these ``md5`` and ``sha256``."""
     record = {key: value for key, value in index.items() if key not in _SET_HERE}
-    return {**record, "subdir": subdir, "md5": md5, "sha256": sha256, "size": size}
+    return {**record, "subdir": subdir, **{key: digests[key] for key in _DIGESTS if key in digests}, "size": size}
 
 
 def meta_of(description: Description) -> dict[str, Any]:

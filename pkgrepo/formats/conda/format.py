@@ -11,13 +11,33 @@ from zope.interface import implementer
 
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.index.versions import VERSIONS, latest, read_parts
+from pkgrepo.formats.conda.proxied.channels import MemberChannels
+from pkgrepo.formats.conda.proxied.explaining import explain_package
+from pkgrepo.formats.conda.proxied.questions import channel_probes, package_question
+from pkgrepo.formats.conda.proxied.releases import make_release
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IBackgroundFormat, ICompanionFormat, IFormat
-from pkgrepo.model import Repository
+from pkgrepo.interfaces import (
+    IBackgroundFormat,
+    ICompanionFormat,
+    IExplainingFormat,
+    IFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    Reader,
+)
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
 
 from . import layout
 from .configuration import CONFIGURATIONS, companion_config
@@ -26,7 +46,7 @@ from .routes import CondaSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICompanionFormat, IBackgroundFormat)
+@implementer(IFormat, ICompanionFormat, IBackgroundFormat, IExplainingFormat, IProbedFormat, IProxiedFormat)
 class CondaFormat(FormatBase):
     """A channel that conda, mamba and pixi install from."""
 
@@ -39,14 +59,15 @@ class CondaFormat(FormatBase):
 
     def __init__(self) -> None:
         self._caches = IndexCaches()
+        self._channels = MemberChannels()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return CondaSite(services, repository, self._caches).resource()
+        return CondaSite(services, repository, self._caches, self._channels).resource()
 
-    def companion_config(self, parent: Repository, _companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
-        """See L{ICompanionFormat.companion_config}. A virtual repository has no channel."""
-        return companion_config(parent)
+    def companion_config(self, parent: Repository, companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
+        """See L{ICompanionFormat.companion_config}."""
+        return companion_config(parent, companion)
 
     def background_services(self, services: Services, reactor: Any) -> Sequence[IService]:
         """The conversion of wheels. See L{IBackgroundFormat.background_services}."""
@@ -55,6 +76,48 @@ class CondaFormat(FormatBase):
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
         index_package(index, change)
+
+    def package_of(self, key: str) -> str:
+        """The package, without the folder that the document is about. See L{IIndexedFormat.package_of}."""
+        return key.rpartition("/")[2]
+
+    def document_of(self, package_key: str, path: str) -> str:
+        """Folder and package. See L{IIndexedFormat.document_of}."""
+        return f"{path.partition('/')[0]}/{package_key}"
+
+    def kinds(self, _form: str) -> Sequence[str]:
+        """None: clients ask for documents of folders. See L{IIndexedFormat.kinds}."""
+        return ()
+
+    def read_parts(self, reader: Reader, repository_id: int, key: str, _form: str) -> tuple[MemberParts, Package]:
+        """See L{IIndexedFormat.read_parts}."""
+        return read_parts(reader, repository_id, self.package_of(key))
+
+    latest_form = VERSIONS
+
+    def latest(self, _key: str, members: Sequence[MemberParts]) -> Latest | None:
+        """See L{IIndexedFormat.latest}."""
+        return latest(members)
+
+    def document_request(self, key: str) -> DocumentRequest:
+        """See L{IProxiedFormat.document_request}."""
+        return package_question(key)
+
+    async def make_release(
+        self, file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools
+    ) -> tuple[Release, Indexer]:
+        """See L{IProxiedFormat.make_release}."""
+        return await make_release(file, staged, blob, pools), index_package
+
+    def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
+        """See L{IProbedFormat.probes}."""
+        return channel_probes(url)
+
+    async def explain(
+        self, services: Services, repository: Repository, package_key: str, version: str | None, *, revalidate: bool
+    ) -> Explanation:
+        """See L{IExplainingFormat.explain}."""
+        return await explain_package(self, services, repository, package_key, version, revalidate=revalidate)
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

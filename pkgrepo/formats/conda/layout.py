@@ -18,7 +18,12 @@ def package_path(subdir: str, name: FileName) -> str:
 
 def media_type(name: FileName) -> str:
     """The media type of a package."""
-    return _TYPES.get(name.ending, _OTHER_TYPE)
+    return media_type_of(name.ending)
+
+
+def media_type_of(ending: str) -> str:
+    """The media type of packages whose names end so."""
+    return _TYPES.get(ending, _OTHER_TYPE)
 
 
 def readable_folder(name: str) -> str:

@@ -19,6 +19,9 @@ ABOUT_SIZE: Final = MIB  # bytes of info/about.json
 EXPORTS_SIZE: Final = 64 * 1024  # bytes of info/run_exports.json
 MOST_VALUES: Final = 20_000  # of one of these JSON documents
 
+REPODATA_SIZE: Final = 512 * MIB  # bytes of a document of an upstream channel, unpacked; the largest one has 300 MB
+BZ2_DOCUMENT: Final = 64 * MIB  # bytes of a document up to which it is there as .bz2, which takes 100 ms per MB
+
 LONGEST_NAME: Final = 128  # characters
 LONGEST_VERSION: Final = 64  # CEP 26
 LONGEST_BUILD: Final = 64  # CEP 26

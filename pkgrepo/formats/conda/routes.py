@@ -17,6 +17,8 @@ from werkzeug.exceptions import NotFound as Unrouted
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
+from pkgrepo.formats.conda.proxied.channels import MemberChannels
+from pkgrepo.formats.conda.proxied.requests import MemberIndexRequests
 from pkgrepo.formats.conda.upload.requests import UploadRequests
 from pkgrepo.formats.conda.wheels.unconverted_requests import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.unconverted_requests import UnconvertedRequests
@@ -26,7 +28,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.proxy.publishing import publish_target
 
 from .files import FileRequests
 from .names import SUBDIRS
@@ -46,10 +49,19 @@ class CondaSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
+    def __init__(
+        self, services: Services, repository: Repository, caches: IndexCaches, channels: MemberChannels
+    ) -> None:
         self._services = services
         self._repository = repository
-        self._index = IndexRequests(services, repository, caches)
+        self._caches = caches
+        self._channels = channels
+        hosted = repository.type is RepositoryType.HOSTED
+        self._index = (
+            IndexRequests(services, repository, caches)
+            if hosted
+            else MemberIndexRequests(services, repository, caches, channels)
+        )
         self._files = FileRequests(services, repository)
         self._uploads = UploadRequests(services, repository)
         self._unconverted = UnconvertedRequests(services, repository)
@@ -70,7 +82,11 @@ class CondaSite:
             raise await self._nothing(request)
         if request.method in READS:
             return await self._read(request, parts)
-        return await self._write(request, parts)
+        if self._repository.type is RepositoryType.HOSTED:
+            return await self._write(request, parts)
+        await self._services.access.admit(request, Action.READ, self._repository)
+        target = publish_target(self._services.registry, self._repository)
+        return await CondaSite(self._services, target, self._caches, self._channels)._write(request, parts)  # noqa: SLF001 - of another instance
 
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""

@@ -116,7 +116,7 @@ class Explanations(Handlers):
         explains = IExplainingFormat.providedBy(self._formats[repository.format])
         if not (repository.format in self._indexed or explains):
             raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
-        if explains and call.query("file"):
+        if repository.format not in self._indexed and call.query("file"):
             raise Invalid("of this format packages and their versions are explained", "file")
         return repository, self._formats[repository.format].package_key(name)
 

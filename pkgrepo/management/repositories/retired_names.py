@@ -13,6 +13,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.storage.catalog.packages.retired_names import list_retired, release
+from pkgrepo.storage.catalog.server import repositories
 
 
 class RetiredNameRecord(Record):
@@ -75,3 +76,4 @@ def _release(tx: Transaction, repository_id: int, key: str) -> None:
     """:raises NotFound: the name is not retired"""
     if not release(tx, repository_id, key):
         raise NotFound("retired name", key)
+    repositories.bump_names_serial(tx, repository_id)  # lists of virtual repositories show it from now on

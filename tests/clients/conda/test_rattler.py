@@ -1,17 +1,15 @@
 """py-rattler and rattler-build, the core of pixi: uploads, solves, installations and private channels."""
 
-import hashlib
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
-from tests.support.client_programs import client, client_environment, run_client
-from tests.support.conda_packages import make_conda
+from tests.support.client_programs import client_environment, run_client
+from tests.support.conda_packages import make_installable
 from tests.support.configurations import PRIVATE, hosted, tokens
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
@@ -19,7 +17,6 @@ from tests.support.python_packages import make_wheel
 
 pytestmark = pytest.mark.clients
 
-SCRIPT = Path(__file__).with_name("rattler_client.py")
 TOKEN = make_token(TokenKind.CI)
 SCOPES = {"builder": ("main/*", ["read", "write"], [])}
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -29,28 +26,6 @@ COMMAND = {"demo-1.0.dist-info/entry_points.txt": b"[console_scripts]\ndemo-run 
 @pytest.fixture(scope="module")
 def configuration():
     return hosted("python", "py", private=PRIVATE) + tokens(ADMIN[0], {"builder": TOKEN}, SCOPES)
-
-
-@pytest.fixture
-def rattler(tmp_path):
-    """Run py-rattler, or rattler-build's uploads, in a folder of its own. Returns what it printed."""
-    environ = client_environment(tmp_path / "home")
-
-    def run(status=0, **arguments):
-        command = [client("rattler", "python"), SCRIPT, json.dumps(arguments)]
-        return run_client(command, environ=environ, folder=tmp_path, status=status).stdout
-
-    return run
-
-
-def packed(name, version, build, files, **index):
-    """A package with files, as conda's own tools make it."""
-    paths = [
-        {"_path": path, "path_type": "hardlink", "sha256": hashlib.sha256(data).hexdigest(), "size_in_bytes": len(data)}
-        for path, data in files.items()
-    ]
-    documents = {"paths.json": {"paths": paths, "paths_version": 1}}
-    return make_conda(name, version, build, documents=documents, payload=list(files.items()), **index)
 
 
 def put_wheel(server, repository, filename, data):
@@ -69,7 +44,7 @@ def test_uploads_and_a_converted_wheel_are_installed_and_a_second_run_finds_noth
     }
     for form, (name, version, build, index) in packages.items():
         file = tmp_path / f"{name}-{version}-{build}.conda"
-        file.write_bytes(packed(name, version, build, {f"share/{name}.txt": b"x"}, **index))
+        file.write_bytes(make_installable(name, version, build, {f"share/{name}.txt": b"x"}, **index))
         rattler(form=form, url=channel, token=TOKEN, files=[str(file)])
     extra = {"demo/cli.py": b"def main():\n    print('ran')\n", "demo-1.0.data/data/share/demo.txt": b"x", **COMMAND}
     put_wheel(
@@ -108,7 +83,7 @@ def traffic(server, mark):
 
 def test_a_private_channel_is_installed_from_by_token_address_which_is_in_no_log(server, rattler, tmp_path):
     put_wheel(server, "private", *make_wheel("demo", "1.0"))
-    python = packed("python", f"{PYTHON}.99", "h0_0", {"share/p": b""}, subdir="linux-64", noarch=None)
+    python = make_installable("python", f"{PYTHON}.99", "h0_0", {"share/p": b""}, subdir="linux-64", noarch=None)
     below = "repositories/main/private/conda"
     where = HttpClient(f"{server.url}/{below}", ADMIN)
     assert where.put(f"/linux-64/python-{PYTHON}.99-h0_0.conda", python).status == 201

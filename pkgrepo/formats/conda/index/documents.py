@@ -31,7 +31,7 @@ from . import packages as channel
 from .current import current_text
 from .packages import PackageRecords
 from .shards import Shard, make_index
-from .stored import BzippedPieces, Coding, StoredDocument, gzipped, plain, store, zstandardised
+from .stored import CODINGS, PLAIN, StoredDocument, store
 from .texts import channeldata_text, exports_text, repodata_text
 
 REPODATA: Final = "repodata.json"
@@ -41,12 +41,6 @@ RUN_EXPORTS: Final = "run_exports.json"
 SHARDS_INDEX: Final = "repodata_shards.msgpack.zst"
 CHANNELDATA: Final = "channeldata.json"
 
-PLAIN: Final = ""
-GZIP: Final = "gzip"
-ZSTD: Final = "zstd"
-BZ2: Final = "bz2"
-
-_CODINGS: Final[dict[str, Coding]] = {PLAIN: plain, GZIP: gzipped, ZSTD: zstandardised, BZ2: BzippedPieces()}
 _FOLDER_TEXTS: Final[dict[str, Callable[[PackageList[PackageRecords], str], list[bytes]]]] = {
     REPODATA: repodata_text,
     CURRENT: current_text,
@@ -94,7 +88,8 @@ class ChannelSource:
         if made.document == SHARDS_INDEX:
             return _shards_index(listed, serial, made.subdir, digest, before)
         texts = _texts(listed, made)
-        return StoredDocument(serial, digest, store(_CODINGS[made.coding](texts)))
+        size = sum(map(len, texts))
+        return StoredDocument(serial, digest, store(CODINGS[made.coding](texts, size)))
 
 
 def _digest(listed: PackageList[PackageRecords], form: Form) -> str:

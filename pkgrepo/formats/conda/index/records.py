@@ -51,7 +51,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
 def _put(index: PackageIndex, version: Version, file: File) -> None:
     attrs = file.attrs
     subdir = file.path.partition("/")[0]
-    record = record_of(attrs["index"], subdir, file.digests["md5"], file.sha256, file.size)
+    record = record_of(attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
     index.put_fragment(RECORD, version.sort, file.path, _encode(record))
     exports = attrs.get("run_exports")
     if exports:

@@ -19,19 +19,8 @@ from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.server import repositories
 
 from .caches import IndexCaches
-from .documents import (
-    BZ2,
-    CHANNELDATA,
-    FOLDER_DOCUMENTS,
-    FROM_PACKAGES,
-    GZIP,
-    PLAIN,
-    REPODATA,
-    SHARDS_INDEX,
-    ZSTD,
-    Form,
-)
-from .stored import StoredDocument
+from .documents import CHANNELDATA, FOLDER_DOCUMENTS, FROM_PACKAGES, REPODATA, SHARDS_INDEX, Form
+from .stored import BZ2, GZIP, PLAIN, ZSTD, StoredDocument
 
 NOTICES: Final = "notices.json"
 
@@ -42,7 +31,7 @@ _CODINGS: Final = {"identity": PLAIN, "gzip": GZIP, "zstd": ZSTD}
 
 
 class IndexRequests:
-    """Reads of the documents of one hosted channel."""
+    """Reads of the documents of one hosted channel; those of others override where documents are found."""
 
     def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
         self._services = services
@@ -59,7 +48,7 @@ class IndexRequests:
     async def of_folder(self, request: Request, path: SubdirPath) -> Answer:
         """A document of a folder. :raises NotFound: there is none of this name"""
         if path.document == SHARDS_INDEX:
-            return await self._answer(request, _shards_index(path.subdir))
+            return await self.answer(request, shards_index(path.subdir))
         document = path.document.replace(FROM_PACKAGES, REPODATA)
         return await self._document(request, path.subdir, document, FOLDER_DOCUMENTS)
 
@@ -71,7 +60,7 @@ class IndexRequests:
         """
         services, repository = self._services, self._repository
         generation = services.catalog.generation()
-        name, body = await self._find_shard(path)
+        name, body = await self.find_shard(request, path)
         await services.access.admit(request, Action.READ, repository, name)
         answer = Answer(
             body=body,
@@ -85,9 +74,9 @@ class IndexRequests:
         )
         return answer
 
-    async def _find_shard(self, path: ShardPath) -> tuple[str, bytes]:
+    async def find_shard(self, _request: Request, path: ShardPath) -> tuple[str, bytes]:
         """A shard of the present index, or of one of the last week, with the name of its package."""
-        index = await self._get(_shards_index(path.subdir))
+        index = await self._get(shards_index(path.subdir))
         shard = index.shards.get(bytes.fromhex(path.sha256))
         if shard is not None:
             return shard.name, shard.body
@@ -113,20 +102,20 @@ class IndexRequests:
         document = file.removesuffix(ending)
         if document not in known:
             raise NotFound("document", file[:100])
-        return await self._answer(request, Form(subdir, document, ENDINGS.get(ending, PLAIN)), negotiated=not ending)
+        return await self.answer(request, Form(subdir, document, ENDINGS.get(ending, PLAIN)), negotiated=not ending)
 
-    async def _answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
+    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
         """A document; if ``negotiated``, in the content coding that the client prefers."""
         services, repository, lists = self._services, self._repository, self._caches.lists
         generation = services.catalog.generation()
-        wanted = _in_coding_for(request, form) if negotiated else form
+        wanted = in_coding_for(request, form) if negotiated else form
         document = await self._get(wanted)
         serial = document.serial
 
         def again(other: Request) -> Answer | None:
-            made = _in_coding_for(other, form) if negotiated else form
+            made = in_coding_for(other, form) if negotiated else form
             found = lists.at_serial(repository, made.key, serial)
-            return None if found is None else self._render(found, made, negotiated=negotiated)
+            return None if found is None else self.render(found, made, negotiated=negotiated)
 
         services.answer_cache.put(
             request,
@@ -139,9 +128,10 @@ class IndexRequests:
                 generation=generation,
             ),
         )
-        return self._render(document, wanted, negotiated=negotiated)
+        return self.render(document, wanted, negotiated=negotiated)
 
-    def _render(self, document: StoredDocument, form: Form, *, negotiated: bool) -> Answer:
+    def render(self, document: StoredDocument, form: Form, *, negotiated: bool) -> Answer:
+        """A document as an answer, which with ``negotiated`` has a content coding."""
         headers: Fields = ((b"Cache-Control", document_cache_control(self._repository)),)
         if negotiated:
             headers = (*headers, (b"Vary", b"Accept-Encoding"))
@@ -156,9 +146,11 @@ class IndexRequests:
         )
 
 
-def _shards_index(subdir: str) -> Form:
+def shards_index(subdir: str) -> Form:
+    """The index of the shards of a folder."""
     return Form(subdir, SHARDS_INDEX, ZSTD)
 
 
-def _in_coding_for(request: Request, form: Form) -> Form:
+def in_coding_for(request: Request, form: Form) -> Form:
+    """A document in the content coding that a client prefers."""
     return evolve(form, coding=_CODINGS[choose_encoding(request.header(b"accept-encoding"))])

@@ -49,5 +49,6 @@ def _records(members: bytes) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(b"{%b}" % members[1:])
     for record in found.values():
         for algorithm in ("md5", "sha256"):
-            record[algorithm] = bytes.fromhex(record[algorithm])
+            if record.get(algorithm) is not None:
+                record[algorithm] = bytes.fromhex(record[algorithm])
     return found

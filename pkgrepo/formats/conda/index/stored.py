@@ -6,7 +6,7 @@ import bz2
 import hashlib
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import zstandard
@@ -23,7 +23,12 @@ ZSTD_LEVEL: Final = 3
 GZIP_LEVEL: Final = 3
 BZ2_CACHE_SIZE: Final = 16 * 1024 * 1024  # bytes of compressed pieces of all channels
 
-Coding = Callable[[Sequence[bytes]], list[bytes]]  # texts -> the bytes of a document
+PLAIN: Final = ""
+GZIP: Final = "gzip"
+ZSTD: Final = "zstd"
+BZ2: Final = "bz2"
+
+Coding = Callable[[Iterable[bytes], int], Iterator[bytes]]  # texts and their size -> the bytes of a document
 
 
 @frozen(eq=False)
@@ -42,34 +47,40 @@ class StoredDocument:
     superseded: list[Shard] = Factory(list)
 
 
-def store(pieces: Sequence[bytes]) -> bytes | Content:
+def store(pieces: Iterable[bytes]) -> bytes | Content:
     """Pieces as the body of an answer. Blocks. :raises StorageFull: there is no room for temporary files"""
-    size = sum(map(len, pieces))
-    if size <= SMALL:
-        return b"".join(pieces)
-    file = TemporaryFile()
-    at = 0
+    file: TemporaryFile | None = None
+    written, waiting = 0, bytearray()
     for piece in pieces:
-        file.write(piece, at)
-        at += len(piece)
-    return file.content(size)
+        waiting += piece
+        if len(waiting) > SMALL:
+            file = file or TemporaryFile()
+            file.write(bytes(waiting), written)
+            written += len(waiting)
+            waiting.clear()
+    if file is None:
+        return bytes(waiting)
+    file.write(bytes(waiting), written)
+    return file.content(written + len(waiting))
 
 
-def plain(texts: Sequence[bytes]) -> list[bytes]:
+def plain(texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
     """The texts themselves."""
-    return list(texts)
+    return iter(texts)
 
 
-def gzipped(texts: Sequence[bytes]) -> list[bytes]:
+def gzipped(texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
     """Compressed with gzip."""
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)
-    return [*map(packer.compress, texts), packer.flush()]
+    yield from map(packer.compress, texts)
+    yield packer.flush()
 
 
-def zstandardised(texts: Sequence[bytes]) -> list[bytes]:
+def zstandardised(texts: Iterable[bytes], size: int) -> Iterator[bytes]:
     """Compressed with zstd, in one frame with its size: clients read only the first frame."""
-    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compressobj(size=sum(map(len, texts)))
-    return [*map(packer.compress, texts), packer.flush()]
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compressobj(size=size)
+    yield from map(packer.compress, texts)
+    yield packer.flush()
 
 
 class BzippedPieces:
@@ -83,9 +94,9 @@ class BzippedPieces:
         self._cache: ResponseCache[bytes] = ResponseCache(BZ2_CACHE_SIZE)
         self._lock = threading.Lock()
 
-    def __call__(self, texts: Sequence[bytes]) -> list[bytes]:
+    def __call__(self, texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
         """The streams, which are one document together."""
-        return [self._stream(text) for text in texts]
+        return map(self._stream, texts)
 
     def _stream(self, text: bytes) -> bytes:
         digest = hashlib.sha256(text).digest()
@@ -96,3 +107,6 @@ class BzippedPieces:
             with self._lock:
                 self._cache.put(digest, found, size=len(found))
         return found
+
+
+CODINGS: Final[Mapping[str, Coding]] = {PLAIN: plain, GZIP: gzipped, ZSTD: zstandardised, BZ2: BzippedPieces()}

@@ -16,7 +16,9 @@ Text = Callable[[FolderRecords, str], bytes]  # of the files with an ending
 Packages = PackageList[PackageRecords]
 
 CHANNELDATA_VERSION: Final = 1
+CHANNELDATA_HEAD: Final = b'{"channeldata_version":%d,"packages":{' % CHANNELDATA_VERSION
 TAIL: Final = b'},"removed":[],"repodata_version":1}'  # of repodata
+EXPORTS_TAIL: Final = b"}}"  # of run exports
 
 
 def folder_head(subdir: str) -> bytes:
@@ -26,9 +28,8 @@ def folder_head(subdir: str) -> bytes:
 
 def folder_text(packages: Packages, subdir: str, text: Text, tail: bytes) -> list[bytes]:
     """A document of a folder: an object for each kind of file, and a ``tail`` after the last one."""
-    head = b'{"info":{"subdir":%b},"packages":{' % msgspec.json.encode(subdir)
     return [
-        head,
+        folder_head(subdir),
         *_members(packages, subdir, TAR_BZ2, text),
         b'},"packages.conda":{',
         *_members(packages, subdir, CONDA, text),
@@ -38,23 +39,20 @@ def folder_text(packages: Packages, subdir: str, text: Text, tail: bytes) -> lis
 
 def repodata_text(packages: Packages, subdir: str) -> list[bytes]:
     """``repodata.json`` of a folder."""
-    return folder_text(
-        packages, subdir, lambda folder, ending: folder.records[ending], b'},"removed":[],"repodata_version":1}'
-    )
+    return folder_text(packages, subdir, lambda folder, ending: folder.records[ending], TAIL)
 
 
 def exports_text(packages: Packages, subdir: str) -> list[bytes]:
     """``run_exports.json`` of a folder (CEP 12)."""
-    return folder_text(packages, subdir, lambda folder, ending: folder.exports[ending], b"}}")
+    return folder_text(packages, subdir, lambda folder, ending: folder.exports[ending], EXPORTS_TAIL)
 
 
 def channeldata_text(packages: Packages) -> list[bytes]:
     """``channeldata.json`` of the channel (CEP 38)."""
-    entries = [_channeldata_entry(package) for package in packages.values()]
+    entries = [channeldata_entry(package) for package in packages.values()]
     found = {subdir for package in packages.values() for subdir in package.folders}
     subdirs = msgspec.json.encode([subdir for subdir in SUBDIRS if subdir in found or subdir == SUBDIRS[0]])
-    head = b'{"channeldata_version":%d,"packages":{' % CHANNELDATA_VERSION
-    return [head, *_without_first_comma(entries), b'},"subdirs":', subdirs, b"}"]
+    return [CHANNELDATA_HEAD, *_without_first_comma(entries), b'},"subdirs":', subdirs, b"}"]
 
 
 def _members(packages: Packages, subdir: str, ending: str, text: Text) -> list[bytes]:
@@ -70,7 +68,8 @@ def _without_first_comma(texts: Iterable[bytes]) -> list[bytes]:
     return [found[0][1:], *found[1:]] if found else []
 
 
-def _channeldata_entry(package: PackageRecords) -> bytes:
+def channeldata_entry(package: PackageRecords) -> bytes:
+    """The entry of a package in ``channeldata.json``, with a comma before it."""
     subdirs = msgspec.json.encode(sorted(package.folders))
     about = package.about[1:-1]
     return b',"%b":{%b%b"subdirs":%b}' % (package.name.encode(), about, b"," if about else b"", subdirs)

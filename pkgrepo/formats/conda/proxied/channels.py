@@ -1,0 +1,287 @@
+"""
+The documents of proxies and virtual repositories, kept while upstreams say the same and hosted members stay the same.
+
+What each member has of a document is written to a temporary file, and joined and compressed when a client asks for it.
+After a change only the parts of the members that changed are written again, and of these only the shards that differ.
+
+For an upstream with 600,000 records of 500 bytes a document takes 300 MB of disk for the text, and as much for each
+form of it that clients ask for as that has (25 MB for ``.zst``); the index of shards 60 MB of disk and 15 MB of memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Final
+
+from attrs import Factory, define, field
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.conda.index import packages as channel
+from pkgrepo.formats.conda.index.documents import REPODATA, SHARDS_INDEX, Form
+from pkgrepo.formats.conda.index.shards import make_index
+from pkgrepo.formats.conda.index.stored import BZ2, CODINGS, StoredDocument, store
+from pkgrepo.formats.conda.limits import BZ2_DOCUMENT
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import virtual_config_of
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.storage.catalog.packages import packages, retired_names
+
+from .members import ChannelState, Upstream
+from .normaliser import NAMES
+from .pieces import Part, PartPlan, text_digest, text_pieces, text_size
+from .selection import Hidden, Selection, find_hidden, has_age_rules
+
+MOST_KEPT: Final = 64  # documents of folders; a proxy of which two platforms are used has four at most
+SUPERSEDED: Final = 16 * 1024 * 1024  # bytes of shards that are still served to clients with an older index
+PAGE: Final = 1000  # retired names
+
+_HOSTED: Final = -1  # in the place of a proxy's id, for the part of hosted members
+_SPLIT: Final = -2  # for the packages of which several have records
+
+
+@define(eq=False)
+class Kept:
+    """A document: its parts by member, each with the stamp of what it was made of, and the forms asked for."""
+
+    stamp: Hashable
+    opens_ms: int | None
+    parts: dict[int, tuple[Hashable, Part]]
+    digest: str = ""
+    forms: dict[str, StoredDocument] = Factory(dict)
+    flight: SingleFlight[str, StoredDocument] = field(factory=SingleFlight)
+
+    def suffices(self, stamp: Hashable, now_ms: int) -> bool:
+        """Whether it shows this state now."""
+        return self.stamp == stamp and (self.opens_ms is None or now_ms < self.opens_ms)
+
+    def shard(self, digest: bytes) -> tuple[str, bytes] | None:
+        """The name of a package and its shard, by the digest of that."""
+        for _, part in self.parts.values():
+            if digest in part.shards:
+                return part.shards[digest].name, part.shard(digest)
+        return None
+
+
+class MemberChannels:
+    """The documents of all channels that are not hosted, one instance per process."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, str, str], Kept] = OrderedDict()
+        self._flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
+        self._superseded: ResponseCache[tuple[str, bytes]] = ResponseCache(SUPERSEDED)
+
+    async def get(
+        self, services: Services, repository: Repository, state: ChannelState, form: Form
+    ) -> tuple[StoredDocument, int | None]:
+        """
+        A document in this state, and when rules about ages will show more (Unix ms; None: never).
+
+        :raises NotFound: it is not there in this coding, since it is too large
+        :raises UpstreamFailed: what an upstream has was lost here, and it failed when it was asked again
+        """
+        place = (repository.id, form.subdir, form.document)
+        kept = self._kept.get(place)
+        while kept is None or not kept.suffices(state.stamp, services.clock.now_ms()):
+            kept = await self._flight.run(place, partial(self._update, services, repository, state, place))
+            if kept.stamp != state.stamp:  # of another request, which began before
+                kept = self._kept.get(place)
+        self._kept.move_to_end(place)
+        document = kept.forms.get(form.coding)
+        if document is None:
+            document = await kept.flight.run(form.coding, partial(self._make_form, services, kept, form))
+        return document, kept.opens_ms
+
+    def ready(self, repository: Repository, state: ChannelState, form: Form) -> StoredDocument | None:
+        """The same document if it is there."""
+        kept = self._kept.get((repository.id, form.subdir, form.document))
+        return kept.forms.get(form.coding) if kept is not None and kept.stamp == state.stamp else None
+
+    def find_shard(self, repository: Repository, subdir: str, digest: bytes) -> tuple[str, bytes] | None:
+        """A shard of the index that is there, or of one before, with the name of its package."""
+        kept = self._kept.get((repository.id, subdir, SHARDS_INDEX))
+        found = None if kept is None else kept.shard(digest)
+        return found or self._superseded.get((repository.id, subdir, digest))
+
+    # Below
+
+    async def _update(
+        self, services: Services, repository: Repository, state: ChannelState, place: tuple[int, str, str]
+    ) -> Kept:
+        before = self._kept.get(place)
+        parts = await _Writing(services, repository, state, place[1], place[2], before).write()
+        opens = [part.opens_ms for _, part in parts.values() if part.opens_ms is not None]
+        kept = self._kept[place] = Kept(state.stamp, min(opens, default=None), parts)
+        kept.digest = await services.pools.cpu(_digest, place[1], place[2], kept)
+        if before is not None and before.digest == kept.digest:
+            kept.forms.update(before.forms)
+        if before is not None and place[2] == SHARDS_INDEX:
+            await services.pools.cpu(self._supersede, place, before, kept)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return kept
+
+    async def _make_form(self, services: Services, kept: Kept, form: Form) -> StoredDocument:
+        document = await services.pools.cpu(_make_form, kept, form)
+        kept.forms[form.coding] = document
+        return document
+
+    def _supersede(self, place: tuple[int, str, str], before: Kept, now: Kept) -> None:
+        present = {digest for _, part in now.parts.values() for digest in part.shards}
+        for _, part in before.parts.values():
+            for digest in part.shards.keys() - present:
+                found = part.shards[digest].name, part.shard(digest)
+                self._superseded.put((place[0], place[1], digest), found, size=len(found[1]))
+
+
+@define(eq=False)
+class _Writing:
+    """The parts of one document in one state; those of ``before`` that are still the same are used again."""
+
+    services: Services
+    repository: Repository
+    state: ChannelState
+    subdir: str
+    document: str
+    before: Kept | None
+
+    async def write(self) -> dict[int, tuple[Hashable, Part]]:
+        """All parts, by the ids of the proxies."""
+        upstreams = self.state.upstreams
+        merges = self.repository.type is RepositoryType.VIRTUAL and virtual_config_of(self.repository).merges
+        names = await self._names() if len(upstreams) > 1 else {}
+        shared = _shared(list(names.values())) if merges else frozenset()
+        parts: dict[int, tuple[Hashable, Part]] = {}
+        taken: set[str] = set()
+        if self.state.hosted:
+            taken |= await self.services.catalog.scan(_owned_names, self.state.hosted)
+            parts[_HOSTED] = await self._write_hosted()
+        seen = set[str]() if merges else None
+        for number, each in enumerate(upstreams):
+            stamp = (self.state.hosted_stamp[0], merges, *(upstream.stamp for upstream in upstreams[: number + 1]))
+            parts[each.proxy.id] = await self._write_upstream(each, stamp, frozenset(taken), shared, seen)
+            if not merges and number < len(upstreams) - 1:
+                taken |= names[each.proxy.id]
+        if shared and self._is_shards:
+            split = [part for _, part in parts.values()]
+            parts[_SPLIT] = None, await self.services.pools.cpu(self._plan(_SPLIT).write_split, split)
+        return parts
+
+    @property
+    def _is_shards(self) -> bool:
+        return self.document == SHARDS_INDEX
+
+    def _plan(self, member: int, shared: frozenset[str] = frozenset()) -> PartPlan:
+        known = None if self.before is None else self.before.parts.get(member)
+        return PartPlan(
+            self.subdir,
+            REPODATA if self._is_shards else self.document,
+            shards=self._is_shards,
+            before=None if known is None else known[1],
+            shared=shared,
+        )
+
+    async def _write_hosted(self) -> tuple[Hashable, Part]:
+        stamp = (self.services.registry.serial, self.state.hosted_stamp)
+        known = None if self.before is None else self.before.parts.get(_HOSTED)
+        if known is not None and known[0] == stamp:
+            return known
+        active = [each.id for each in self.state.hosted if each.active]
+        plan = self._plan(_HOSTED)
+        part = await self.services.catalog.scan(
+            lambda reader: plan.write_hosted(channel.read_all(reader, each) for each in active)
+        )
+        return stamp, part
+
+    async def _write_upstream(
+        self,
+        upstream: Upstream,
+        stamp: Hashable,
+        taken: frozenset[str],
+        shared: frozenset[str],
+        seen: set[str] | None,
+    ) -> tuple[Hashable, Part]:
+        services, proxy = self.services, upstream.proxy
+        stamp = (services.registry.serial, stamp)
+        now_ms = services.clock.now_ms()
+        known = None if self.before is None else self.before.parts.get(proxy.id)
+        # Where files may be of several members, a part also depends on which were seen in those before it.
+        if known is not None and known[0] == stamp and seen is None and known[1].is_current(now_ms):
+            return known
+        if not upstream.document.held.document.found:
+            return stamp, Part()
+        hidden = Hidden()
+        if has_age_rules(upstream.leaf) and self.subdir:
+            records = upstream.records
+            find = find_hidden(upstream.leaf, now_ms)
+            hidden = await services.documents.read(proxy, records.question, records.held, find)
+        plan = self._plan(proxy.id, shared)
+
+        def write(parts: PartsFile) -> tuple[Part, set[str] | None]:
+            mine = None if seen is None else set(seen)  # it is called again if the parts turn out to be damaged
+            return plan.write_upstream(parts, Selection(upstream.leaf, taken, hidden, mine)), mine
+
+        document = upstream.document
+        part, found = await services.documents.read(proxy, document.question, document.held, write)
+        if seen is not None:
+            seen |= found or set()
+        return stamp, part
+
+    async def _names(self) -> dict[int, frozenset[str]]:
+        """The names of the packages of each upstream, by the ids of the proxies."""
+        found: dict[int, frozenset[str]] = {}
+        for each in self.state.upstreams:
+            records = each.records
+            found[each.proxy.id] = await self.services.documents.read(
+                each.proxy, records.question, records.held, lambda parts: frozenset(parts.top[NAMES])
+            )
+        return found
+
+
+def _shared(names: list[frozenset[str]]) -> frozenset[str]:
+    """The names that are in several of these sets."""
+    once, twice = set[str](), set[str]()
+    for each in names:
+        twice |= once & each
+        once |= each
+    return frozenset(twice)
+
+
+def _owned_names(reader: Reader, hosted: Sequence[Repository]) -> set[str]:
+    """The names that hosted members have or had, also when they are switched off: no upstream serves them."""
+    found: set[str] = set()
+    for each in hosted:
+        found |= {key for key, _ in packages.package_names(reader, each.id)}
+        after = ""
+        while page := retired_names.list_retired(reader, each.id, after=after, limit=PAGE):
+            found |= {name.key for name in page}
+            after = page[-1].key
+    return found
+
+
+def _digest(subdir: str, document: str, kept: Kept) -> str:
+    parts = [part for _, part in kept.parts.values()]
+    if document != SHARDS_INDEX:
+        return text_digest(subdir, document, parts).hex()[:32]
+    return hashlib.sha256(_index_of(subdir, parts)).hexdigest()[:32]
+
+
+def _index_of(subdir: str, parts: list[Part]) -> bytes:
+    return make_index(subdir, {name: digest for part in parts for name, digest in sorted(part.digests.items())})
+
+
+def _make_form(kept: Kept, form: Form) -> StoredDocument:
+    parts = [part for _, part in kept.parts.values()]
+    if form.document == SHARDS_INDEX:
+        return StoredDocument(0, kept.digest, store([_index_of(form.subdir, parts)]))
+    size = text_size(form.subdir, form.document, parts)
+    if form.coding == BZ2 and size > BZ2_DOCUMENT:
+        raise NotFound("document", f"{form.document}.bz2")
+    texts = text_pieces(form.subdir, form.document, parts)
+    return StoredDocument(0, kept.digest, store(CODINGS[form.coding](texts, size)))

@@ -1,0 +1,147 @@
+"""The members of a channel that have a document, at one moment: what upstreams said, and hosted repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from attrs import frozen
+
+from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, RUN_EXPORTS
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages import upstream_documents
+from pkgrepo.storage.catalog.server import repositories
+
+from .questions import channeldata_question, exports_question, repodata_question
+
+
+@frozen(eq=False)
+class Answered:
+    """A question to an upstream, and its answer, which may be that it does not have the document."""
+
+    question: DocumentRequest
+    held: Held
+
+    @property
+    def stamp(self) -> Hashable:
+        """Differs whenever the content does."""
+        return self.question.key, self.held.document.fetched_ms if self.held.document.found else 0
+
+
+@frozen(eq=False)
+class Upstream:
+    """
+    A proxy whose upstream has the ``records`` of a folder, and what that said of a ``document``.
+
+    They are the same if these are all records, or if the upstream has no list of fewer. Of the data of a channel the
+    records are those data.
+    """
+
+    leaf: Leaf
+    records: Answered
+    document: Answered
+
+    @property
+    def proxy(self) -> Repository:
+        """The repository."""
+        return self.leaf.repository
+
+    @property
+    def stamp(self) -> Hashable:
+        """Differs whenever what it has does."""
+        return self.proxy.id, self.records.stamp, self.document.stamp
+
+
+@frozen(eq=False)
+class ChannelState:
+    """
+    What a document is made of: ``stamp`` differs whenever that does.
+
+    ``hosted`` are all hosted members; the first of their stamps differs whenever they have other names, the second one
+    whenever they have other content. ``upstreams`` are those with the folder, and ``asked`` is all that was said.
+    """
+
+    stamp: Hashable
+    hosted_stamp: tuple[Hashable, Hashable]
+    hosted: Sequence[Repository]
+    upstreams: Sequence[Upstream]
+    asked: Sequence[tuple[Repository, Answered]]
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether the catalog tells when something changes."""
+        found = [each.held for _, each in self.asked if each.held.document.found]
+        return all(each.stored and not each.stale for each in found)
+
+    @property
+    def ends_ms(self) -> int | None:
+        """When an upstream must be asked again; None for never."""
+        return min((each.held.document.fresh_until_ms for _, each in self.asked), default=None)
+
+    def fresh(self, reader: Reader, config_serial: int) -> bool:
+        """Whether the document is still made of the same."""
+        if repositories.config_serial(reader) != config_serial:
+            return False
+        for proxy, each in self.asked:
+            document = each.held.document
+            now = upstream_documents.fetched_at(reader, proxy.id, document.key)
+            if document.found and now != document.fetched_ms:
+                return False
+        return _hosted_stamp(reader, self.hosted) == self.hosted_stamp
+
+
+async def find_members(
+    services: Services, repository: Repository, subdir: str, document: str, *, revalidate: bool
+) -> ChannelState:
+    """
+    The members that have a document of a folder, or with an empty ``subdir`` of the channel, as they are now.
+
+    For ``revalidate`` see L{Documents.answer}.
+
+    :raises UpstreamFailed: an upstream failed, and what it has is not known: others could have a stranger's package
+    """
+    config_serial = services.registry.serial  # before the configuration is read
+    ways = services.resolver.ways(repository)
+    hosted = [each.repository for each in ways if each.repository.type is RepositoryType.HOSTED]
+    hosted_stamp = await services.catalog.look(_hosted_stamp, hosted)
+    upstreams: list[Upstream] = []
+    asked: list[tuple[Repository, Answered]] = []
+    for leaf in ways:
+        proxy = leaf.repository
+        if proxy.type is not RepositoryType.PROXY or not proxy.active:
+            continue
+        found: list[Answered] = []
+        for question in _questions(subdir, document):
+            held = await services.documents.answer(proxy, question, Trace(), revalidate=revalidate)
+            if not held.document.found and held.failure is not None:
+                raise held.missing(question.key)
+            found.append(Answered(question, held))
+        asked += [(proxy, each) for each in found]
+        records, last = found[0], found[-1]
+        if not records.held.document.found:
+            continue
+        if document == CURRENT and not last.held.document.found:
+            last = records
+        upstreams.append(Upstream(leaf, records, last))
+    stamp = (config_serial, tuple(each.stamp for each in upstreams), hosted_stamp)
+    return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked)
+
+
+def _questions(subdir: str, document: str) -> Sequence[DocumentRequest]:
+    """What an upstream is asked for a document: for the records of the folder, which say what is shown, and for it."""
+    if document == CHANNELDATA:
+        return (channeldata_question(document),)
+    if document == CURRENT:
+        return repodata_question(subdir), repodata_question(subdir, document)
+    if document == RUN_EXPORTS:
+        return repodata_question(subdir), exports_question(subdir, document)
+    return (repodata_question(subdir),)
+
+
+def _hosted_stamp(reader: Reader, hosted: Sequence[Repository]) -> tuple[Hashable, Hashable]:
+    names = tuple((each.id, repositories.names_serial(reader, each.id)) for each in hosted)
+    return names, tuple((each.id, repositories.content_serial(reader, each.id)) for each in hosted)
