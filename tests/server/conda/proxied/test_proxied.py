@@ -205,9 +205,10 @@ def test_nothing_is_uploaded_to_a_proxy(mirror):
     assert mirror.put("/noarch/new-1.0-py_0.conda", b"x").status == 405
 
 
-def test_the_api_describes_lists_explains_checks_and_purges(api, mirror, upstream):
+def test_the_api_describes_lists_explains_checks_and_purges(server, api, mirror, upstream):
     data = upstream.add("shown-here", "1.5", documents={"about.json": {"summary": "Shown"}})
     assert mirror.get("/noarch/shown-here-1.5-py_0.conda").body == data
+    server.lines("shown-here 1.5 in main/mirror", 1)  # it is kept
     where = {"repository": "main/mirror", "package": "shown-here"}
     query = "&".join(f"{key}={each.replace('/', '%2F')}" for key, each in where.items())
     found = api.get(f"/explain?{query}&version=1.5").json
