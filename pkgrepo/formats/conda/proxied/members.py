@@ -13,8 +13,8 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.resolving.leaves import Leaf
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.packages import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .questions import channeldata_question, exports_question, repodata_question
 

@@ -30,7 +30,7 @@ from pkgrepo.formats.conda.index.packages import PackageRecords
 from pkgrepo.formats.conda.index.shards import make_shard
 from pkgrepo.formats.conda.index.texts import CHANNELDATA_HEAD, EXPORTS_TAIL, TAIL, channeldata_entry, folder_head
 from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
-from pkgrepo.gateway.temporary_files import TemporaryFile
+from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.storage.gil import GilReleaser
 

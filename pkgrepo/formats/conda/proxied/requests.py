@@ -7,7 +7,7 @@ from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.documents import Form
 from pkgrepo.formats.conda.index.requests import IndexRequests, in_coding_for, shards_index
 from pkgrepo.formats.conda.paths import ShardPath
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request

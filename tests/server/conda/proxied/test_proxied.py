@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import zstandard
 
+from tests.support.data_folder import wait_for
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Answer
 
@@ -208,7 +209,7 @@ def test_nothing_is_uploaded_to_a_proxy(mirror):
 def test_the_api_describes_lists_explains_checks_and_purges(server, api, mirror, upstream):
     data = upstream.add("shown-here", "1.5", documents={"about.json": {"summary": "Shown"}})
     assert mirror.get("/noarch/shown-here-1.5-py_0.conda").body == data
-    server.lines("shown-here 1.5 in main/mirror", 1)  # it is kept
+    wait_for(lambda: api.get("/package/main%2Fmirror/shown-here").status == 200, server)  # it is kept
     where = {"repository": "main/mirror", "package": "shown-here"}
     query = "&".join(f"{key}={each.replace('/', '%2F')}" for key, each in where.items())
     found = api.get(f"/explain?{query}&version=1.5").json
