@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": ("setup", "serve"),
     "check-config": ("checks", "check_config"),
     "migrate": ("maintenance", "migrate"),
+    "migrate-catalog": ("catalogs", "migrate_catalog"),
     "verify": ("maintenance", "verify"),
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),

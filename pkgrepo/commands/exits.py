@@ -16,3 +16,8 @@ def fail(sentence: str, code: int) -> NoReturn:
     """Print the sentence on standard error and exit with the code."""
     click.echo(f"pkgrepo: {sentence}", err=True)
     sys.exit(code)
+
+
+def fail_with(error: PkgrepoError) -> NoReturn:
+    """Print an error and exit with its code."""
+    fail(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))

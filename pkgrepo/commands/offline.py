@@ -20,7 +20,7 @@ from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 
-from .exits import EXIT_CODES, fail
+from .exits import fail, fail_with
 
 
 class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
@@ -43,7 +43,7 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
             finally:
                 await core.stop()
         except PkgrepoError as error:
-            fail(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+            fail_with(error)
         except OSError as error:
             fail(sentence_of(error), 1)
 

@@ -18,10 +18,15 @@ class Sources:
         self.file = file
         self.assignments = assignments
 
-    def read(self) -> Config:
-        """The configuration. If it has problems, prints every one and exits with code 2."""
+    def read(self, **more: str) -> Config:
+        """
+        The configuration; ``more`` has further settings, ``a__b`` for the key ``a.b``.
+
+        If it has problems, prints every one and exits with code 2.
+        """
         try:
             overrides = dict(parse_assignment(each) for each in self.assignments)
+            overrides |= {name.replace("__", "."): value for name, value in more.items()}
             return read_config(self.file, environ=os.environ, overrides=overrides)
         except ConfigError as error:
             for problem in error.problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import apsw
 
 from pkgrepo.config import Config
+from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, open_reader
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
@@ -54,6 +55,22 @@ def reading(config: Config) -> Iterator[Reader | None]:
     else:
         with _reading_file(path) as reader:
             yield reader
+
+
+def copy_catalog(source: Config, target: Config, report: Callable[[str, int], object]) -> None:
+    """
+    Copy the catalog from a file to PostgreSQL, or back; ``report`` is told each table with its number of rows.
+
+    :raises CatalogUnusable: the target is not empty, or one of them cannot be used
+    :raises Conflict: both are files, or neither is
+    """
+    old, new = source.database_path, target.database_path
+    if old is not None and new is None:
+        _postgresql().copy_to_postgresql(old, _address(target), report)
+    elif old is None and new is not None:
+        _postgresql().copy_to_sqlite(_address(source), new, report)
+    else:
+        raise Conflict("a catalog is copied from a file to PostgreSQL, or from PostgreSQL to a file")
 
 
 @contextmanager

@@ -27,3 +27,8 @@ def explain(error: psycopg.Error) -> PkgrepoError:
     explained = StorageFull(NAME) if isinstance(error, errors.DiskFull) else StorageFailed(NAME)
     explained.__cause__ = error
     return explained
+
+
+def first_line(error: psycopg.Error) -> str:
+    """Return what the server said, without its details."""
+    return str(error).partition("\n")[0]

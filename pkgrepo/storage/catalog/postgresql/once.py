@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import psycopg
 from psycopg import errors
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 
-from .failures import SERVER_ERRORS
+from .failures import SERVER_ERRORS, first_line
 from .schema import is_empty
 from .sessions import Address, open_reader
 from .transactions import PostgresReader
@@ -34,8 +33,4 @@ def reading_once(address: Address) -> Iterator[Reader | None]:
             with PostgresReader(session) as reader, suppress(errors.UndefinedTable, errors.UndefinedColumn):
                 yield reader
     except SERVER_ERRORS as error:
-        raise CatalogUnusable(f"the database cannot be read: {_first_line(error)}") from error
-
-
-def _first_line(error: psycopg.Error) -> str:
-    return str(error).partition("\n")[0]
+        raise CatalogUnusable(f"the database cannot be read: {first_line(error)}") from error

@@ -52,6 +52,9 @@ class _IntegerDumper(Dumper):
     def dump(self, obj: int) -> Buffer:
         return str(int(obj)).encode("ascii")
 
+    def quote(self, obj: int) -> Buffer:
+        return self.dump(obj)
+
 
 class _TextDumper(StrDumperUnknown):
     """Texts; PostgreSQL has none with NUL characters."""
