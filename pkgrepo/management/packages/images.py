@@ -32,6 +32,7 @@ from .schema import FileRecord, VersionRecord, VersionSummaryRecord
 
 _Listed = tuple[ImageVersion, list[ImagePart], UpstreamDocument | None]
 
+_PEOPLE = ("org.opencontainers.image.authors", "org.opencontainers.image.vendor")
 LIVE = "live"
 WAITING = "waiting"
 
@@ -76,6 +77,8 @@ class Images:
             keywords=[],
             links={},
             dependencies=[],
+            requirements=[],
+            maintainers=[text for key in _PEOPLE if (text := found.annotations.get(key))],
             tags=tags,
             files=[_file(part, package.key, address) for part in parts],
             file_count=len(parts),

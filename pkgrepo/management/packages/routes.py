@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, timedelta
 
 from pkgrepo.errors import Invalid, NotFound
@@ -19,8 +20,8 @@ from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
 from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
 
 from .images import Images
-from .records import repository_url, version_record
-from .schema import DailyDownloads, DayDownloads, PackageRecord, VersionRecord
+from .records import read_requirements, repository_url, version_record
+from .schema import DailyDownloads, DayDownloads, PackageRecord, Requirement, VersionRecord
 
 MOST_TAGS = 1000
 MOST_FILES = 100_000  # of a version
@@ -94,7 +95,19 @@ class Packages(Handlers):
         held, totals, names = await self._catalog.scan(_below, package.id, found.id, most)
         address = repository_url(call.base_url, call.repository)
         may_edit = await call.may(Action.EDIT, call.repository)
-        return version_record(package.name, found, held, totals, names, address, shows_urls=may_edit)
+        needed = await self._requirements(call, found)
+        return version_record(package.name, found, held, totals, names, needed, address, shows_urls=may_edit)
+
+    async def _requirements(self, call: Call, version: Version) -> list[Requirement]:
+        """The dependencies of a version, with the names of those that are in its repository."""
+        found, keys = read_requirements(version.meta), dict[str, str]()
+        for each in found:
+            with suppress(Invalid):
+                keys[each.name] = self._services.formats[call.repository.format].package_key(each.name)
+        known = await self._catalog.scan(packages.names_of, call.repository.id, sorted(set(keys.values())))
+        for each in found:
+            each.package = known.get(keys.get(each.name, ""))
+        return found
 
     @table.route(
         "GET",

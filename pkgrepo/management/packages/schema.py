@@ -143,8 +143,26 @@ class VersionState(Record):
     reason: str
 
 
+class Requirement(Record):
+    """
+    A package that a version needs; text is the dependency as it is written, kind why it is needed.
+
+    package is its name if the same repository has it, else null.
+    """
+
+    name: str
+    text: str
+    kind: str
+    package: str | None = None
+
+
 class VersionRecord(VersionState):
-    """A version with its files; metadata contains further fields of the format."""
+    """
+    A version with its files; metadata contains further fields of the format.
+
+    requirements are the dependencies by name, also those that are optional. maintainers are people and organisations,
+    as the publisher names them.
+    """
 
     published_at: datetime
     publisher: str
@@ -152,6 +170,8 @@ class VersionRecord(VersionState):
     keywords: list[str]
     links: dict[str, str]
     dependencies: list[str]
+    requirements: list[Requirement]
+    maintainers: list[str]
     tags: list[str]
     files: list[FileRecord]
     file_count: int
@@ -299,3 +319,25 @@ class ImageRecord(Record):
     platform_count: int
     referrers: list[ReferrerRecord]
     signed_by: list[str]
+
+
+class VoucherRecord(Record):
+    """
+    What a signature or an attestation says of a file: by is who has signed, says the type of the statement.
+
+    about is the path of that file, path that of the document. verified is false: the server has not checked it.
+    """
+
+    kind: str
+    path: str
+    about: str
+    by: str
+    says: str
+    verified: bool
+
+
+class Vouchers(Record):
+    """Who vouches for the files of a version; complete is false if there are more documents than were read."""
+
+    items: list[VoucherRecord]
+    complete: bool

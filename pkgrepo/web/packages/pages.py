@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Final
 
 from pkgrepo.errors import Invalid, NotFound
@@ -14,6 +13,7 @@ from pkgrepo.web.visits import Visit
 
 from .readme import Readmes
 
+NEEDS: Final = 100  # dependencies that are shown
 VERSIONS: Final = 20  # beside a version
 SPANS: Final = (30, 90, 365, 730)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
@@ -21,8 +21,6 @@ FILES: Final = 50  # of a version that are shown on its page
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
-
-_NAME: Final = re.compile(r"@?[\w./:-]*\w")  # at the start of a dependency
 
 
 class PackagePages(Pages):
@@ -87,9 +85,10 @@ class PackagePages(Pages):
             found=found,
             listed=listed,
             snippets=snippets,
+            needs=NEEDS,
             readme=await self._readme(visit, place, version),
             image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
-            dependencies=[(each, _searched(each)) for each in found.dependencies],
+            vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
             links=_web_links(found.links),
             counted=_counted(await _downloads(visit, place, SPANS[1])),
         )
@@ -158,6 +157,10 @@ class PackagePages(Pages):
         return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
 
 
+async def _vouchers(visit: Visit, place: dict[str, str]) -> Any:
+    return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/vouchers", place)
+
+
 async def _image(visit: Visit, place: dict[str, str]) -> Any:
     """What an image is made of; None if its manifest cannot be read."""
     try:
@@ -178,12 +181,6 @@ def _counted(found: Any) -> list[tuple[str, int]]:
 def _order(visit: Visit) -> dict[str, str]:
     """The filter, the order and the page of a list that the query asks for."""
     return {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
-
-
-def _searched(dependency: str) -> str:
-    """The name of the package that a dependency needs."""
-    found = _NAME.match(dependency)
-    return found[0] if found else ""
 
 
 def _web_links(links: dict[str, str]) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Package
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import every, find, number
 
@@ -116,6 +117,15 @@ def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int 
 def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
     """Key and name of every package, ordered by key. Takes some 100 ms for some 100,000 packages."""
     return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
+
+
+def names_of(r: Reader, repository_id: int, keys: Sequence[str]) -> dict[str, str]:
+    """The names of those packages with one of these keys that a repository has, by key."""
+    found: dict[str, str] = {}
+    for batch in batches(keys):
+        sql = f"SELECT key, name FROM package WHERE repository_id = ? AND key IN ({placeholders(len(batch))})"
+        found |= dict(r.all(sql, (repository_id, *batch)))
+    return found
 
 
 def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:

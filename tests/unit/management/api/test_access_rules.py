@@ -97,6 +97,7 @@ ROUTE_ACCESS = {
     "GET /repository/<repository>/config": EDITORS,
     "GET /repository/<repository>/config/<key>": EDITORS,
     "GET /repository/<repository>/configs": EDITORS,
+    "GET /package/<repository>/<package>/versions/<version>/vouchers": CONTENT_READERS,
     "GET /repository/<repository>/contents/<path:path>": CONTENT_READERS,
     "GET /repository/<repository>/text/<path:path>": CONTENT_READERS,
     "GET /repository/<repository>/gc": ADMINS,
