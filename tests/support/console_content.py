@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 from tests.support.container_clients import ok
 from tests.support.http_client import HttpClient
+from tests.support.images import digest_of, make_artifact, make_image, make_index
+from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
 HOSTILE: Final = "\"><img src=x onerror=hacked()><script>window.hacked = 1</script>'\u202eabc"
@@ -31,6 +34,8 @@ print(left("12", width=5))
 | `left` | left |
 | `right` | right |
 """
+WHEEL: Final = "packages/demo/1.0/demo-1.0-py3-none-any.whl"
+INSIDE: Final = "demo/<img src=x onerror=hacked()>\u202e\"'.txt"  # a file in it
 PAGES: Final = (
     "/ui/",
     "/ui/search?q=demo",
@@ -38,6 +43,12 @@ PAGES: Final = (
     "/ui/repositories/main/py/tree/",
     "/ui/repositories/main/py/packages/demo",
     "/ui/repositories/main/py/packages/demo/versions",
+    "/ui/repositories/main/py/packages/demo/downloads",
+    "/ui/repositories/main/py/packages/demo/versions/1.0/files",
+    f"/ui/repositories/main/py/contents/{WHEEL}",
+    f"/ui/repositories/main/py/contents/{WHEEL}?entry={quote(INSIDE)}",
+    "/ui/repositories/main/js/packages/app",
+    "/ui/repositories/main/images/packages/app/versions/v1",
     "/ui/repositories/main/py/settings",
     "/ui/repositories/main/mirror/settings",
     "/ui/projects",
@@ -80,12 +91,38 @@ def fill(wire: HttpClient, *, hostile: bool) -> str:
     ok(wire.post_json("/api/project/core/bindings", {"repository": "main/py", "pattern": "demo-*"}))
     ok(wire.post_json("/api/user/token", {"name": text, "expires_in_days": 30}))
     for version in ("1.0", "1.1"):
-        filename, data = make_wheel("demo", version, fields=_fields(hostile=hostile))
+        inside = {INSIDE if hostile else "demo/notes.txt": HOSTILE.encode()}
+        filename, data = make_wheel("demo", version, fields=_fields(hostile=hostile), extra_files=inside)
         ok(wire.put(f"/repositories/main/py/demo/{version}/{filename}", data))
         for _ in range(3):
             wire.get(f"/repositories/main/py/demo/{version}/{filename}")
+    _publish_npm(wire, text)
+    _push_image(wire, text)
     job = ok(wire.post_json("/api/repository/main%2Fpy/gc", {"dry_run": True}))
     return f"/ui/admin/jobs/{job.json['job_id']}"
+
+
+def _publish_npm(wire: HttpClient, text: str) -> None:
+    """A package with provenance and dependencies."""
+    fields = {"description": text, "author": {"name": text}, "dependencies": {"left-pad": "^1.0.0"}}
+    tarball = make_tarball("app", "1.0.0", manifest=make_manifest("app", "1.0.0", **fields))
+    bundle = make_bundle("app", "1.0.0", tarball, predicateType=text)
+    body = make_publish("app", "1.0.0", tarball=tarball, bundle=bundle, **fields)
+    ok(wire.put("/repositories/main/js/app", body, Content_Type="application/json"))
+
+
+def _push_image(wire: HttpClient, text: str) -> None:
+    """An image for two platforms, with a history, labels and an SBOM."""
+    history = [{"created_by": text}, {"created_by": f"LABEL a={text}", "empty_layer": True}]
+    settings = {"Labels": {text: text}, "Entrypoint": [text], "User": text}
+    one, two = (make_image(text, architecture=each, settings=settings, history=history) for each in ("amd64", "arm64"))
+    index = make_index([one, two])
+    for image, reference in ((one, ""), (two, ""), (index, "v1"), (make_artifact(index, "application/spdx+json"), "")):
+        for blob in image.blobs:
+            path = f"/v2/main/images/app/blobs/uploads/?digest={digest_of(blob)}"
+            ok(wire.post(path, bytes(blob), Content_Type="application/octet-stream"))
+        path = f"/v2/main/images/app/manifests/{reference or image.digest}"
+        ok(wire.put(path, image.manifest, Content_Type=image.media_type))
 
 
 def _fields(*, hostile: bool) -> list[tuple[str, str]]:

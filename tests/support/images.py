@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +64,23 @@ def make_layer(files: dict[str, bytes]) -> tuple[bytes, str]:
     return gzip.compress(archive.getvalue(), mtime=0), digest_of(archive.getvalue())
 
 
-def make_image(content: str = "hello", *, architecture: str = "amd64", **manifest: Any) -> Image:
-    """An image with one layer holding one file; ``manifest`` adds members to its manifest."""
+def make_image(
+    content: str = "hello",
+    *,
+    architecture: str = "amd64",
+    settings: Mapping[str, Any] | None = None,
+    history: Sequence[Any] = (),
+    **manifest: Any,
+) -> Image:
+    """
+    An image with one layer holding one file; ``manifest`` adds members to its manifest.
+
+    ``settings`` and ``history`` are those in its configuration.
+    """
     layer, diff = make_layer({"hello.txt": content.encode()})
     rootfs = {"type": "layers", "diff_ids": [diff]}
-    config = json.dumps({"architecture": architecture, "os": "linux", "config": {}, "rootfs": rootfs}).encode()
+    document = {"architecture": architecture, "os": "linux", "config": dict(settings or {}), "rootfs": rootfs}
+    config = json.dumps({**document, "history": list(history)} if history else document).encode()
     value = {
         "schemaVersion": 2,
         "mediaType": OCI_IMAGE,

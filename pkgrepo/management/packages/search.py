@@ -43,7 +43,8 @@ class Search(Handlers):
     )
     async def packages(self, call: Call) -> Hits:
         """
-        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
+        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit, and
+        companions of repositories, which have the same packages in another form, only if format or repository is given.
 
         A package with exactly the first word as name comes first, then names that begin with it, then the others; of
         equals, the one with the most downloads.
@@ -72,6 +73,7 @@ class Search(Handlers):
             each
             for each in self._registry.all()
             if each.active
+            and (each.parent is None or format_ is not None or place)
             and (format_ is None or each.format == format_)
             and (not place or place in (each.uid, each.path.casefold()))
         ]

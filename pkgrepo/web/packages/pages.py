@@ -15,7 +15,7 @@ from .readme import Readmes
 
 NEEDS: Final = 100  # dependencies that are shown
 VERSIONS: Final = 20  # beside a version
-SPANS: Final = (30, 90, 365, 730)  # days of downloads that a page shows; the second one unless asked
+SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
 FILES: Final = 50  # of a version that are shown on its page
 REPOSITORY: Final = "/repositories/<storage>/<name>"
@@ -120,7 +120,7 @@ class PackagePages(Pages):
         )
         order = visit.query("sort") or "name"
         return visit.page(
-            "packages/files.html", repository=repository, package=package, version=version, listed=listed, order=order
+            "packages/files.html", repository=repository, package=package, release=version, listed=listed, order=order
         )
 
     @pages.post(f"{VERSION}/yank")

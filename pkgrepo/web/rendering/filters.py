@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _AGES: Final = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+_DIRECTIONS: Final = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 MOST_MARKED: Final = 8  # words of a search that are marked
 
 
@@ -90,6 +91,11 @@ def shell(text: str) -> str:
     return shlex.quote(text)
 
 
+def plain(text: str) -> str:
+    """A text of strangers without characters that change the direction of what follows: they can disguise names."""
+    return text.translate(_DIRECTIONS)
+
+
 def mark(text: str, query: str) -> Markup:
     """A text in which the words of a search are marked."""
     words = [re.escape(word) for word in query.split()[:MOST_MARKED] if word]
@@ -104,6 +110,7 @@ def mark(text: str, query: str) -> Markup:
 FILTERS: Final = {
     "size": size,
     "number": number,
+    "plain": plain,
     "plural": plural,
     "sentence": sentence,
     "when": when,

@@ -63,7 +63,7 @@ def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Ch
     assert window.find(".prose h1").text == "Padding"
     assert window.find(".prose .k, .prose .kd").text == "const"
     assert f"npm install pad@1.2.0 --registry {window.url}/repositories/main/node/" in window.text
-    window.find("summary").click()
+    window.find("details:has(form[action$='/delete']) > summary").click()
     window.fill("/delete", confirm="1.2.0")
     window.wait_for("This repository has no packages yet")
 

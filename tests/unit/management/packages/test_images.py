@@ -195,19 +195,11 @@ async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -
     assert (await stack.ok("GET", APP))["downloads"] == 3
 
 
-def made_by(image: Image, history: Any, **settings: Any) -> Image:
-    """The same image with a history and settings in its configuration."""
-    config = json.dumps(
-        {**json.loads(image.blobs[0]), "created": "2026-01-02T03:04:05Z", "history": history, "config": settings}
-    ).encode()
-    manifest = {**json.loads(image.manifest), "config": describe(config, OCI_CONFIG)}
-    return Image(json.dumps(manifest).encode(), (config, *image.blobs[1:]))
-
-
 @pytest_twisted.ensureDeferred
 async def test_an_image_shows_its_platforms_layers_commands_labels_and_signatures(stack: Stack) -> None:
     history = [{"created_by": "/bin/sh -c #(nop) COPY . /"}, {"created_by": "ENV A=1", "empty_layer": True}]
-    first = made_by(ONE, history, Labels={"a": "<b>"}, Entrypoint=["/run"], Cmd=["-v"], ExposedPorts={"80/tcp": {}})
+    settings = {"Labels": {"a": "<b>"}, "Entrypoint": ["/run"], "Cmd": ["-v"], "ExposedPorts": {"80/tcp": {}}}
+    first = make_image("one", settings=settings, history=history)
     both, signer = make_index([first, TWO]), Signer()
     await stack.add_repository("images", format="docker")
     registry = Registry(stack)
