@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from tests.support.container_clients import ok
+from tests.support.container_clients import ok, push_image
 from tests.support.http_client import HttpClient
-from tests.support.images import digest_of, make_artifact, make_image, make_index
+from tests.support.images import make_artifact, make_image, make_index
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
@@ -118,11 +118,7 @@ def _push_image(wire: HttpClient, text: str) -> None:
     one, two = (make_image(text, architecture=each, settings=settings, history=history) for each in ("amd64", "arm64"))
     index = make_index([one, two])
     for image, reference in ((one, ""), (two, ""), (index, "v1"), (make_artifact(index, "application/spdx+json"), "")):
-        for blob in image.blobs:
-            path = f"/v2/main/images/app/blobs/uploads/?digest={digest_of(blob)}"
-            ok(wire.post(path, bytes(blob), Content_Type="application/octet-stream"))
-        path = f"/v2/main/images/app/manifests/{reference or image.digest}"
-        ok(wire.put(path, image.manifest, Content_Type=image.media_type))
+        push_image(wire, "main/images/app", image, reference or image.digest)
 
 
 def _fields(*, hostile: bool) -> list[tuple[str, str]]:
