@@ -24,6 +24,7 @@ from .account.pages import AccountPages
 from .account.tokens import TokenPages
 from .administration.repositories import RepositoryForms
 from .administration.server import ServerPages
+from .administration.usage import UsagePages
 from .administration.users import UserPages
 from .forms import read_form
 from .home.pages import Home
@@ -68,6 +69,7 @@ class WebApp:
             AccountPages(),
             TokenPages(),
             ServerPages(),
+            UsagePages(),
             UserPages(),
             RepositoryForms(),
             JobPages(),

@@ -59,6 +59,8 @@ PAGES: Final = (
     "/ui/admin/users",
     "/ui/admin/users/ada",
     "/ui/admin/jobs",
+    "/ui/admin/statistics",
+    "/ui/admin/health",
     "/ui/admin/audit",
     "/ui/admin/repositories/new",
     "/ui/nowhere",

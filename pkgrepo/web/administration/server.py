@@ -1,10 +1,11 @@
-"""The overview, the storages, garbage collection and the audit log."""
+"""The overview, the storages and the audit log."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
+from urllib.parse import urlencode
 
-from pkgrepo.errors import AuthenticationRequired, Forbidden
+from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.http.answers import Answer
 from pkgrepo.web.forms import Form
 from pkgrepo.web.refused import REFUSED
@@ -50,7 +51,16 @@ class ServerPages(Pages):
     @pages.get("/admin/audit")
     async def audit(self, visit: Visit) -> Answer:
         """The audit log, the newest rows first, with filters."""
-        query: dict[str, Any] = {"limit": PER_PAGE}
-        query |= {name: visit.query(name) for name in FILTERS if visit.query(name)}
-        listed = await visit.api("GET", "/audit", query=query)
-        return visit.page("administration/audit.html", listed=listed)
+        query = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+        query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
+        try:
+            listed, error = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE}), ""
+        except Invalid as wrong:
+            listed, error = await visit.api("GET", "/audit", query={"limit": PER_PAGE}), str(wrong)
+        return visit.page(
+            "administration/audit.html",
+            status=422 if error else 200,
+            listed=listed,
+            error=error,
+            api_query=f"?{urlencode(query)}",
+        )

@@ -15,7 +15,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.repositories.publish.index import render
 
 from .assets import Assets
-from .charts import bars
+from .charts import bars, share
 from .filters import FILTERS
 
 HTML: Final = "text/html; charset=utf-8"
@@ -46,7 +46,7 @@ class PageRenderer:
         )
         self._environment.filters.update(FILTERS)
         self._environment.tests["archive"] = is_archive
-        self._environment.globals.update(asset=assets.address, bars=bars, longest=LONGEST_TEXT, version=__version__)
+        self._environment.globals.update(asset=assets.address, bars=bars, longest=LONGEST_TEXT, share=share, version=__version__)
 
     def answer(
         self, request: Request, template: str, values: Mapping[str, Any], *, status: int = 200, headers: Fields = ()
