@@ -22,6 +22,7 @@ from pkgrepo.storage.pools import Pools
 
 from .account.pages import AccountPages
 from .account.tokens import TokenPages
+from .administration.grants import GrantPages
 from .administration.repositories import RepositoryForms
 from .administration.server import ServerPages
 from .administration.usage import UsagePages
@@ -71,6 +72,7 @@ class WebApp:
             ServerPages(),
             UsagePages(),
             UserPages(),
+            GrantPages(),
             RepositoryForms(),
             JobPages(),
             ProjectPages(),

@@ -58,6 +58,8 @@ PAGES: Final = (
     "/ui/admin",
     "/ui/admin/users",
     "/ui/admin/users/ada",
+    "/ui/admin/grants",
+    "/ui/admin/grants?user=ada&repository=main/py",
     "/ui/admin/jobs",
     "/ui/admin/statistics",
     "/ui/admin/health",

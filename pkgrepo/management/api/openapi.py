@@ -40,6 +40,7 @@ WHEN_CHANGING = {
 
 PATH_PARAMETERS = {
     "repository": "A repository: its id, or its path with the slash encoded (storage%2Fname).",
+    "place": "A repository that the right is about: its id, or its path with the slash encoded (storage%2Fname).",
     "package": "The name of a package; slashes in it are encoded as %2F.",
     "version": "A version of the package; for images, a tag or the digest of a manifest.",
     "id": "The id of the object; users and storages are also found by name.",

@@ -1,4 +1,4 @@
-"""The routes to a user's permissions: flags, default actions, and grants in repositories."""
+"""The routes to the permissions of users: flags, default actions, and grants in repositories."""
 
 from __future__ import annotations
 
@@ -7,23 +7,44 @@ from typing import Any
 
 from msgspec import UNSET
 
-from pkgrepo.interfaces import Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import action_names, get_repository, parse_actions
-from pkgrepo.management.api.route import Table
-from pkgrepo.model import Action, Repository, SubjectKind, User
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.model import Action, Grant, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, users
 
 from .privileges import FLAGS, audit_detail, check_flags, check_may_grant, find_manageable, find_user
-from .schema import GrantSet, Permissions, PermissionsSet
+from .schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
 
 
 class UserPermissions(Handlers):
-    """Shows and replaces all permissions of a user."""
+    """Shows the permissions of users, and replaces all of a user, or one grant."""
 
     table = Table("users")
+
+    @table.route(
+        "GET",
+        "/permissions",
+        access=USER_MANAGERS,
+        summary="List users with their permissions",
+        answer=UserPermissionsRecord,
+        paged=True,
+        query=[Parameter("q", "Only users whose user name, name or email contains this text.")],
+    )
+    async def list_page(self, call: Call) -> Page[UserPermissionsRecord]:
+        """Sorted by user name."""
+        page_request = call.page_request
+        found = await self._catalog.scan(
+            _users_with_grants, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
+        )
+        listed = self._registry.listed()
+        return page_request.page(
+            found, lambda each: each[0].key, lambda each: UserPermissionsRecord.with_user(*each, listed)
+        )
 
     @table.route(
         "GET",
@@ -71,7 +92,54 @@ class UserPermissions(Handlers):
         user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
         return await self._permissions(user)
 
+    @table.route(
+        "PUT",
+        "/users/<id>/permissions/<place>",
+        access=USER_MANAGERS,
+        summary="Replace the grant of a user in a repository",
+        body=ActionSet,
+        answer=Permissions,
+        audit="user.permissions",
+    )
+    async def set_grant(self, call: Call, body: ActionSet, id: str, place: str) -> Permissions:
+        """
+        The repository is named by its id, or as storage%2Fname. An empty list denies all actions.
+
+        Other grants do not change. Callers who are no admins may give only rights that they hold themselves.
+        """
+        return await self._set_grant(call, id, GrantSet(repository=place, actions=body.actions))
+
+    @table.route(
+        "DELETE",
+        "/users/<id>/permissions/<place>",
+        access=USER_MANAGERS,
+        summary="Remove the grant of a user in a repository",
+        answer=Permissions,
+        audit="user.permissions",
+    )
+    async def remove_grant(self, call: Call, id: str, place: str) -> Permissions:
+        """Grants of groups, project roles and the default actions decide from then on."""
+        return await self._set_grant(call, id, GrantSet(repository=place, actions=[]), remove=True)
+
     # Below
+
+    async def _set_grant(self, call: Call, id: str, given: GrantSet, *, remove: bool = False) -> Permissions:
+        user = await find_manageable(self._catalog, call, id)
+        [(repository_id, actions)] = (await self._wanted(call, user, [given])).items()
+        wanted = {
+            each.repository_id: each.actions
+            for each in await self._catalog.look(grants.permissions_of_user, user.id)
+            if each.subject_kind is SubjectKind.USER and each.repository_id != repository_id
+        }
+        await check_may_grant(
+            self._services, call, user, grants=wanted if remove else {**wanted, repository_id: actions}
+        )
+        path = {each.id: each.path for each in self._registry.listed()}[repository_id]
+        entry = call.entry(user.username, {"repositories": {path: None if remove else action_names(actions)}})
+        await call.write(
+            entry, grants.set_permission, repository_id, SubjectKind.USER, user.id, None if remove else actions
+        )
+        return await self._permissions(user)
 
     async def _permissions(self, user: User) -> Permissions:
         found = await self._catalog.look(grants.permissions_of_user, user.id)
@@ -89,6 +157,11 @@ class UserPermissions(Handlers):
             repository = await get_repository(self._registry, each.repository, pointer, knows)
             wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
         return wanted
+
+
+def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> list[tuple[User, list[Grant]]]:
+    found = users.list_users(r, after=after, limit=limit, search=search)
+    return [(user, grants.permissions_of_user(r, user.id)) for user in found]
 
 
 def _set_permissions(

@@ -116,6 +116,12 @@ class GrantSet(Body):
     actions: list[str]
 
 
+class ActionSet(Body):
+    """The actions of a grant. An empty list denies all actions."""
+
+    actions: list[str]
+
+
 class PermissionsSet(Body):
     """
     The permissions of a user. The default actions apply in repositories where the user has no grant.
@@ -166,6 +172,21 @@ class Permissions(Record):
                 if grant.repository_id in known
             ],
         )
+
+
+class UserPermissionsRecord(Permissions):
+    """A user with the permissions."""
+
+    id: str
+    username: str
+    name: str
+    active: bool
+
+    @classmethod
+    def with_user(cls, user: User, grants: Iterable[Grant], repositories: Iterable[Repository]) -> Self:
+        """The record of a user and the permissions; see L{Permissions.of}."""
+        permissions = Permissions.of(user, grants, repositories)
+        return cls.from_attributes(permissions, id=user.uid, username=user.username, name=user.name, active=user.active)
 
 
 class Whoami(Record):

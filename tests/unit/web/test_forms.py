@@ -117,3 +117,22 @@ async def test_administration_is_closed_to_others(browser: Browser) -> None:
     assert [(await browser.raw("GET", path)).status for path in paths] == [303] * 4
     await browser.log_in("ada", OTHER_PASSWORD)
     assert [(await browser.raw("GET", path)).status for path in paths] == [403] * 4
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:
+    await browser.stack.add_repository("py", visibility="private")
+    ada = await browser.stack.add_user("ada")
+    await browser.log_in()
+    page = await browser.get("/ui/admin/grants?q=ada&repositories=py")
+    [link] = [each for each in page.links if "user=" in each]
+    cell = f"/ui/admin/grants{link}"
+    page = await browser.send(await browser.get(cell), "/ui/admin/grants", actions=["read", "write"])
+    assert "read write" in page.text
+    assert (await browser.stack.call("GET", "/repositories/main/py/simple/", who="ada")).status == 200
+    page = await browser.send(await browser.get(cell), "/ui/admin/grants", actions=["fly"])
+    assert (page.status, "There is no action" in page.text) == (422, True)
+    page = await browser.send(await browser.get(cell), "/ui/admin/grants", remove="1")
+    assert "read write" not in page.text
+    assert (await browser.stack.call("GET", "/repositories/main/py/simple/", who="ada")).status != 200
+    assert (await browser.get(f"/ui/admin/grants?user={ada['id']}&repository=main/none")).status == 200

@@ -254,3 +254,41 @@ async def test_only_user_managers_unlock_logins(stack: Stack) -> None:
     found = stack.assembly.core.catalog.peek(unlocks_after, 0)
     assert [(each.account, each.address) for each in found] == [("ada", "")]
     assert len(await stack.audited(action="user.unlock")) >= 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_grant_is_set_and_removed_and_others_stay(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.add_repository("js")
+    ada = await stack.add_user("ada")
+    await stack.grant("ada", "main/js", "read")
+    path = f"/users/{ada['id']}/permissions/main%2Fpy"
+    found = await stack.ok("PUT", path, {"actions": ["read", "write"]})
+    assert {each["repository"]: each["actions"] for each in found["repositories"]} == {
+        "main/js": ["read"],
+        "main/py": ["read", "write"],
+    }
+    [listed] = (await stack.ok("GET", "/permissions?q=ada"))["items"]
+    assert (listed["username"], listed["repositories"]) == ("ada", found["repositories"])
+    found = await stack.ok("DELETE", path)
+    assert [each["repository"] for each in found["repositories"]] == ["main/js"]
+    assert (await stack.api("PUT", path, {"actions": ["fly"]})).status == 422
+    assert (await stack.api("PUT", "/users/ada/permissions/main%2Fnone", {"actions": []})).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_manager_gives_in_one_grant_only_what_they_hold(stack: Stack) -> None:
+    await stack.add_repository("py", visibility="private")
+    await stack.add_repository("secret", visibility="private")
+    await stack.add_user("ada")
+    await stack.add_user("max", user_manager=True)
+    await stack.grant("max", "main/py", "read")
+    path = "/users/ada/permissions/main%2Fpy"
+    assert (await stack.api("PUT", path, {"actions": ["read"]}, who="max")).status == 200
+    assert (await stack.api("PUT", path, {"actions": ["write"]}, who="max")).status == 403
+    hidden = [
+        await stack.api("PUT", f"/users/ada/permissions/main%2F{name}", {"actions": []}, who="max")
+        for name in ("secret", "none")
+    ]
+    assert [each.status for each in hidden] == [422, 422]
+    assert (await stack.api("GET", "/permissions", who="ada")).status == 403
