@@ -36,6 +36,9 @@ class _Reader(HTMLParser):
         self.page = page
         self._texts: list[str] = []
         self._action = ""
+        self._select = ""
+        self._area = ""
+        self._option: list[str] | None = None  # the text of an option without a value
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
@@ -44,17 +47,36 @@ class _Reader(HTMLParser):
         elif tag == "form":
             self._action = found.get("action", "")
             self.page.forms.setdefault(self._action, {})
+        elif tag == "select":
+            self._select = found.get("name", "")
+        elif tag == "option" and self._select:
+            fields = self.page.forms.setdefault(self._action, {})
+            if self._select not in fields or "selected" in found:
+                fields[self._select] = found.get("value", "")
+                self._option = None if "value" in found else []
         elif tag in {"input", "textarea"} and "name" in found:
             boxed = found.get("type") in {"checkbox", "radio"}
             if not boxed or "checked" in found:
                 self.page.forms.setdefault(self._action, {})[found["name"]] = found.get("value", "")
+            self._area = found["name"] if tag == "textarea" else ""
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._action = ""
+        elif tag == "option" and self._option is not None:
+            self.page.forms[self._action][self._select] = "".join(self._option).strip()
+            self._option = None
+        elif tag == "select":
+            self._select = ""
+        elif tag == "textarea":
+            self._area = ""
 
     def handle_data(self, data: str) -> None:
         self._texts.append(data)
+        if self._area:
+            self.page.forms[self._action][self._area] += data
+        if self._option is not None:
+            self._option.append(data)
 
     def close(self) -> None:
         super().close()

@@ -65,6 +65,9 @@ PAGES: Final = (
     "/ui/admin/health",
     "/ui/admin/audit",
     "/ui/admin/repositories/new",
+    "/ui/admin/repositories/new?format=docker&type=Proxy",
+    "/ui/repositories/main/all/settings",
+    "/ui/repositories/main/java/settings",
     "/ui/nowhere",
 )
 

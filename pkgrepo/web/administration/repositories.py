@@ -13,31 +13,53 @@ from pkgrepo.web.refused import REFUSED
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
+from .schema_fields import config_from, fields_of
+
 SETTINGS: Final = "/repositories/<storage>/<name>/settings"
+NEW: Final = "/admin/repositories/new"
 DEFAULTS: Final = {"name": "", "storage": "main", "format": "npm", "type": "Hosted", "visibility": "private"}
+KINDS: Final = {
+    "Hosted": "packages that you publish",
+    "Proxy": "packages of another server, which are kept here",
+    "Virtual": "several repositories behind one address",
+}
 
 
 class RepositoryForms(Pages):
-    """The forms that make, change and delete repositories."""
+    """The forms that make, change and delete repositories; their fields come from the schemas of the formats."""
 
     pages: ClassVar = PageTable()
 
-    @pages.get("/admin/repositories/new")
+    @pages.get(NEW)
     async def new(self, visit: Visit) -> Answer:
-        """The form for a new repository."""
-        values = DEFAULTS | {"description": "", "upstream": "", "members": "", "config": ""}
-        return await self._new(visit, values | {name: visit.query(name) for name in values if visit.query(name)})
+        """The choice of format and kind, and then the form for a repository of these."""
+        values = {**DEFAULTS, "description": ""}
+        values |= {name: visit.query(name) for name in values if visit.query(name)}
+        return await self._new(visit, values, chosen=bool(visit.query("format")))
 
-    @pages.post("/admin/repositories/new")
+    @pages.post(NEW)
     async def make(self, visit: Visit, form: Form) -> Answer:
-        """Make a repository, and show it with the set-up of clients."""
-        names = (*DEFAULTS, "description", "upstream", "members", "config")
-        values = {name: form.text(name) for name in names}
+        """Make a repository of the fields, and show it with the set-up of clients."""
+        values = {name: form.text(name, default) for name, default in {**DEFAULTS, "description": ""}.items()}
+        config: dict[str, Any] | None = None
         try:
-            fields = {name: values[name] for name in ("name", "storage", "format", "visibility", "description")}
-            made = await visit.api("POST", "/repository", fields={**fields, "config": _config(values, form)})
+            config = config_from(await _schema(visit, values["format"]), values["type"], form)
+            fields = {name: value for name, value in values.items() if name != "type"}
+            made = await visit.api("POST", "/repository", fields={**fields, "config": config})
         except REFUSED as error:
-            return await self._new(visit, values, error=str(error))
+            return await self._new(visit, values, chosen=True, config=config, error=str(error))
+        return visit.redirect_to("repositories", made.storage_name, made.name)
+
+    @pages.post(f"{NEW}/json")
+    async def make_of_json(self, visit: Visit, form: Form) -> Answer:
+        """Make a repository of the JSON text, which is what the API takes."""
+        text, values = form.secret("json"), {**DEFAULTS, "description": ""}
+        try:
+            fields = _parse(text)
+            values |= {name: fields[name] for name in values if isinstance(fields.get(name), str)}
+            made = await visit.api("POST", "/repository", fields=fields)
+        except REFUSED as error:
+            return await self._new(visit, values, chosen=True, text=text, error=str(error))
         return visit.redirect_to("repositories", made.storage_name, made.name)
 
     @pages.get(SETTINGS)
@@ -47,16 +69,31 @@ class RepositoryForms(Pages):
 
     @pages.post(SETTINGS)
     async def change(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
-        """Change visibility, description and the active flag, and the configuration if it differs."""
-        place, text = {"repository": f"{storage}/{name}"}, form.secret("config")
+        """Change visibility, description, the active flag, and the configuration."""
+        place = {"repository": f"{storage}/{name}"}
         fields = {"visibility": form.text("visibility"), "description": form.text("description")}
+        config: dict[str, Any] | None = None
         try:
-            config = _parse(text)
+            repository = await find_repository(visit, storage, name)
+            before = await visit.api("GET", "/repository/<repository>/config", place)
+            schema = await _schema(visit, repository.format)
+            config = config_from(schema, str(repository.type), form)
+            config |= {key: value for key, value in before.items() if key.startswith("x_")}
+            await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
             await visit.api(
                 "PATCH", "/repository/<repository>", place, fields={**fields, "active": form.flag("active")}
             )
-            if config != await visit.api("GET", "/repository/<repository>/config", place):
-                await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
+        except REFUSED as error:
+            return await self._settings(visit, storage, name, error=str(error), config=config)
+        return visit.redirect_to("repositories", storage, name, "settings")
+
+    @pages.post(f"{SETTINGS}/json")
+    async def configure(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
+        """Replace the configuration by the JSON text."""
+        text = form.secret("config")
+        try:
+            place = {"repository": f"{storage}/{name}"}
+            await visit.api("PUT", "/repository/<repository>/config", place, fields=_parse(text))
         except REFUSED as error:
             return await self._settings(visit, storage, name, error=str(error), text=text)
         return visit.redirect_to("repositories", storage, name, "settings")
@@ -71,28 +108,57 @@ class RepositoryForms(Pages):
             return await self._settings(visit, storage, name, error=str(error))
         return visit.redirect("/")
 
-    async def _new(self, visit: Visit, values: dict[str, str], error: str = "") -> Answer:
+    async def _new(
+        self,
+        visit: Visit,
+        values: dict[str, str],
+        *,
+        chosen: bool,
+        config: dict[str, Any] | None = None,
+        text: str = "",
+        error: str = "",
+    ) -> Answer:
+        types = await visit.api("GET", "/repository/types")
+        storages = await visit.api("GET", "/storage")
+        chosen = chosen and any(values["format"] == each.name and values["type"] in each.types for each in types)
+        shown = config or {}
+        whole = {name: value for name, value in values.items() if name != "type"}
         return visit.page(
             "administration/new_repository.html",
             status=422 if error else 200,
             values=values,
-            storages=await visit.api("GET", "/storage"),
-            types=await visit.api("GET", "/repository/types"),
+            chosen=chosen,
+            kinds=KINDS,
+            fields=fields_of(await _schema(visit, values["format"]), values["type"], shown) if chosen else [],
+            text=text or _text({**whole, "config": {"type": values["type"], **shown}}),
+            storages=storages,
+            types=types,
             error=error,
         )
 
     async def _settings(
-        self, visit: Visit, storage: str, name: str, *, error: str = "", text: str | None = None
+        self,
+        visit: Visit,
+        storage: str,
+        name: str,
+        *,
+        error: str = "",
+        config: dict[str, Any] | None = None,
+        text: str | None = None,
     ) -> Answer:
         repository = await find_repository(visit, storage, name)
         place = {"repository": f"{storage}/{name}"}
-        config = await visit.api("GET", "/repository/<repository>/config", place)
+        stored = await visit.api("GET", "/repository/<repository>/config", place)
+        shown = stored if config is None else config
         return visit.page(
             "administration/settings.html",
             status=422 if error else 200,
             repository=repository,
             tab="settings",
-            text=json.dumps(config, indent=2, ensure_ascii=False) if text is None else text,
+            fields=fields_of(await _schema(visit, repository.format), str(repository.type), shown),
+            text=_text(shown) if text is None else text,
+            text_sent=text is not None,
+            text_line=json.dumps(stored, ensure_ascii=False),
             stats=await self._stats(visit, place),
             error=error,
         )
@@ -104,21 +170,20 @@ class RepositoryForms(Pages):
             return None
 
 
-def _config(values: dict[str, str], form: Form) -> dict[str, Any]:
-    """The configuration that the fields of the form describe; those of the JSON text win."""
-    config: dict[str, Any] = {"type": values["type"]}
-    if values["type"] == "Proxy" and values["upstream"]:
-        config["proxy"] = {"routes": [{"url": values["upstream"]}]}
-    if values["type"] == "Virtual":
-        config["members"] = form.lines("members")
-    return config | _parse(values["config"] or "{}")
+async def _schema(visit: Visit, format_: str) -> Any:
+    """The JSON Schema of the configurations of a format."""
+    return await visit.api("GET", "/repository/config/<key>/schema", {"key": format_}, query={"format": format_})
+
+
+def _text(config: dict[str, Any]) -> str:
+    return json.dumps(config, indent=2, ensure_ascii=False)
 
 
 def _parse(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise Invalid(f"the configuration is not JSON: {error}", "/config") from None
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the text is not JSON: {error}", "/config") from None
     if not isinstance(value, dict):
-        raise Invalid("the configuration is a JSON object", "/config")
+        raise Invalid("the text is a JSON object", "/config")
     return value

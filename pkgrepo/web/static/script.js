@@ -24,6 +24,18 @@ for (const form of document.querySelectorAll("form[data-confirm]")) {
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 }
 
+// What a form would do is said again when it has changed.
+for (const form of document.querySelectorAll("form[data-explain]")) {
+  form.addEventListener("change", async () => {
+    const body = new URLSearchParams(new FormData(form));
+    body.set("explain", "1");
+    const answer = await fetch(form.action, { method: "POST", body }).catch(() => null);
+    const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+    const said = page?.getElementById(form.dataset.explain);
+    if (said) document.getElementById(said.id).textContent = said.textContent;
+  });
+}
+
 // What still changes is loaded again, while somebody looks at it.
 async function refresh() {
   const shown = document.querySelector("[data-live]");

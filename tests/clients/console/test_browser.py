@@ -44,8 +44,10 @@ def pages(server: ServerProcess) -> tuple[str, ...]:
 
 def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Chromium, tmp_path: Path) -> None:
     window.look(dark=False, width=WIDE)
-    window.show("/ui/admin/repositories/new")
-    window.fill("/repositories/new", name="node", format="npm", type="Hosted", visibility="public")
+    window.show("/ui/admin/repositories/new?format=npm")
+    window.find("form.filter button").click()
+    window.wait_for("Make the repository")
+    window.fill("/repositories/new", name="node", visibility="public")
     window.wait_for("This repository has no packages yet")
     window.find("aside a[href^='/ui/account/tokens']").click()
     window.wait_for("in these repositories")

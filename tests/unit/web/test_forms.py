@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest_twisted
@@ -9,11 +10,18 @@ import pytest_twisted
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD
 
+NEW = "/ui/admin/repositories/new"
+
 
 @pytest_twisted.ensureDeferred
 async def test_a_token_is_made_with_a_reach_shown_once_and_revoked(browser: Browser) -> None:
     await browser.stack.add_repository("py", visibility="private")
     await browser.log_in()
+    page = await browser.get("/ui/account/tokens?repository=main/py")
+    assert "may read and publish packages in main/py for 90 days" in page.text
+    page = await browser.send(page, "/ui/account/tokens", explain="1", reach="all", scopes="audit", days="1")
+    assert "administer packages in main/py and read the audit log for 1 day" in page.text
+    assert (await browser.stack.ok("GET", "/user/token"))["items"] == []
     page = await browser.get("/ui/account/tokens")
     page = await browser.send(page, "/ui/account/tokens", name="ci", reach="write", repositories="main/py", days="30")
     [token] = re.findall(r"pkgr_p_\w{46}", page.text)
@@ -21,6 +29,7 @@ async def test_a_token_is_made_with_a_reach_shown_once_and_revoked(browser: Brow
     page = await browser.get("/ui/account/tokens")
     assert token not in page.html
     assert "main/py: read, write" in page.text
+    assert "may read and publish packages in main/py until" in page.text
     page = await browser.send(page, "/ui/account/tokens/revoke")
     assert "revoked" in page.text
     assert (await browser.stack.call("GET", "/repositories/main/py/simple/", who=token)).status == 401
@@ -50,22 +59,21 @@ async def test_profile_password_and_logins_are_changed(browser: Browser) -> None
 @pytest_twisted.ensureDeferred
 async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> None:
     await browser.log_in()
-    page = await browser.get("/ui/admin/repositories/new")
-    new = {"name": "py", "format": "python", "type": "Hosted", "storage": "main", "visibility": "public"}
-    page = await browser.send(page, "/ui/admin/repositories/new", **new, config="{")
-    assert (page.status, "not JSON" in page.text) == (422, True)
-    page = await browser.send(page, "/ui/admin/repositories/new", **new, config="")
+    page = await browser.get(NEW)
+    assert "Go on" in page.text
+    page = await browser.get(f"{NEW}?format=python&type=Hosted")
+    page = await browser.send(page, NEW, name="p y", visibility="public")
+    assert (page.status, 'role="alert"' in page.html) == (422, True)
+    page = await browser.send(page, NEW, name="py", visibility="public", **{"/policy/strict_filenames": "1"})
     assert "pip install" in page.text
     settings = "/ui/repositories/main/py/settings"
     page = await browser.get(settings)
-    page = await browser.send(page, settings, visibility="private", description="Ours", config='{"type": "Proxy"}')
-    assert page.status == 422
-    page = await browser.get(settings)
-    text = re.search(r"<textarea[^>]*name=\"config\"[^>]*>(.*?)</textarea>", page.html, re.S)
-    assert text is not None
-    config = text[1].replace("&#34;", '"')
-    page = await browser.send(page, settings, visibility="private", description="Ours", active="1", config=config)
+    assert page.forms[settings]["/policy/strict_filenames"] == "1"
+    change = {"visibility": "private", "description": "Ours", "active": "1", "/page": "# Hello"}
+    page = await browser.send(page, settings, **change)
     assert (page.status, "Ours" in page.text, "private" in page.text) == (200, True, True)
+    config = await browser.stack.ok("GET", "/repository/main%2Fpy/config")
+    assert (config["page"], config["policy"]["strict_filenames"]) == ("# Hello", True)
     page = await browser.send(page, f"{settings}/delete", confirm="wrong")
     assert page.status == 422
     page = await browser.send(page, f"{settings}/delete", confirm="py")
@@ -73,21 +81,51 @@ async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> Non
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_configuration_is_replaced_as_json(browser: Browser) -> None:
+    await browser.stack.add_repository("py", config={"type": "Hosted", "x_note": {"a": 1}})
+    await browser.log_in()
+    settings = "/ui/repositories/main/py/settings"
+    for text in ("{", "[]", "[" * 50_000, '{"type": "Proxy"}', '{"type": "Hosted", "none": 1}'):
+        page = await browser.send(await browser.get(settings), f"{settings}/json", config=text)
+        assert (page.status, 'role="alert"' in page.html) == (422, True)
+    page = await browser.send(page, settings, visibility="public", active="1")
+    assert (await browser.stack.ok("GET", "/repository/main%2Fpy/config"))["x_note"] == {"a": 1}
+    page = await browser.send(page, f"{settings}/json", config='{"type": "Hosted", "page": "Hello"}')
+    assert page.status == 200
+    assert (await browser.stack.ok("GET", "/repository/main%2Fpy/config")) == {"type": "Hosted", "page": "Hello"}
+
+
+@pytest_twisted.ensureDeferred
 async def test_proxies_and_virtual_repositories_are_made_from_their_fields(browser: Browser) -> None:
     await browser.stack.add_repository("own", format="npm")
     await browser.log_in()
-    new = {"format": "npm", "storage": "main", "visibility": "public", "config": ""}
-    page = await browser.get("/ui/admin/repositories/new")
-    page = await browser.send(
-        page, "/ui/admin/repositories/new", **new, name="far", type="Proxy", upstream="https://registry.invalid/"
-    )
-    page = await browser.get("/ui/repositories/main/far/upstreams")
-    assert "https://registry.invalid" in page.text
-    page = await browser.get("/ui/admin/repositories/new")
-    page = await browser.send(
-        page, "/ui/admin/repositories/new", **new, name="all", type="Virtual", members="main/own\nmain/far\n"
-    )
+    page = await browser.get(f"{NEW}?format=npm&type=Proxy")
+    routes = {
+        "/proxy/routes/0/url": "https://registry.invalid/",
+        "/proxy/routes/0/priority": "5",
+        "/proxy/routes/0/auth/token": "secret-of-route",
+    }
+    page = await browser.send(page, NEW, name="far", visibility="public", **{**routes, "/proxy/routes/0/priority": "x"})
+    assert (page.status, "no whole number" in page.text) == (422, True)
+    page = await browser.send(page, NEW, name="far", visibility="public", **routes, **{"/cache_ttl": "5m"})
+    settings = "/ui/repositories/main/far/settings"
+    page = await browser.get(settings)
+    assert "secret-of-route" not in page.html
+    second = {"/proxy/routes/1/url": "https://second.invalid/", "/cache/max_bytes": "1000"}
+    page = await browser.send(page, settings, **second)
+    config = await browser.stack.ok("GET", "/repository/main%2Ffar/config")
+    assert [(each["url"], each["priority"], each.get("auth")) for each in config["proxy"]["routes"]] == [
+        ("https://registry.invalid/", 5, {"token": "***"}),
+        ("https://second.invalid/", 0, None),
+    ]
+    assert (config["cache_ttl"], config["cache"]) == ("5m", {"max_bytes": 1000})
+    page = await browser.get(f"{NEW}?format=npm&type=Virtual")
+    page = await browser.send(page, NEW, name="all", visibility="public", **{"/members": "main/own\nmain/far\n"})
     assert "Virtual" in page.text
+    page = await browser.get(f"{NEW}?format=npm&type=Virtual")
+    whole = {"name": "both", "storage": "main", "format": "npm", "config": {"type": "Virtual", "members": ["main/own"]}}
+    page = await browser.send(page, f"{NEW}/json", json=json.dumps(whole))
+    assert "main/ both" in page.text
 
 
 @pytest_twisted.ensureDeferred

@@ -21,25 +21,6 @@ _PART_ALIASES = {
 
 _OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
 
-DESCRIPTIONS = {
-    "auth": "Whether reads of a public repository need credentials.",
-    "cache": "What is kept of upstream servers, and for how long.",
-    "cache_ttl": "How long metadata of upstream servers is used before they are asked again.",
-    "conda": "Whether pure wheels become packages in the conda channel beside the repository.",
-    "config": "The upstream servers of the repository, in another form of proxy; it is stored as proxy.",
-    "default": "Whether image names without storage and repository refer to this repository.",
-    "members": "The repositories that a virtual one consists of, in the order in which they are asked.",
-    "page": "A description of the repository, in Markdown.",
-    "policy": "Rules for uploads and for the packages that are served.",
-    "proxy": "The upstream routes of the repository; the one with the highest priority is tried first.",
-    "publish_to": "The member to which packages go that are published to a virtual repository.",
-    "push_rules": "Rules for pushes.",
-    "quota": "The maximum size of the repository.",
-    "resolution": "How the members of a virtual repository that are not hosted are joined.",
-    "retention": "Which versions are removed automatically.",
-    "trust": "The public keys that are trusted, and how long an unsigned image is kept.",
-}
-
 
 def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """

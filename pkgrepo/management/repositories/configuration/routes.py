@@ -13,7 +13,8 @@ from pkgrepo.management.repositories.schema import ConfigKey
 from pkgrepo.model import Repository
 from pkgrepo.proxy.definitions.storing import shown_config
 
-from .parts import DESCRIPTIONS, is_whole, part_name, parts, warnings_of, with_part
+from .descriptions import PARTS
+from .parts import is_whole, part_name, parts, warnings_of, with_part
 from .stored import ConfigurationHandlers
 
 WARNINGS = "warnings"  # added to the configuration in answers
@@ -70,7 +71,7 @@ class Configuration(ConfigurationHandlers):
         format_ = self._format(call.repository)
         return [
             ConfigKey(key=format_.name, description="The configuration as a whole."),
-            *(ConfigKey(key=key, description=DESCRIPTIONS.get(key, "")) for key in sorted(parts(format_))),
+            *(ConfigKey(key=key, description=PARTS.get(key, "")) for key in sorted(parts(format_))),
         ]
 
     @table.route(
