@@ -46,7 +46,9 @@ class PageRenderer:
         )
         self._environment.filters.update(FILTERS)
         self._environment.tests["archive"] = is_archive
-        self._environment.globals.update(asset=assets.address, bars=bars, longest=LONGEST_TEXT, share=share, version=__version__)
+        self._environment.globals.update(
+            asset=assets.address, bars=bars, longest=LONGEST_TEXT, share=share, version=__version__
+        )
 
     def answer(
         self, request: Request, template: str, values: Mapping[str, Any], *, status: int = 200, headers: Fields = ()
