@@ -36,7 +36,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.publish.index import Indexer
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_releases
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.server import repositories, settings
@@ -139,8 +139,7 @@ def publish_all(
     tx: Transaction, repository: Repository, releases: Sequence[Release], indexer: Indexer, now_ms: int
 ) -> None:
     """Publish several releases; a write command."""
-    for each in releases:
-        publish_release(tx, repository, each, Actor(name="bench"), indexer, now_ms)
+    publish_releases(tx, repository, releases, Actor(name="bench"), indexer, now_ms)
     settings.put(tx, CURSOR, str(events.last_seq(tx)))
 
 

@@ -22,7 +22,7 @@ from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, ReadLimits
 from pkgrepo.proxy.transfers.download import Download
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from tests.support.repositories import RepositoryServices

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor
 
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, File, NewFile, Repository, Version
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages import files, packages, release_batches
 from pkgrepo.storage.catalog.server import repositories, storages
 from tests.support.delayed_catalog import DelayedCatalog
 
@@ -84,8 +85,28 @@ def publish(
     """Add a file with its blob, package and version."""
     blob = blobs.claim_blob(tx, repository.storage_id, make_blob(content or path.encode()), now_ms)
     owner, _ = packages.ensure_package(tx, repository.id, key=package, name=package, serial=1, now_ms=now_ms)
-    release, _ = versions.ensure_version(
+    release, _ = ensure_version(
         tx, owner.id, key=version, text=version, sort=version.encode(), meta={}, publisher=SYSTEM, now_ms=now_ms
     )
     new = NewFile(path=path, blob=blob)
     return files.add_file(tx, repository.id, repository.storage_id, new, owner.id, release.id, now_ms)
+
+
+def ensure_version(
+    tx: Transaction,
+    package_id: int,
+    *,
+    key: str,
+    text: str,
+    sort: bytes,
+    meta: Mapping[str, Any],
+    publisher: Actor,
+    now_ms: int,
+) -> tuple[Version, bool]:
+    """Return the version with this key, added if it did not exist, and whether it was added."""
+    at = (package_id, key)
+    found = release_batches.find_versions(tx, [at])
+    if not found:
+        new = release_batches.NewVersion(package_id, key, text, sort, meta)
+        release_batches.add_versions(tx, [new], publisher, now_ms)
+    return (found or release_batches.find_versions(tx, [at]))[at], not found

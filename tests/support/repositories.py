@@ -22,7 +22,8 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
-from pkgrepo.repositories.publish.publisher import Published, Publisher, Release
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores

@@ -24,7 +24,7 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import deployments
 
 from .index import Indexer
-from .publisher import Published, Release, publish_releases
+from .releases import Published, Release, publish_releases
 
 RENEW_S = 10  # seconds; of a lease of 30, so that two renewals may come late
 
@@ -82,8 +82,8 @@ def stage_files(
     _check_open(tx, repository, deployment_id, (DeploymentState.PENDING, DeploymentState.VALIDATING))
     refused: list[str] = []
     surplus: list[str] = []
-    for each in staged:
-        blob = blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms)
+    claimed = blobs.claim_blobs(tx, repository.storage_id, [each.blob for each in staged], now_ms)
+    for each, blob in zip(staged, claimed, strict=True):
         if blob.locator != each.blob.locator:
             surplus.append(each.blob.locator)
         if not deployments.add_staged_file(tx, deployment_id, repository.storage_id, evolve(each, blob=blob)):
@@ -99,6 +99,7 @@ def publish_deployment(
     meta: Mapping[str, Any],
     actor: Actor,
     indexer: Indexer,
+    guard: Callable[[Transaction, int], None],
     also: Callable[[Transaction, int], Sequence[str]],
     now_ms: int,
 ) -> PublishedDeployment:
@@ -106,13 +107,14 @@ def publish_deployment(
     Publish the files of a deployment as these releases, and end it, in one transaction.
 
     ``meta`` is what is kept of it. The bytes are durable since they were staged, so nothing else can be left undone.
-    ``also`` is called with the time after that, in the same transaction; it returns locators of copies that it did not
-    need.
+    ``guard`` is called with the time before that, and may raise an error. ``also`` is called so after it, in the same
+    transaction; it returns locators of copies that it did not need.
 
     :raises Conflict: it is not being published (any more)
     :raises FileExists: or any error of L{publish_releases}; then nothing is published, and the state is unchanged
     """
     _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
+    guard(tx, now_ms)
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
     deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
     return PublishedDeployment(published.releases, (*published.surplus, *also(tx, now_ms)))

@@ -17,27 +17,25 @@ answer              the client has the response                           -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
-from attrs import Factory, evolve, frozen
 from twisted.logger import Logger, LogLevel
 
 from pkgrepo.concurrency.batches import Batches, Linger
 from pkgrepo.concurrency.single_flight import shield
-from pkgrepo.errors import Conflict, StorageFailed, StorageFull
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.model import Actor, BlobInfo, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.storage.catalog.blobs import blobs, gc
-from pkgrepo.storage.catalog.packages import events, files, packages, versions
-from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.blobs import gc
 
 from .activity import if_active
-from .index import Change, Indexer, PackageIndex
+from .index import Indexer
+from .releases import Published, Release, publish_releases
 from .staged import Claim, Staged
 
 log = Logger()
@@ -48,55 +46,6 @@ DISCARDED = 100  # blobs that one transaction marks
 
 T = TypeVar("T")
 C = TypeVar("C", bound="CommandResult")
-
-
-@frozen
-class Release:
-    """
-    What a format publishes: one version of one package, with the files of this request.
-
-    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. With
-    ``reuse`` they may have paths of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that
-    exists, too; None for ``describes`` means as for ``overwrite``. ``kind`` is that of the event. ``guard`` is called
-    first in the transaction, and raises an error if the release may not be published.
-    """
-
-    package_key: str
-    package_name: str
-    version_key: str
-    version_text: str
-    sort: bytes
-    files: tuple[NewFile, ...]
-    meta: Mapping[str, Any] = Factory(dict)
-    package_meta: Mapping[str, Any] | None = None
-    overwrite: bool = False
-    reuse: bool = False
-    obsolete: tuple[str, ...] = ()
-    describes: bool | None = None
-    kind: str = "published"
-    guard: Callable[[Transaction], None] | None = None
-
-
-@frozen
-class Published:
-    """The result of a publish. ``surplus`` are locators of copies that the catalog did not need."""
-
-    changed: bool
-    serial: int
-    files: tuple[File, ...]
-    surplus: tuple[str, ...] = ()
-
-
-@frozen
-class PublishedTogether:
-    """The results of several releases that were published in one transaction, in their order."""
-
-    releases: tuple[Published, ...]
-
-    @property
-    def surplus(self) -> tuple[str, ...]:
-        """Locators of copies that the catalog did not need."""
-        return tuple(locator for each in self.releases for locator in each.surplus)
 
 
 class CommandResult(Protocol):
@@ -302,99 +251,3 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
 def _remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
     for each in gone:
         gc.remove_blob_row(tx, storage_id, each.sha256, each.locator)
-
-
-def publish_releases(
-    tx: Transaction,
-    repository: Repository,
-    releases: Sequence[Release],
-    actor: Actor,
-    indexer: Indexer,
-    now_ms: int,
-) -> PublishedTogether:
-    """The write command behind L{Publisher.publish_together}."""
-    return PublishedTogether(
-        tuple(publish_release(tx, repository, release, actor, indexer, now_ms) for release in releases)
-    )
-
-
-def publish_release(
-    tx: Transaction, repository: Repository, release: Release, actor: Actor, indexer: Indexer, now_ms: int
-) -> Published:
-    """Publish one release as a part of a write command; see L{Publisher.publish}."""
-    if release.guard is not None:
-        release.guard(tx)
-    claimed = [blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms) for each in release.files]
-    surplus = tuple(
-        new.blob.locator for new, taken in zip(release.files, claimed, strict=True) if taken.locator != new.blob.locator
-    )
-    package, new_package = packages.ensure_package(
-        tx, repository.id, key=release.package_key, name=release.package_name, serial=0, now_ms=now_ms
-    )
-    version, new_version = versions.ensure_version(
-        tx,
-        package.id,
-        key=release.version_key,
-        text=release.version_text,
-        sort=release.sort,
-        meta=release.meta,
-        publisher=actor,
-        now_ms=now_ms,
-    )
-    added: list[File] = []
-    kept: list[File] = []
-    grown = 0
-    for new, blob in zip(release.files, claimed, strict=True):
-        before = files.find_file(tx, repository.id, new.path)
-        if before is not None and before.sha256 == blob.sha256:
-            kept.append(before)
-            continue
-        put = files.insert_file if before is None else files.replace_file if release.overwrite else files.add_file
-        file = put(
-            tx,
-            repository.id,
-            repository.storage_id,
-            evolve(new, blob=blob),
-            package.id,
-            version.id,
-            now_ms,
-            reuse=release.reuse,
-        )
-        grown += file.size - (before.size if before is not None else 0)
-        added.append(file)
-    if not added:
-        if new_version:
-            raise Conflict(f"{release.package_name} {release.version_text}: these files belong to another version")
-        return Published(changed=False, serial=package.serial, files=tuple(kept), surplus=surplus)
-    found = (files.find_file(tx, repository.id, path) for path in release.obsolete)
-    gone = [each for each in found if each is not None]
-    for each in gone:
-        files.remove_file(tx, each, actor=actor, tombstone=False, now_ms=now_ms)
-        grown -= each.size
-    serial = repositories.bump_serial(tx, repository.id)
-    if new_package or package.name != release.package_name:
-        repositories.bump_names_serial(tx, repository.id)
-    repositories.add_usage(tx, repository.id, grown, int(new_package))
-    packages.touch_package(
-        tx, package.id, serial=serial, now_ms=now_ms, name=release.package_name, meta=release.package_meta
-    )
-    package = evolve(package, name=release.package_name, serial=serial)
-    if not new_version and (release.overwrite if release.describes is None else release.describes):
-        versions.set_meta(tx, version.id, release.meta)
-    index = PackageIndex(tx, package, now_ms)
-    indexer(index, Change(version=version, added=tuple(added), removed=tuple(gone)))
-    events.append_event(
-        tx,
-        repository_id=repository.id,
-        package_id=package.id,
-        package_key=package.key,
-        version_key=version.key,
-        kind=release.kind,
-        data={
-            "version": version.text,
-            "files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in added],
-        },
-        actor=actor,
-        now_ms=now_ms,
-    )
-    return Published(changed=True, serial=serial, files=tuple(added + kept), surplus=surplus)

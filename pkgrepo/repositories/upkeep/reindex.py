@@ -38,7 +38,7 @@ from pkgrepo.repositories.layout.sidecars import (
 from pkgrepo.repositories.layout.trees.sidecars import KeptSidecar, kind_of
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.plain_files import put_plain_file
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of

@@ -18,7 +18,7 @@ from pkgrepo.formats.conda.names import FileName, version_key
 from pkgrepo.formats.conda.version_order import order_key
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
-from pkgrepo.repositories.publish.publisher import Published, Release
+from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 
 DIGESTS = ("md5",)  # beside sha256, which every file has

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from pkgrepo.errors import Conflict, PkgrepoError
 from pkgrepo.formats.maven.configuration import DeployRequirements
@@ -26,21 +26,20 @@ from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.gateway.answers.statuses import STATUSES
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment
 from pkgrepo.repositories.publish.index import Indexer
-from pkgrepo.repositories.publish.publisher import Published, Release, log_published
-from pkgrepo.storage.catalog.packages import checksum_claims, deployments, files
-from pkgrepo.storage.catalog.packages.tree import check_place, file_or_folder, list_folders
+from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.repositories.publish.releases import Published, Release
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments
 
 from .limits import SHOWN_COMPONENTS
 from .parts import Part, one_of_each, split_parts
+from .places import find_problems
 from .problems import Problems, first_sentence
 from .stepping import Turns
-
-FEW_FOLDERS: Final = 100
 
 
 class Refused(PkgrepoError):  # noqa: N818 - named for what happened
@@ -105,15 +104,15 @@ class Publishing:
         permits = await self._permits(identity, [each.first for each in parts])
         await self._permits(identity, [group_metadata(each) for each in _plugins(parts)])
         await self._check_places(parts, permits)
-        now_ms = self._services.clock.now_ms()
-        releases = await self._services.pools.cpu(self._releases, parts, permits, identity, now_ms)
+        releases = await self._services.pools.cpu(_releases, parts, permits)
         coordinates = dict.fromkeys(each.coordinates for each in parts)
         meta = {
             "components": component_list(coordinates, SHOWN_COMPONENTS),
             "component_count": len(coordinates),
             "file_count": sum(len(each.files) for each in parts),
         }
-        published = await self._publish(deployment, releases, meta, actor, _plugins(parts))
+        guard = partial(_guard, repository=self._repository, parts=parts, permits=permits, identity=identity)
+        published = await self._publish(deployment, releases, meta, actor, _plugins(parts), guard)
         turns = Turns()
         for release, result in zip(releases, published, strict=True):
             await turns.rest()
@@ -127,6 +126,7 @@ class Publishing:
         meta: Mapping[str, Any],
         actor: Actor,
         plugins: Mapping[str, Sequence[Plugin]],
+        guard: Callable[[Transaction, int], None],
     ) -> Sequence[Published]:
         """
         Publish releases, and add plugins to the metadata of their groups, in one transaction.
@@ -152,6 +152,7 @@ class Publishing:
                         meta,
                         actor,
                         self._indexer,
+                        guard,
                         partial(_put_all, repository=repository, changes=changes, actor=actor),
                     )
                 except Outdated:
@@ -183,35 +184,40 @@ class Publishing:
         return permits
 
     async def _check_places(self, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:
-        problems = await self._services.catalog.scan(_find_problems, self._repository.id, parts, permits)
+        problems = await self._services.catalog.scan(find_problems, self._repository.id, parts, permits)
         if problems:
             raise Refused(problems)
 
-    def _releases(
-        self, parts: Sequence[Part], permits: Sequence[PushPermit], identity: Identity, now_ms: int
-    ) -> list[Release]:
-        return [self._release(part, permit, identity, now_ms) for part, permit in zip(parts, permits, strict=True)]
 
-    def _release(self, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> Release:
-        guard = partial(self._guard, part=part, permit=permit, identity=identity, now_ms=now_ms)
-        return make_release(
+def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Release]:
+    return [
+        make_release(
             part.coordinates,
             [new_file(file, staged.blob) for file, staged in part.files],
             part.meta,
             overwrite=permit.overwrite,
             reuse=permit.reuse,
-            guard=guard,
         )
+        for part, permit in zip(parts, permits, strict=True)
+    ]
 
-    def _guard(self, tx: Transaction, part: Part, permit: PushPermit, identity: Identity, now_ms: int) -> None:
-        """Claim the package, and check again, in the transaction, that the files can be at their paths."""
-        permit.claim(tx, self._repository, part.coordinates.package_key, identity, now_ms)
-        _check_folders(tx, self._repository.id, part)
-        folders = _folders_in(tx, self._repository.id, part)
-        for file, _ in part.files:
-            if file.filename in folders:
-                raise Conflict(f"{file.path} is a folder")
-            checksum_claims.remove_claims(tx, self._repository.id, file.path)
+
+def _guard(
+    tx: Transaction,
+    now_ms: int,
+    repository: Repository,
+    parts: Sequence[Part],
+    permits: Sequence[PushPermit],
+    identity: Identity,
+) -> None:
+    """Claim the packages, and check again, in the transaction, that the files can be at their paths."""
+    for part, permit in zip(parts, permits, strict=True):
+        permit.claim(tx, repository, part.coordinates.package_key, identity, now_ms)
+    problems = find_problems(tx, repository.id, parts, permits)
+    if problems:
+        raise Refused(problems)
+    paths = [file.path for part in parts for file, _ in part.files]
+    checksum_claims.remove_claims(tx, repository.id, paths)
 
 
 def _plugins(parts: Iterable[Part]) -> dict[str, list[Plugin]]:
@@ -242,34 +248,3 @@ def status_of(error: Exception) -> int:
     if isinstance(error, Refusal):
         return error.status
     return next((STATUSES[each][0] for each in type(error).__mro__ if each in STATUSES), 500)
-
-
-def _check_folders(r: Reader, repository_id: int, part: Part) -> None:
-    """Check that no file is where a folder of a part's files is needed. :raises Conflict: one is, or the reverse"""
-    if files.find_file(r, repository_id, part.first.path) is None:
-        check_place(r, repository_id, part.first.path)
-
-
-def _folders_in(r: Reader, repository_id: int, part: Part) -> set[str]:
-    """The names of folders in the directory of a part, among them each that a file of the part has."""
-    found = list_folders(r, repository_id, part.coordinates.directory, "", FEW_FOLDERS)
-    if len(found) < FEW_FOLDERS:  # nearly always none: one look-up instead of one for each file
-        return set(found)
-    return {each.filename for each, _ in part.files if file_or_folder(r, repository_id, each.path) is True}
-
-
-def _find_problems(r: Reader, repository_id: int, parts: Sequence[Part], permits: Sequence[PushPermit]) -> Problems:
-    problems = Problems()
-    for part, permit in zip(parts, permits, strict=True):
-        try:
-            _check_folders(r, repository_id, part)
-        except Conflict as error:
-            problems.add(part.coordinates.directory, str(error), 409)
-        folders = _folders_in(r, repository_id, part)
-        for file, staged in part.files:
-            found = files.find_file(r, repository_id, file.path)
-            if found is not None and found.sha256 != staged.blob.sha256 and not permit.overwrite:
-                problems.add(file.path, permit.why_not.sentence, permit.why_not.status)
-            if file.filename in folders:
-                problems.add(file.path, "there is a folder at this path", 409)
-    return problems

@@ -8,7 +8,7 @@ from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 

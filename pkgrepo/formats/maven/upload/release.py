@@ -11,7 +11,7 @@ from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import BlobInfo, NewFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 
 
 def new_file(target: ArtifactFile, blob: BlobInfo, **more: Any) -> NewFile:

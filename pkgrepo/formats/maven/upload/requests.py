@@ -157,7 +157,7 @@ class UploadRequests:
         for algorithm, digest in checksum_claims.claims_for(tx, self._repository.id, path, now_ms).items():
             if blob.digests[algorithm] != digest:
                 raise DigestMismatch(algorithm, digest, blob.digests[algorithm])
-        checksum_claims.remove_claims(tx, self._repository.id, path)
+        checksum_claims.remove_claims(tx, self._repository.id, [path])
 
     async def _check_place(
         self, request: Request, permit: PushPermit, target: FilePath, expected: dict[str, str]

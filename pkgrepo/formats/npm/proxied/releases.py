@@ -10,7 +10,7 @@ import msgspec
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, version_document
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.parts.values import Entry, FileSource
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.untrusted.json_errors import ERRORS
 

@@ -21,7 +21,7 @@ from pkgrepo.formats.npm.refusals import version_taken
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages, tombstones, versions
 from pkgrepo.storage.catalog.people import users

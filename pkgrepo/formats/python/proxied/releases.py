@@ -24,7 +24,7 @@ from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, pa
 from pkgrepo.formats.python.upload.wheel import read_metadata
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 

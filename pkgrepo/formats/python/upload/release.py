@@ -21,7 +21,7 @@ from pkgrepo.formats.python.names import LONGEST_FILENAME, FileName
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
-from pkgrepo.repositories.publish.publisher import Published, Release
+from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
 

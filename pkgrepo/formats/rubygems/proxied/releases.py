@@ -17,7 +17,7 @@ from pkgrepo.formats.rubygems.push.release import QUICK_ROLE
 from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 

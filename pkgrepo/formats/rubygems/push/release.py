@@ -18,7 +18,7 @@ from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository, Version, VersionState
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, spellings, versions
 from pkgrepo.storage.catalog.packages.tombstones import has_tombstone

@@ -24,9 +24,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.clauses import placeholders
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.columns import dump, load
 from pkgrepo.storage.catalog.rows import column, every, find
 
@@ -63,23 +63,40 @@ def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) ->
     locator of that one, and the caller removes its own copy. New digests are added to the row. The caller must insert
     a reference to the blob in the same transaction.
     """
-    key = bytes.fromhex(info.sha256)
-    row = tx.one(
-        "SELECT size, locator, digests, state, touched_at FROM blob WHERE storage_id = ? AND sha256 = ?",
-        (storage_id, key),
-    )
-    known = {} if row is None else load(row[2])
-    if row is None or row[3] != "live":
-        info = evolve(info, digests={"sha256": info.sha256, **known, **_others(info)})
-        _put(tx, storage_id, info, now_ms)
-        return info
-    others = {**known, **_others(info)}
-    if others != known or row[4] < now_ms - TOUCH_MS:
-        tx.execute(
-            "UPDATE blob SET touched_at = ?, digests = ? WHERE storage_id = ? AND sha256 = ?",
-            (now_ms, dump(others), storage_id, key),
-        )
-    return BlobInfo(info.sha256, row[0], row[1], {"sha256": info.sha256, **others})
+    return claim_blobs(tx, storage_id, [info], now_ms)[0]
+
+
+def claim_blobs(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: int) -> list[BlobInfo]:
+    """Do the same for several blobs, among them equal ones, with few statements. Returns them in the same order."""
+    wanted: dict[bytes, BlobInfo] = {}
+    for info in infos:
+        key = bytes.fromhex(info.sha256)
+        before = wanted.get(key)
+        wanted[key] = info if before is None else evolve(before, digests={**before.digests, **info.digests})
+    claimed: dict[str, BlobInfo] = {}
+    for some in batches(list(wanted)):
+        found = _find_live(tx, storage_id, some)
+        added: list[BlobInfo] = []
+        touched: list[bytes] = []
+        for key in some:
+            info = wanted[key]
+            row = found.get(key)
+            known = {} if row is None else load(row[3])
+            others = {**known, **_others(info)}
+            if row is None or row[4] != "live":
+                info = evolve(info, digests={"sha256": info.sha256, **others})
+                added.append(info)
+            else:
+                if others != known:
+                    _set_digests(tx, storage_id, key, others, now_ms)
+                elif row[5] < now_ms - TOUCH_MS:
+                    touched.append(key)
+                held = BlobInfo(info.sha256, row[1], row[2], {"sha256": info.sha256, **others})
+                info = info if held == info else held  # the same object, so that callers see that nothing differs
+            claimed[info.sha256] = info
+        _put(tx, storage_id, added, now_ms)
+        _touch(tx, storage_id, touched, now_ms)
+    return [claimed[info.sha256] for info in infos]
 
 
 def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bool:
@@ -196,16 +213,45 @@ def to_info(row: Row) -> BlobInfo:
     return BlobInfo(sha256=sha256, size=row[1], locator=row[2], digests=digests(sha256, row[3]))
 
 
-def _put(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) -> None:
+def _find_live(tx: Transaction, storage_id: int, keys: Sequence[bytes]) -> dict[bytes, Row]:
+    sql = f"""
+        SELECT sha256, size, locator, digests, state, touched_at FROM blob
+        WHERE storage_id = ? AND sha256 IN ({placeholders(len(keys))})
+    """
+    return {row[0]: row for row in tx.all(sql, (storage_id, *keys))}
+
+
+def _put(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: int) -> None:
+    if not infos:
+        return
+    values: list[Value] = []
+    for info in infos:
+        values += (storage_id, bytes.fromhex(info.sha256), info.locator, info.size, dump(_others(info)))
+        values += (now_ms, now_ms)
     tx.execute(
-        """
+        f"""
         INSERT INTO blob (storage_id, sha256, locator, size, digests, state, touched_at, created_at)
-        VALUES (?, ?, ?, ?, ?, 'live', ?, ?)
+        VALUES {placeholders(len(infos), "(?, ?, ?, ?, ?, 'live', ?, ?)")}
         ON CONFLICT (storage_id, sha256) DO UPDATE
         SET locator = excluded.locator, size = excluded.size, digests = excluded.digests, state = 'live',
             touched_at = excluded.touched_at, created_at = excluded.created_at, verified_at = NULL
         """,
-        (storage_id, bytes.fromhex(info.sha256), info.locator, info.size, dump(_others(info)), now_ms, now_ms),
+        values,
+    )
+
+
+def _touch(tx: Transaction, storage_id: int, keys: Sequence[bytes], now_ms: int) -> None:
+    if keys:
+        tx.execute(
+            f"UPDATE blob SET touched_at = ? WHERE storage_id = ? AND sha256 IN ({placeholders(len(keys))})",
+            (now_ms, storage_id, *keys),
+        )
+
+
+def _set_digests(tx: Transaction, storage_id: int, key: bytes, others: Mapping[str, str], now_ms: int) -> None:
+    tx.execute(
+        "UPDATE blob SET touched_at = ?, digests = ? WHERE storage_id = ? AND sha256 = ?",
+        (now_ms, dump(others), storage_id, key),
     )
 
 

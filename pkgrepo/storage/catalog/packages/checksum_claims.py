@@ -12,10 +12,11 @@ removed  the file arrives and is the right one; at the latest ``LASTS_MS`` after
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.rows import number
 
 LASTS_MS: Final = 60 * 60_000
@@ -47,9 +48,13 @@ def claims_for(r: Reader, repository_id: int, path: str, now_ms: int) -> Mapping
     return {row[0]: row[1] for row in rows}
 
 
-def remove_claims(tx: Transaction, repository_id: int, path: str) -> None:
-    """Remove the claims for the file at a path."""
-    tx.execute("DELETE FROM checksum_claim WHERE repository_id = ? AND path = ?", (repository_id, path))
+def remove_claims(tx: Transaction, repository_id: int, paths: Sequence[str]) -> None:
+    """Remove the claims for the files at these paths."""
+    for some in batches(paths):
+        tx.execute(
+            f"DELETE FROM checksum_claim WHERE repository_id = ? AND path IN ({placeholders(len(some))})",
+            (repository_id, *some),
+        )
 
 
 def remove_expired_claims(tx: Transaction, now_ms: int, limit: int) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
@@ -42,6 +43,18 @@ _EVENT = """
 """
 
 
+@frozen
+class NewEvent:
+    """An event that has just happened; the fields are those of L{Event}."""
+
+    repository_id: int
+    package_id: int | None
+    package_key: str
+    version_key: str
+    kind: str
+    data: Mapping[str, Any]
+
+
 def append_event(
     tx: Transaction,
     *,
@@ -55,25 +68,24 @@ def append_event(
     now_ms: int,
 ) -> None:
     """Append one event to the log."""
-    tx.execute(
-        """
-        INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id,
-                           at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            repository_id,
-            package_id,
-            package_key,
-            version_key,
-            kind,
-            dump(data),
-            actor.user_id,
-            actor.name,
-            actor.token_id,
-            now_ms,
-        ),
-    )
+    append_events(tx, [NewEvent(repository_id, package_id, package_key, version_key, kind, data)], actor, now_ms)
+
+
+def append_events(tx: Transaction, new: Iterable[NewEvent], actor: Actor, now_ms: int) -> None:
+    """Append events in their order, some hundred with each statement."""
+    for some in batches(list(new)):
+        values: list[Value] = []
+        for each in some:
+            values += (each.repository_id, each.package_id, each.package_key, each.version_key, each.kind)
+            values += (dump(each.data), actor.user_id, actor.name, actor.token_id, now_ms)
+        tx.execute(
+            f"""
+            INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor,
+                               token_id, at)
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")}
+            """,
+            values,
+        )
 
 
 def last_seq(r: Reader) -> int:

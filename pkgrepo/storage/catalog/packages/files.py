@@ -37,7 +37,8 @@ _FILES_BY = {
     "-uploaded_at": "f.created_at DESC, f.path DESC",
 }
 FILE_ORDERS: Final = tuple(_FILES_BY)
-_FIND = f"{FILE.replace('b.locator', LOCATOR)} WHERE f.repository_id = ? AND f.path = ?"
+FIND_FILE = FILE.replace("b.locator", LOCATOR)
+_FIND = f"{FIND_FILE} WHERE f.repository_id = ? AND f.path = ?"
 
 
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:
@@ -136,7 +137,7 @@ def add_file(
     found = find_file(tx, repository_id, new.path)
     if found is not None:
         if found.sha256 != new.blob.sha256:
-            raise FileExists(_filename(new.path), found.sha256)
+            raise FileExists(filename(new.path), found.sha256)
         return found
     return insert_file(tx, repository_id, storage_id, new, package_id, version_id, now_ms, reuse=reuse)
 
@@ -159,7 +160,7 @@ def insert_file(
     """
     if has_tombstone(tx, repository_id, new.path):
         if not reuse:
-            raise FileBurned(_filename(new.path))
+            raise FileBurned(filename(new.path))
         tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
     attrs, blob = dump(new.attrs), new.blob
     file_id = tx.insert(
@@ -246,7 +247,7 @@ def move_file(tx: Transaction, file: File, path: str) -> None:
     """Give a file another path. :raises FileExists: the path has a file"""
     found = find_file(tx, file.repository_id, path)
     if found is not None:
-        raise FileExists(_filename(path), found.sha256)
+        raise FileExists(filename(path), found.sha256)
     tx.execute("UPDATE file SET path = ? WHERE id = ?", (path, file.id))
 
 
@@ -290,5 +291,6 @@ def _get(tx: Transaction, repository_id: int, path: str) -> File:
     return file
 
 
-def _filename(path: str) -> str:
+def filename(path: str) -> str:
+    """The last segment of a path."""
     return path.rsplit("/", 1)[-1]

@@ -13,14 +13,14 @@ from pkgrepo.storage.catalog.rows import every, find, number
 
 from . import retired_names
 
-_PACKAGE = """
+PACKAGE = """
 SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
 """
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
     """The package with this key, or None."""
-    return find(r, _package, f"{_PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
+    return find(r, to_package, f"{PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
 
 
 def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
@@ -108,8 +108,8 @@ def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int 
     """A page of packages after the key ``after``, ordered by key."""
     return every(
         r,
-        _package,
-        f"{_PACKAGE} WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?",
+        to_package,
+        f"{PACKAGE} WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?",
         (repository_id, after, limit),
     )
 
@@ -130,7 +130,7 @@ def names_of(r: Reader, repository_id: int, keys: Sequence[str]) -> dict[str, st
 
 def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
     """The packages with non-empty ``meta``, usually few. Reads every row: call it on a reader thread."""
-    return every(r, _package, f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))
+    return every(r, to_package, f"{PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))
 
 
 def _removed_s(r: Reader, repository_id: int, key: str) -> int:
@@ -143,7 +143,8 @@ def _removed_s(r: Reader, repository_id: int, key: str) -> int:
     return number(r, sql, (repository_id, key))
 
 
-def _package(row: Row) -> Package:
+def to_package(row: Row) -> Package:
+    """Convert a row of the query ``PACKAGE``."""
     return Package(
         id=row[0],
         repository_id=row[1],

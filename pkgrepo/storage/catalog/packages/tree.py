@@ -9,12 +9,14 @@ scans all paths below.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import frozen
 
 from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
+from pkgrepo.storage.catalog.clauses import batches, non_null, optional_conditions, placeholders
 from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
 from pkgrepo.storage.catalog.rows import every
 
@@ -91,6 +93,24 @@ def list_files(
     conditions = optional_conditions(_FILE_FILTERS, values)
     plain = "" if of_packages else " AND f.package_id IS NULL"
     return every(r, to_file, f"{FILE} WHERE {conditions}{plain} ORDER BY f.path LIMIT ?", (*non_null(values), limit))
+
+
+def folders_with_files(r: Reader, repository_id: int, folders: Iterable[str]) -> set[str]:
+    """Those of the folders (no slash at the end) below which there is any file."""
+    found: set[str] = set()
+    for some in batches(list(folders)):
+        rows = r.all(
+            f"""
+            SELECT folder.column1 FROM (VALUES {placeholders(len(some), "(?)")}) AS folder
+            WHERE EXISTS (
+                SELECT 1 FROM file
+                WHERE repository_id = ? AND path > folder.column1 || '/' AND path < folder.column1 || '{AFTER_SLASH}'
+            )
+            """,
+            (*some, repository_id),
+        )
+        found.update(row[0] for row in rows)
+    return found
 
 
 def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:

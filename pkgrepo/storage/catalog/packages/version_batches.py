@@ -15,8 +15,8 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, Package, VersionState
 from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.columns import dump
 
+from . import events
 from .tombstones import UPSERT
 
 _SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder
@@ -143,19 +143,11 @@ def append_events(
     now_ms: int,
 ) -> None:
     """Append one event for each entry (version, event kind, data); the version's text is added to the data."""
-    for some in batches(list(entries)):
-        values: list[Value] = []
-        for row, kind, data in some:
-            values += (package.repository_id, package.id, package.key, row.key, kind)
-            values += (dump({"version": row.text, **data}), actor.user_id, actor.name, actor.token_id, now_ms)
-        tx.execute(
-            f"""
-            INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor,
-                               token_id, at)
-            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")}
-            """,
-            values,
-        )
+    new = (
+        events.NewEvent(package.repository_id, package.id, package.key, row.key, kind, {"version": row.text, **data})
+        for row, kind, data in entries
+    )
+    events.append_events(tx, new, actor, now_ms)
 
 
 def _sort_and_key(rows: Iterable[VersionRow]) -> Iterator[Value]:

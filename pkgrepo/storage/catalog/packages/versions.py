@@ -6,50 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Actor, Version, VersionState
+from pkgrepo.model import Version, VersionState
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
-_VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
+VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
 
 def find_version(r: Reader, package_id: int, key: str) -> Version | None:
     """The version with this key, or None."""
-    return find(r, _version, f"{_VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
-
-
-def ensure_version(
-    tx: Transaction,
-    package_id: int,
-    *,
-    key: str,
-    text: str,
-    sort: bytes,
-    meta: Mapping[str, Any],
-    publisher: Actor,
-    now_ms: int,
-) -> tuple[Version, bool]:
-    """The version with this key, added if it did not exist, and whether it was added. An existing one is unchanged."""
-    found = find_version(tx, package_id, key)
-    if found is not None:
-        return found, False
-    added = tx.execute(
-        """
-        INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (package_id, key) DO NOTHING
-        """,
-        (package_id, key, text, sort, dump(meta), now_ms, publisher.user_id, publisher.name),
-    )
-    found = find_version(tx, package_id, key)
-    assert found is not None
-    return found, bool(added)
+    return find(r, to_version, f"{VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
 
 
 def list_versions(r: Reader, package_id: int) -> list[Version]:
     """All versions in the format's order; versions with the same ``sort`` are ordered by key."""
-    return every(r, _version, f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
+    return every(r, to_version, f"{VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def newest_keys(r: Reader, package_id: int, state: VersionState, limit: int) -> list[str]:
@@ -84,8 +56,8 @@ def version_texts(r: Reader, package_id: int) -> list[str]:
 
 def find_highest(r: Reader, package_id: int) -> Version | None:
     """The highest version that is not yanked, or if all are yanked the highest; None if there is no version."""
-    found = find(r, _version, f"{_VERSION} WHERE package_id = ? AND state <> 'yanked' {_HIGHEST}", (package_id,))
-    return found or find(r, _version, f"{_VERSION} WHERE package_id = ? {_HIGHEST}", (package_id,))
+    found = find(r, to_version, f"{VERSION} WHERE package_id = ? AND state <> 'yanked' {_HIGHEST}", (package_id,))
+    return found or find(r, to_version, f"{VERSION} WHERE package_id = ? {_HIGHEST}", (package_id,))
 
 
 def count_versions(r: Reader, package_id: int) -> int:
@@ -118,7 +90,8 @@ def remove_version(tx: Transaction, version_id: int) -> None:
     tx.execute("DELETE FROM version WHERE id = ?", (version_id,))
 
 
-def _version(row: Row) -> Version:
+def to_version(row: Row) -> Version:
+    """Convert a row of the query ``VERSION``."""
     return Version(
         id=row[0],
         package_id=row[1],

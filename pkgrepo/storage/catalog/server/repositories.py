@@ -226,6 +226,33 @@ def bump_serial(tx: Transaction, repository_id: int) -> int:
     return _increment(tx, "serial", repository_id)
 
 
+def record_changes(
+    tx: Transaction,
+    repository_id: int,
+    *,
+    count: int,
+    names_changed: bool,
+    grown: int,
+    packages_added: int,
+) -> int:
+    """
+    Record changes of the content, each of which gets a serial of its own; returns the last one.
+
+    ``grown`` is in bytes, ``names_changed`` says whether the set of package names is another one now.
+    """
+    row = tx.one(
+        """
+        UPDATE repository SET serial = serial + ?, names_serial = names_serial + ?, bytes_used = bytes_used + ?,
+            package_count = package_count + ?
+        WHERE id = ? RETURNING serial
+        """,
+        (count, int(names_changed), grown, packages_added, repository_id),
+    )
+    if row is None:
+        raise NotFound("repository", str(repository_id))
+    return int(row[0])
+
+
 def content_serial(r: Reader, repository_id: int) -> int:
     """A number that increases with every change of a repository's content; 0 if there is no such repository."""
     return number(r, "SELECT serial FROM repository WHERE id = ?", (repository_id,))

@@ -13,7 +13,7 @@ from pkgrepo.formats.rubygems.push.release import read_gem
 from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.model import SYSTEM, NewFile, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -10,7 +10,7 @@ from pkgrepo.repositories.layout.trees.sidecars import SIDECARS, TreePlaces, kin
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories

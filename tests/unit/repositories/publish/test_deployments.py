@@ -24,6 +24,7 @@ class Deploying:
 
     def __init__(self, world):
         self.world = world
+        self.guarded = []
         self.releases = []
 
     async def begin(self):
@@ -75,6 +76,7 @@ class Deploying:
                 {"components": 2},
                 SYSTEM,
                 world.format.index,
+                lambda _tx, now_ms: self.guarded.append(now_ms),
                 lambda tx, now_ms: () if also is None else also(tx, blobs[0], now_ms),
             )
         return result.releases

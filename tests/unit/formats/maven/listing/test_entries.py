@@ -19,10 +19,10 @@ from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, make_blob
+from tests.support.catalogs import NOW, add_repository, ensure_version, make_blob
 
 SUMS = ["md5", "sha1", "sha256", "sha512"]
 
@@ -57,7 +57,7 @@ class World:
                     package, _ = packages.ensure_package(
                         tx, repository.id, key=at.package_key, name=at.package_key, serial=0, now_ms=NOW
                     )
-                    version, _ = versions.ensure_version(
+                    version, _ = ensure_version(
                         tx, package.id, key=at.version, text=at.version, sort=b"", meta={}, publisher=SYSTEM, now_ms=NOW
                     )
                     package_id, version_id = package.id, version.id

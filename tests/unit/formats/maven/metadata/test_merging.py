@@ -23,7 +23,7 @@ from pkgrepo.model import SYSTEM, NewFile, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.packages import packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob

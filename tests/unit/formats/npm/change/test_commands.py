@@ -24,7 +24,7 @@ from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import clauses
 from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions

@@ -15,7 +15,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.package_changes import remove_files
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories

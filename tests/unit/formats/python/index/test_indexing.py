@@ -14,9 +14,9 @@ from pkgrepo.formats.python.names import parse_version
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages import files, packages
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, make_blob
+from tests.support.catalogs import NOW, add_repository, ensure_version, make_blob
 
 
 class World:
@@ -31,7 +31,7 @@ class World:
     def _publish(self, tx: Any, text: str) -> int:
         key, sort = parse_version(text)
         package, _ = packages.ensure_package(tx, self.repository.id, key="demo", name="demo", serial=1, now_ms=NOW)
-        version, _ = versions.ensure_version(
+        version, _ = ensure_version(
             tx, package.id, key=key, text=text, sort=sort, meta={}, publisher=SYSTEM, now_ms=NOW
         )
         storage = self.repository.storage_id

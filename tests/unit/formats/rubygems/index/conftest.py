@@ -16,7 +16,7 @@ from pkgrepo.formats.rubygems.index.indexing import INFO, index_gem
 from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.model import SYSTEM, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
-from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalog import add_repository as add_to

@@ -24,7 +24,7 @@ def test_the_latest_claim_of_each_algorithm_counts_until_it_expires(catalog: Mem
     assert catalog.do(claims_for, 1, "a/c.jar", NOW) == {}
     assert catalog.do(claims_for, 1, "a/b.jar", NOW + LASTS_MS) == {"md5": "22", "sha1": "11"}
     assert catalog.do(claims_for, 1, "a/b.jar", NOW + LASTS_MS + 1) == {}
-    catalog.do(remove_claims, 1, "a/b.jar")
+    catalog.do(remove_claims, 1, ["a/b.jar"])
     assert catalog.do(claims_for, 1, "a/b.jar", NOW) == {}
 
 

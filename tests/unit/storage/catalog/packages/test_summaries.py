@@ -11,7 +11,7 @@ from pkgrepo.storage.catalog.packages import packages, summaries, versions
 from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.usage import downloads
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, publish
+from tests.support.catalogs import NOW, add_repository, ensure_version, publish
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_pages_of_every_order_of_versions_are_the_whole_list(catalog: Any, o
     package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
     for number, key in enumerate(("x", "y", "z")):
         version, _ = catalog.do(
-            versions.ensure_version, package.id, key=key, text=key, sort=b"z", meta={}, publisher=SYSTEM, now_ms=NOW
+            ensure_version, package.id, key=key, text=key, sort=b"z", meta={}, publisher=SYSTEM, now_ms=NOW
         )
         catalog.do(versions.set_published_at, version.id, NOW + number % 2)
     every = catalog.peek(summaries.list_version_summaries, package.id, order=order)
@@ -141,9 +141,7 @@ def test_versions_with_the_same_sort_are_all_paged(catalog: Any) -> None:
         packages.ensure_package, catalog.repository.id, key="same", name="same", serial=1, now_ms=NOW
     )
     for key in ("a", "b", "c"):
-        catalog.do(
-            versions.ensure_version, package.id, key=key, text=key, sort=b"s", meta={}, publisher=SYSTEM, now_ms=NOW
-        )
+        catalog.do(ensure_version, package.id, key=key, text=key, sort=b"s", meta={}, publisher=SYSTEM, now_ms=NOW)
     seen: list[str] = []
     after: tuple[Any, ...] = ()
     while found := catalog.peek(summaries.list_version_summaries, package.id, after=after, limit=1):

@@ -3,7 +3,7 @@ import pytest
 from pkgrepo.model import SYSTEM, Actor, VersionState
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository, publish
+from tests.support.catalogs import NOW, add_repository, ensure_version, publish
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def catalog():
 
 def ensure(catalog, key, sort=None, **how):
     how = {"text": key, "meta": {}, "publisher": SYSTEM, "now_ms": NOW, **how}
-    return catalog.do(versions.ensure_version, catalog.package.id, key=key, sort=sort or key.encode(), **how)
+    return catalog.do(ensure_version, catalog.package.id, key=key, sort=sort or key.encode(), **how)
 
 
 def listed(catalog):
