@@ -20,7 +20,7 @@ from pkgrepo.formats.conda.names import FileName, parse_file_name, version_key
 from pkgrepo.formats.conda.version_order import order_key
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.publish.publisher import Release
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 
