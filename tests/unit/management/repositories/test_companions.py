@@ -149,3 +149,18 @@ async def test_a_repository_of_an_earlier_release_gets_its_channel_at_the_next_s
     await stack.assembly.core.companions.ensure_all(catalog, 0)
     found = await catalog.scan(lambda r: r.all("SELECT name FROM repository ORDER BY id"))
     assert [name for (name,) in found] == ["py", "py/conda"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_virtual_python_repository_has_a_channel_of_those_of_its_members(server):
+    await server.add_repository("more")
+    config = {"type": "Virtual", "members": ["main/py", "main/more"], "publish_to": "main/more"}
+    await server.add_repository("all", config=config)
+    assert await upload(server, "own") == 201
+    assert await upload(server, "other", channel="/repositories/main/all/conda") == 201
+    found = (await server.call("GET", "/repositories/main/all/conda/noarch/repodata.json")).json
+    assert set(found["packages.conda"]) == {"own-1.0-py_0.conda", "other-1.0-py_0.conda"}
+    assert (await server.call("GET", "/repositories/main/more/conda/noarch/other-1.0-py_0.conda")).status == 200
+    assert (await server.call("GET", "/repositories/main/all/conda/noarch/own-1.0-py_0.conda")).status == 200
+    shown = await server.ok("GET", "/repository/main%2Fall%2Fconda")
+    assert (shown["format"], shown["type"]) == ("conda", "Virtual")

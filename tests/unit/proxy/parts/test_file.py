@@ -195,3 +195,31 @@ def test_an_entry_of_any_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("pkgrepo.proxy.parts.writing.LARGEST_BLOCK", 1000)
     with pytest.raises(Invalid, match="more than 1000 bytes"):
         written([entry(1, fragment=bytes(1000))])
+
+
+def test_a_section_has_the_entries_that_begin_with_it() -> None:
+    names = [b"a", b"ab", b"b", b"many", b"z"]
+    counts = {name: 3 * GROUP_ENTRIES if name == b"many" else 2 for name in names}
+    made = []
+    for name in names:
+        for number in range(counts[name]):
+            path = f"{name.decode()}-{number}"
+            source = FileSource(path, path, None, {}, "", {})
+            made.append(Entry(name + b"\0" + bytes([number // 256, number % 256]), path, path, 0, False, {}, [source]))
+    out = io.BytesIO()
+    write_parts(out, Normalised({}, iter(made), ordered=True))
+    with PartsFile(out.getvalue()) as parts:
+        assert parts.count == len(made)
+        for name in names:
+            section = name + b"\0"
+            assert [each.key for each in parts.entries((), section)] == [
+                f"{name.decode()}-{number}" for number in range(counts[name])
+            ]
+            assert parts.has_section(section)
+            last = f"{name.decode()}-{counts[name] - 1}"
+            found = parts.find_path(last, section)
+            assert found is not None
+            assert found[0].key == last
+            assert parts.find_path("b-0", section) is None or name == b"b"
+        for absent in (b"", b"0", b"aa", b"c", b"zz"):
+            assert not parts.has_section(absent + b"\0")
