@@ -5,7 +5,7 @@ Each record becomes an entry of its package's section, with the file that it sta
 has no digest that its file could be verified with, is left out, so that it does not take the others with it. This
 module runs in a child process and imports little.
 
-For 600,000 records (360 MB of JSON) it takes 700 MB of memory there, and 8 s: the document, a table of it, its order.
+For 600,000 records (360 MB of JSON) it takes 8 s and 700 MB of memory there: the document, a table, and its order.
 """
 
 from __future__ import annotations
