@@ -5,8 +5,8 @@ What each member has of a document is written to a temporary file, and joined an
 After a change only the parts of the members that changed are written again, and of these only the shards that differ.
 
 For an upstream with 600,000 records of 600 bytes a document takes 360 MB of disk for the text, and as much for each
-form of it that clients ask for as that has (40 MB for ``.zst``), and 2 s of a thread; the shards of 30,000 packages take
-40 MB of disk, 15 MB of memory and 3 s, and 1.2 s when few have changed.
+form of it that clients ask for as that has (40 MB for ``.zst``), and 2 s of a thread. The shards of 30,000 packages
+take 40 MB of disk, 15 MB of memory and 3 s, and 1.2 s when few have changed.
 """
 
 from __future__ import annotations
