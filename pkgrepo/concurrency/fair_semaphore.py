@@ -61,14 +61,20 @@ class FairSemaphore:
         """A block that holds a permit. No path may be the beginning of another one."""
         return Permit(self, path)
 
+    def acquire_now(self) -> bool:
+        """Take a permit if that needs no waiting; the caller releases it once. False: there is none."""
+        if not self._free or self._queue.size:
+            return False
+        self._free -= 1
+        return True
+
     async def acquire(self, path: Path = ()) -> None:
         """
         Wait for a permit; the caller releases it once.
 
         :raises QueueFull: the queue is full, and this waiter's branch is the longest
         """
-        if self._free and not self._queue.size:
-            self._free -= 1
+        if self.acquire_now():
             return
         waiter: Deferred[None] = Deferred(partial(self._queue.remove, path))
         self._queue.add(path, waiter)

@@ -103,12 +103,15 @@ class Documents:
 
         :raises UpstreamFailed: an upstream failed, and there is no old answer
         """
+        changes = self._kept.changes
         first = held = await self._look(repository, request)
         cached = held is not None and self._suffices(repository, request, held, revalidate=revalidate)
         if held is None or not cached:
             refuse_circle(repository.id, repository.path)
 
             async def work() -> Held | Unknown:
+                if self._kept.changes == changes:
+                    return await self._refresh(repository, request, first)
                 # Another call may have ended since the look-up.
                 before = await self._look(repository, request)
                 if before is not None and self._suffices(repository, request, before, revalidate=revalidate):

@@ -77,6 +77,7 @@ class KeptAnswers:
         self._stores = stores
         self._publisher = publisher
         self._pools = pools
+        self.changes = 0  # a number that changes with what is held in memory
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
         self._recent = RecentParts()
         self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
@@ -162,6 +163,7 @@ class KeptAnswers:
     def hold(self, repository: Repository, held: Held) -> Held:
         """Keep an answer in memory."""
         key = (repository.id, held.document.key)
+        self.changes += 1
         self._held[key] = held
         self._held.move_to_end(key)
         if len(self._held) > MOST_HELD:
@@ -192,6 +194,7 @@ class KeptAnswers:
     async def distrust(self, repository: Repository, held: Held) -> None:
         """Forget an answer whose parts are lost or damaged, so that they are stored when they are received again."""
         document = held.document
+        self.changes += 1
         self._held.pop((repository.id, document.key), None)
         self._recent.drop(document.sha256)
         if document.locator:  # else the same bytes would count as stored
@@ -205,11 +208,13 @@ class KeptAnswers:
 
     def forget_here(self, repository_id: int, keys: Sequence[str]) -> None:
         """Forget answers that were removed, in this process."""
+        self.changes += 1
         for key in keys:
             self._held.pop((repository_id, key), None)
 
     def forget_absences(self, repository: Repository) -> None:
         """Forget that upstreams do not have something, as far as only this process knows it."""
+        self.changes += 1
         for key, held in list(self._held.items()):
             if key[0] == repository.id and held.unstored is None and not held.document.found:
                 del self._held[key]
@@ -250,6 +255,7 @@ class KeptAnswers:
                 self._recent.drop(held.document.sha256)
             if held.unstored is not None:
                 held.unstored.close()
+            self.changes += 1
             now = self._held.get(key)
             if now is held or (failed and now is not None and now.unstored is not None and now.is_of(held)):
                 del self._held[key]

@@ -256,13 +256,14 @@ class Upstream:
             await deferLater(self._reactor, pause_s)
 
     async def _take_permit(self, request: _Request, target: Target, stack: AsyncExitStack) -> None:
-        holding = self._shared.permits.hold(target.origin, self, request.deadline)
+        permits = self._shared.permits
         try:
-            await stack.enter_async_context(holding)
+            await permits.acquire(target.origin, self, request.deadline)
         except QueueFull:
             raise UpstreamUnavailable(self.name, "too many requests wait for it") from None
         except TimedOut as error:
             raise UpstreamTimeout(self.name, error.reason) from None
+        stack.callback(permits.release, target.origin)
 
     async def _try(
         self, request: _Request, target: Target, fields: Mapping[str, str], health: Health

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -27,10 +26,11 @@ class HostPermits:
         self._semaphores: dict[Origin, FairSemaphore] = {}
         self._users: Counter[Origin] = Counter()  # who hold or wait; a semaphore without any is dropped
 
-    @asynccontextmanager
-    async def hold(self, origin: Origin, client: Hashable, deadline: Deadline) -> AsyncIterator[None]:
+    async def acquire(self, origin: Origin, client: Hashable, deadline: Deadline) -> None:
         """
-        A block that has a permit. ``client`` is the one of a route in a repository: others have routes of this name.
+        Wait for a permit, which the caller releases once.
+
+        ``client`` is the one of a route in a repository: others have routes of this name.
 
         :raises QueueFull: too many wait for one; :raises TimedOut: there was none for ``LONGEST_WAIT_S``
         """
@@ -39,15 +39,22 @@ class HostPermits:
             semaphore = FairSemaphore(self._count, self._reactor, most_waiting=MOST_WAITING)
             self._semaphores[origin] = semaphore
         self._users[origin] += 1
+        if semaphore.acquire_now():
+            return
         try:
             reason = f"{self._count} other requests to it are under way (proxy.max_connections_per_host)"
             acquiring = Deferred.fromCoroutine(semaphore.acquire((client,)))
             await deadline.wait(acquiring, LONGEST_WAIT_S, reason)
-            try:
-                yield
-            finally:
-                semaphore.release()
-        finally:
-            self._users[origin] -= 1
-            if not self._users[origin]:
-                del self._users[origin], self._semaphores[origin]
+        except BaseException:
+            self._leave(origin)
+            raise
+
+    def release(self, origin: Origin) -> None:
+        """Return a permit."""
+        self._semaphores[origin].release()
+        self._leave(origin)
+
+    def _leave(self, origin: Origin) -> None:
+        self._users[origin] -= 1
+        if not self._users[origin]:
+            del self._users[origin], self._semaphores[origin]

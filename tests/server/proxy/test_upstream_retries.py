@@ -121,8 +121,8 @@ async def test_permits_return_after_300_failures_of_all_kinds(scene: Any) -> Non
             raise ZeroDivisionError
 
     async def cancel(path: str) -> None:
-        running = Deferred.fromCoroutine(fetch(upstream, path))
         before = server.count(f"/{path}")
+        running = Deferred.fromCoroutine(fetch(upstream, path))
         await until(lambda: server.count(f"/{path}") > before)
         running.cancel()
         await running

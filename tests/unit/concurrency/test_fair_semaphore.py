@@ -183,3 +183,16 @@ def test_no_permit_is_lost_in_random_sequences(seed):
     for name in "abcd":
         scene.hold(name)
     assert sorted(scene.held) == ["a", "b", "c"]
+
+
+def test_a_permit_is_taken_at_once_if_nobody_waits_for_it():
+    scene = Scene(count=2)
+    scene.hold("first")
+    assert scene.semaphore.acquire_now()
+    assert not scene.semaphore.acquire_now(), "there are two"
+    scene.hold("second")
+    scene.semaphore.release()
+    assert scene.order == ["first", "second"]
+    assert not scene.semaphore.acquire_now()
+    scene.run()
+    assert scene.semaphore.acquire_now()

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.error import ConnectionClosed
 from twisted.internet.interfaces import IConsumer, IStreamClientEndpoint
+from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
@@ -55,6 +56,20 @@ class RequestFields(Headers):
         return self
 
 
+@frozen
+class _Way:
+    """Where a request goes, and whether its answer is ``bodiless``."""
+
+    target: Target
+    proxy: HttpProxy | None
+    bodiless: bool
+
+    @property
+    def key(self) -> Hashable:
+        """What a connection leads to: plain http to all hosts shares those to the proxy."""
+        return self.target.origin if self.proxy is None or self.target.scheme == "https" else self.proxy
+
+
 @implementer(IAgent)
 class UpstreamAgent:
     """Sends requests directly or through a proxy, with header fields that are L{RequestFields}."""
@@ -76,23 +91,33 @@ class UpstreamAgent:
         proxy = self._ways.proxies.find(target.scheme, target.host)
         if proxy is not None and not self._ways.guard.permits_unresolved(target.host):
             raise AddressRefused
-        return Deferred.fromCoroutine(self._send(method, target, headers.lines, proxy, bodyProducer))
+        way = _Way(target, proxy, bodiless=method == b"HEAD")
+        if bodyProducer is not None:
+            return Deferred.fromCoroutine(self._send_with_body(way, method, headers.lines, bodyProducer))
+        message = _render(method, target, headers.lines, proxy, None)
+        connection = self._connections.take(way.key)
+        if connection is None:
+            return Deferred.fromCoroutine(self._send_anew(way, message))
+        sending: Deferred[Any] = connection.send(message, bodiless=way.bodiless)
+        return sending.addErrback(self._send_again, connection, way, message)
 
-    async def _send(
-        self, method: bytes, target: Target, lines: bytes, proxy: HttpProxy | None, producer: IBodyProducer | None
-    ) -> Answer:
-        bodiless, key = method == b"HEAD", _key(target, proxy)
-        message = _render(method, target, lines, proxy, None if producer is None else await _collect(producer))
-        connection = self._connections.take(key)
-        if connection is not None:
-            try:
-                return await connection.send(message, bodiless=bodiless)
-            except (ConnectionClosed, SSL.Error):
-                # The upstream may have closed it before the request came (RFC 9112 section 9.3.1).
-                if connection.received_any or producer is not None:
-                    raise
-        made: Connection = await self._endpoint(target, proxy).connect(self._connections.factory(key))
-        return await made.send(message, bodiless=bodiless)
+    def _send_again(self, failure: Failure, connection: Connection, way: _Way, message: bytes) -> Deferred[Answer]:
+        """Repeat a request if the upstream may have closed the connection before it came (RFC 9112 section 9.3.1)."""
+        if connection.received_any or not failure.check(ConnectionClosed, SSL.Error):
+            failure.raiseException()
+        return Deferred.fromCoroutine(self._send_anew(way, message))
+
+    async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, producer: IBodyProducer) -> Answer:
+        message = _render(method, way.target, lines, way.proxy, await _collect(producer))
+        connection = self._connections.take(way.key)
+        if connection is None:
+            return await self._send_anew(way, message)
+        return await connection.send(message, bodiless=way.bodiless)
+
+    async def _send_anew(self, way: _Way, message: bytes) -> Answer:
+        connecting = self._endpoint(way.target, way.proxy).connect(self._connections.factory(way.key))
+        made: Connection = await connecting
+        return await made.send(message, bodiless=way.bodiless)
 
     def _endpoint(self, target: Target, proxy: HttpProxy | None) -> TimedEndpoint:
         ways = self._ways
@@ -105,11 +130,6 @@ class UpstreamAgent:
         else:
             endpoint = _proxy_endpoint(ways, proxy)
         return TimedEndpoint(endpoint, ways.reactor, ways.timeout_s)
-
-
-def _key(target: Target, proxy: HttpProxy | None) -> Hashable:
-    """What a connection leads to: plain http to all hosts shares those to the proxy."""
-    return target.origin if proxy is None or target.scheme == "https" else proxy
 
 
 def _render(method: bytes, target: Target, lines: bytes, proxy: HttpProxy | None, body: bytes | None) -> bytes:

@@ -21,6 +21,7 @@ from typing import Any, Final, cast
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocol, IPushProducer, ITCPTransport, ITransport
 from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.tcp import Connection as TcpConnection
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseDone
 from twisted.web.http import PotentialDataLoss
@@ -139,6 +140,7 @@ class Connection(Protocol):
         self._left = 0  # bytes of the body, if its length is known
         self._chunks: ChunkDecoder | None = None
         self._paused = False
+        self._unbuffered = False
         self.received_any = False  # since the last ``send``
         self.ended = False
 
@@ -149,6 +151,7 @@ class Connection(Protocol):
             transport.bufferSize = RECEIVED
         if ITCPTransport.providedBy(transport):
             transport.setTcpNoDelay(True)
+        self._unbuffered = isinstance(transport, TcpConnection) and not transport.TLS
         self._on_made(self)
 
     def send(self, message: bytes, *, bodiless: bool) -> Deferred[Answer]:
@@ -161,7 +164,7 @@ class Connection(Protocol):
         self.received_any = False
         answering: Deferred[Answer] = Deferred(self._cancelled)
         self._answering = answering
-        self.transport.write(message)  # type: ignore[union-attr]
+        self._write(message)
         return answering
 
     def abort(self) -> None:
@@ -214,6 +217,18 @@ class Connection(Protocol):
             answer.end(_UNFRAMED if unframed else reason)
 
     # Below
+
+    def _write(self, message: bytes) -> None:
+        """Write at once what the kernel takes: through the reactor it costs another turn, and two system calls."""
+        transport: Any = self.transport
+        if self._unbuffered:
+            sent = transport.writeSomeData(message)
+            if sent == len(message):
+                return
+            if isinstance(sent, int):  # else the transport gets the same error, and handles it
+                message = message[sent:]
+            self._unbuffered = False  # from now on: nothing may overtake what the transport has
+        transport.write(message)
 
     def _cancelled(self, _: Deferred[Answer]) -> None:
         self._answering = None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from attrs import evolve
 
 from tests.server.maven.proxied.conftest import Fragile, record
 from tests.support.http_client import HttpClient, Reply
@@ -190,7 +191,8 @@ def test_part_of_a_wrong_file_is_never_complete(
     both: HttpClient, first: MavenUpstream, second: MavenUpstream, name: str
 ) -> None:
     path = first.add(f"com/example/spoilt/{name[7:-4]}/{name}", LARGE)
-    first.misbehave(path, faults.corrupted, repeat=True)
+    # If the whole file came at once, the request would be refused before a part of it is sent.
+    first.misbehave(path, lambda answer: evolve(faults.corrupted(answer), fault=Fault(rate=4_000_000)), repeat=True)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         both.get(path, Range="bytes=1000-1999")
     first.behave()

@@ -11,6 +11,7 @@ from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IResponse
 from zope.interface.verify import verifyObject
 
+from pkgrepo.proxy.upstream.connecting import connection as connection_module
 from pkgrepo.proxy.upstream.connecting.connections import KEEP_ALIVE_S, Connections
 from pkgrepo.proxy.upstream.connecting.head import NotHttp
 
@@ -201,3 +202,32 @@ def test_idle_connections_are_bounded_in_number_and_time():
     assert scene.idle() is made[1]
     made[1].connectionLost(Failure(ConnectionDone()))
     assert scene.idle() is None
+
+
+class KernelTransport(StringTransport):
+    """A TCP connection whose kernel takes some bytes at once."""
+
+    TLS = False
+
+    def __init__(self, takes):
+        super().__init__()
+        self._takes = takes
+
+    def writeSomeData(self, data):
+        if isinstance(self._takes, int):
+            taken, self._takes = data[: self._takes], self._takes - len(data[: self._takes])
+            self.io.write(taken)
+            return len(taken)
+        return self._takes
+
+
+@pytest.mark.parametrize("takes", [100, 10, 0, ConnectionLost()], ids=["all", "some", "none", "error"])
+def test_requests_are_written_whole_and_in_order(takes, monkeypatch):
+    monkeypatch.setattr(connection_module, "TcpConnection", KernelTransport)
+    scene = Scene()
+    connection = scene.connections.factory(KEY).buildProtocol(None)
+    connection.makeConnection(KernelTransport(takes))
+    for number in range(3):
+        connection.send(b"request %d" % number, bodiless=True)
+        connection.dataReceived(HEAD)
+    assert connection.transport.value() == b"request 0request 1request 2"
