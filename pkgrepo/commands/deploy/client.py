@@ -7,7 +7,6 @@ already does no harm. Once the server has answered with the id of the deployment
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -15,17 +14,13 @@ from urllib.parse import urlencode
 import msgspec
 from attrs import frozen
 from treq.client import HTTPClient
-from twisted.internet import error as internet_error
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IConsumer
-from twisted.internet.task import CooperativeTask, Cooperator, TaskStopped, deferLater
-from twisted.python.failure import Failure
-from twisted.web.client import Agent, ResponseFailed, ResponseNeverReceived
+from twisted.internet.task import deferLater
+from twisted.web.client import Agent
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
-from zope.interface import implementer
+from twisted.web.iweb import IBodyProducer
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.commands.http.bodies import IteratorBody
+from pkgrepo.commands.http.failures import BROKEN, Failed, is_certificate_error, reason_of
 
 T = TypeVar("T")
 
@@ -36,25 +31,6 @@ POLL_S: Final = 0.2  # before the state is asked again; grows to ``MOST_POLL_S``
 MOST_POLL_S: Final = 5.0
 ANSWER_SIZE: Final = 4 * 1024 * 1024  # bytes
 RUNNING: Final = ("PENDING", "VALIDATING", "PUBLISHING")
-
-# The connection broke, or there was none.
-BROKEN: Final = (
-    internet_error.ConnectError,
-    internet_error.ConnectionLost,
-    internet_error.ConnectionDone,
-    internet_error.DNSLookupError,
-    ResponseFailed,
-    ResponseNeverReceived,
-    OSError,
-)
-
-
-class Failed(PkgrepoError):  # noqa: N818 - named for what happened
-    """The server refused the deployment, or was not reached; ``status`` is the HTTP status, 0 without an answer."""
-
-    def __init__(self, sentence: str, status: int = 0) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 @frozen
@@ -127,8 +103,8 @@ class DeployClient:
                 if error.status != 503 or not left:
                     raise
             except BROKEN as error:
-                if not left or _is_certificate(error):
-                    raise Failed(f"{self._target.url} cannot be reached: {_reason(error)}") from None
+                if not left or is_certificate_error(error):
+                    raise Failed(f"{self._target.url} cannot be reached: {reason_of(error)}") from None
             await deferLater(self._reactor, pause)
             pause *= 2
         raise AssertionError("the last attempt returns or raises")
@@ -154,81 +130,8 @@ class DeployClient:
         return value if isinstance(value, dict) else {}
 
 
-@implementer(IBodyProducer)
-class IteratorBody:
-    """The body of a request, read from an iterator while it is sent. An error of the iterator is kept as ``error``."""
-
-    length = UNKNOWN_LENGTH
-
-    def __init__(self, pieces: Iterator[bytes], reactor: Any) -> None:
-        self.error: Exception | None = None
-        self._pieces = pieces
-        self._cooperator = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
-        self._task: CooperativeTask[Iterator[None]] | None = None
-
-    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
-        """Send all pieces; fires after the last one."""
-        task = self._task = self._cooperator.cooperate(self._write(consumer))
-        done: Deferred[None] = Deferred()
-
-        def ended(result: object) -> None:
-            if isinstance(result, Failure):
-                if result.check(TaskStopped):
-                    return
-                self.error = result.value if isinstance(result.value, Exception) else None
-                done.errback(result)
-            else:
-                done.callback(None)
-
-        task.whenDone().addBoth(ended)
-        return done
-
-    def pauseProducing(self) -> None:
-        """Wait until the connection takes more."""
-        if self._task is not None:
-            self._task.pause()
-
-    def resumeProducing(self) -> None:
-        """Go on."""
-        if self._task is not None:
-            self._task.resume()
-
-    def stopProducing(self) -> None:
-        """End, and close the file that is being read; may be called more than once."""
-        if self._task is not None:
-            try:
-                self._task.stop()
-            except Exception:  # noqa: BLE001 - it has ended already
-                self._task = None
-        close = getattr(self._pieces, "close", None)
-        if close is not None:
-            close()
-
-    def _write(self, consumer: IConsumer) -> Iterator[None]:
-        for piece in self._pieces:
-            consumer.write(piece)
-            yield
-
-
 def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
         return None
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    found = [each.value for each in getattr(error, "reasons", None) or () if each.value is not None]
-    return [error, *(cause for each in found for cause in _causes(each))]
-
-
-def _is_certificate(error: BaseException) -> bool:
-    names = {type(each).__name__ for each in _causes(error)}
-    return bool(names & {"VerificationError", "CertificateError"}) or any(
-        isinstance(each, ssl.SSLError) or type(each).__module__.startswith("OpenSSL") for each in _causes(error)
-    )
-
-
-def _reason(error: BaseException) -> str:
-    last = _causes(error)[-1]
-    return str(last) or type(last).__name__

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from twisted.internet.defer import Deferred
@@ -16,28 +14,19 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.task import react
 
 from pkgrepo.commands.exits import EXIT_CODES, fail
+from pkgrepo.commands.http.addresses import is_plain, parse_address
+from pkgrepo.commands.http.failures import Failed, exit_code
 from pkgrepo.commands.progress import make_progress
-from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound
+from pkgrepo.commands.texts import printable
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.startup.announcements import sentence_of
 
-from .client import DeployClient, Failed, Target
+from .client import DeployClient, Target
 from .credentials import read_authorization
 from .staging import Staging, read_staging
 from .zip_stream import zip_pieces
 
 SHOWN = 20  # files that are left out, and errors
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-# Exit codes by the HTTP status of a refusal; others are 1.
-CODES = {
-    400: EXIT_CODES[Invalid],
-    401: EXIT_CODES[Forbidden],
-    403: EXIT_CODES[Forbidden],
-    404: EXIT_CODES[NotFound],
-    405: EXIT_CODES[Forbidden],
-    409: EXIT_CODES[Conflict],
-    413: EXIT_CODES[Invalid],
-}
 
 
 @click.command()
@@ -63,10 +52,10 @@ def deploy(folder: Path, url: str, name: str, token_file: Path | None, *, hold: 
         staging = read_staging(folder)
     except Invalid as error:
         fail(str(error), EXIT_CODES[Invalid])
-    except (OSError, UnicodeDecodeError) as error:
-        fail(sentence_of(error) if isinstance(error, OSError) else f"{token_file} has no token", 1)
+    except OSError as error:
+        fail(sentence_of(error), 1)
     for path in staging.left_out[:SHOWN]:
-        click.echo(f"left out, because it is no file of an artifact: {_shown(path)}", err=True)
+        click.echo(f"left out, because it is no file of an artifact: {printable(path)}", err=True)
     if len(staging.left_out) > SHOWN:
         click.echo(f"and {len(staging.left_out) - SHOWN} more", err=True)
     if not staging.files:
@@ -85,7 +74,7 @@ async def _run(reactor: Any, target: Target, staging: Staging, timeout_s: float)
     try:
         found = await work
     except Failed as error:
-        fail(_shown(str(error)), CODES.get(error.status, 1))
+        fail(printable(str(error)), exit_code(error.status))
     except DeferredTimeout:
         fail(f"it took longer than {timeout_s / 60:g} minutes; the server may publish it nevertheless", 1)
     _finish(found)
@@ -99,11 +88,11 @@ def _pieces(staging: Staging) -> Iterator[bytes]:
 
 
 def _finish(found: dict[str, Any]) -> None:
-    uid, state = _shown(str(found.get("deployment_id"))), found.get("state")
+    uid, state = printable(str(found.get("deployment_id"))), found.get("state")
     if state == "PUBLISHED":
         for each in found.get("components", ()):
             coordinates = (str(each.get(key)) for key in ("group_id", "artifact_id", "version"))
-            click.echo(f"published {_shown(':'.join(coordinates))}")
+            click.echo(f"published {printable(':'.join(coordinates))}")
         count = found.get("component_count", 0)
         click.echo(f"{count} components with {found.get('file_count', 0)} files are published (deployment {uid})")
         return
@@ -112,32 +101,22 @@ def _finish(found: dict[str, Any]) -> None:
         return
     sentences = [(path, text) for path, texts in found.get("errors", {}).items() for text in texts]
     for path, text in sentences[:SHOWN]:
-        click.echo(_shown(f"{path}: {text}" if path else text), err=True)
+        click.echo(printable(f"{path}: {text}" if path else text), err=True)
     if len(sentences) > SHOWN:
         click.echo(f"and {len(sentences) - SHOWN} more", err=True)
-    fail(f"nothing is published (deployment {uid})", CODES.get(found.get("status", 0), 1))
+    fail(f"nothing is published (deployment {uid})", exit_code(found.get("status", 0)))
 
 
 def _tell_state(state: str) -> None:
-    click.echo(f"state: {_shown(state)}", err=True)
+    click.echo(f"state: {printable(state)}", err=True)
 
 
 def _check_url(url: str) -> str:
     """The address without a slash at its end; exits if it is none, or if it has credentials."""
     try:
-        parts = urlsplit(url)
-        port_is_one = parts.port is None or parts.port > 0
-    except ValueError:
-        port_is_one = False
-    if not port_is_one or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        fail(f"{_shown(url)} is no address of a repository: https://host/repositories/storage/name", 2)
-    if parts.username or parts.password:
-        fail("credentials do not belong into --to: other users can see them", 2)
-    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        address = parse_address(url, "a repository: https://host/repositories/storage/name", "--to")
+    except Invalid as error:
+        fail(str(error), EXIT_CODES[Invalid])
+    if is_plain(address):
         click.echo("warning: the credentials are not encrypted on their way to this address", err=True)
-    return url.rstrip("/")
-
-
-def _shown(text: str) -> str:
-    """A text from outside without control characters, which could change the terminal."""
-    return _CONTROL.sub("?", text)
+    return address

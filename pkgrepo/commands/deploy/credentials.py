@@ -16,6 +16,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
+from pkgrepo.commands.http.tokens import check_token, read_token
 from pkgrepo.errors import Invalid
 
 
@@ -25,11 +26,11 @@ def read_authorization(environ: Mapping[str, str], token_file: Path | None) -> s
 
     :raises Invalid: there are no credentials, or they cannot be sent; :raises OSError: the file cannot be read
     """
-    token = token_file.read_text().strip() if token_file is not None else environ.get("PKGREPO_DEPLOY_TOKEN", "")
-    if token:
-        return f"Bearer {_checked(token)}"
+    token = environ.get("PKGREPO_DEPLOY_TOKEN", "")
     if token_file is not None:
-        raise Invalid(f"there is no token in {token_file}")
+        return f"Bearer {read_token(token_file)}"
+    if token:
+        return f"Bearer {check_token(token, 'PKGREPO_DEPLOY_TOKEN')}"
     user, password = environ.get("PKGREPO_DEPLOY_USER", ""), environ.get("PKGREPO_DEPLOY_PASSWORD", "")
     if not user or not password:
         raise Invalid(
@@ -37,9 +38,3 @@ def read_authorization(environ: Mapping[str, str], token_file: Path | None) -> s
             "or name a file with --token-file"
         )
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode("ascii")
-
-
-def _checked(token: str) -> str:
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise Invalid("the token has characters that no token has")
-    return token

@@ -7,7 +7,8 @@ import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.commands.deploy import client
-from pkgrepo.commands.deploy.client import ATTEMPTS, DeployClient, Failed, Target
+from pkgrepo.commands.deploy.client import ATTEMPTS, DeployClient, Target
+from pkgrepo.commands.http.failures import Failed
 from tests.support.raw_server import RawServer
 
 UID = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -1,0 +1,1 @@
+"""What commands need that talk to a server by HTTP: addresses, bodies of requests, and why a request failed."""
