@@ -1,22 +1,25 @@
 """
-The administrator's command line: ``pkgrepo``.
+The command line: ``pkgrepo``.
+
+Some commands work on the data folder of a server, on its machine; the others talk to a server by its API.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found, 4 refused, 5 conflict.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import click
 
+from pkgrepo.commands.groups import LazyGroup
 from pkgrepo.commands.settings import Sources
 
 from . import __version__
 
 # Command: the module below pkgrepo.commands and the name in it.
 COMMANDS = {
+    # on the machine of the server
     "init": ("setup", "init"),
     "serve": ("setup", "serve"),
     "check-config": ("checks", "check_config"),
@@ -28,28 +31,33 @@ COMMANDS = {
     "compact": ("compaction", "compact"),
     "import": ("imports", "import_group"),
     "admin": ("administrators", "admin"),
-    "storage": ("storages", "storage"),
+    # both
+    "storage": ("storage_group", "storage"),
+    # by the API of a server
+    "login": ("remote.people.login", "login"),
+    "logout": ("remote.people.login", "logout"),
+    "profile": ("remote.people.profile_commands", "profile"),
+    "whoami": ("remote.people.login", "whoami"),
+    "repo": ("remote.repositories.group", "repo"),
+    "package": ("remote.packages.group", "package"),
+    "search": ("remote.packages.search", "search"),
+    "explain": ("remote.packages.explain", "explain"),
+    "setup": ("remote.packages.setup", "setup"),
+    "upload": ("remote.transfers.upload", "upload"),
+    "download": ("remote.transfers.download", "download"),
     "deploy": ("deploy.command", "deploy"),
+    "user": ("remote.people.users", "user"),
+    "token": ("remote.people.tokens", "token"),
+    "project": ("remote.people.projects", "project"),
+    "stats": ("remote.server.stats", "stats"),
+    "jobs": ("remote.server.jobs", "jobs"),
+    "audit": ("remote.server.audit", "audit"),
+    "top": ("remote.server.top", "top"),
+    "completion": ("completion", "completion"),
 }
 
 
-class LazyGroup(click.Group):
-    """Imports a command when it is called: ``init`` does not need the server, whose import takes most of a second."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it by keyword
-        """The names of all commands, in the order of ``COMMANDS``."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of this name, or None."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, name = COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"pkgrepo.commands.{module}"), name)
-        return command
-
-
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 @click.version_option(__version__, prog_name="pkgrepo")
 @click.option(
     "--config", "-c", "file", type=click.Path(path_type=Path), envvar="PKGREPO_CONFIG", help="TOML file with settings."
@@ -59,5 +67,10 @@ class LazyGroup(click.Group):
 )
 @click.pass_context
 def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
-    """Administer a pkgrepo server on the machine where its data is; "deploy" sends artifacts to any server."""
+    """
+    Administer and use a package registry.
+
+    The commands up to "admin" work on the data folder, on the machine of the server, with the settings of --config and
+    --set. The others talk to a server by its API: "login" first.
+    """
     context.obj = Sources(file, assignments)

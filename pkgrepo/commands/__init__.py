@@ -1,1 +1,1 @@
-"""The administrator's command line."""
+"""The command line: here commands on the data folder of a server; ``remote`` and ``deploy`` talk to servers."""

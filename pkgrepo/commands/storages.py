@@ -1,4 +1,4 @@
-"""Commands for storages that were moved or belong to another catalog."""
+"""Commands for storages that were moved or belong to another catalog; the server is stopped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from .offline import run_on_existing
 from .settings import Sources
 
 
-@click.group()
-def storage() -> None:
-    """Storages that were moved or belong to another catalog; stop the server first."""
-
-
-@storage.command("adopt")
+@click.command("adopt")
 @click.argument("name")
 @click.pass_obj
 def adopt_storage(sources: Sources, name: str) -> None:
@@ -33,7 +28,7 @@ def adopt_storage(sources: Sources, name: str) -> None:
     run_on_existing(sources.read(), take)
 
 
-@storage.command("move")
+@click.command("move")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--empty", is_flag=True, help="Start with an empty storage in the folder: all its content is lost.")

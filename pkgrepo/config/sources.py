@@ -22,7 +22,10 @@ SHORTCUTS = {
     "PKGREPO_ADMIN_PASSWORD_FILE": "bootstrap.admin.password_file",
 }
 # Read by the scripts in bin/ and by the command line, before the configuration is read.
-NOT_SETTINGS = re.compile(r"PKGREPO_(CONFIG|PYTHON|VENV|REQUIRE_CLIENTS|BENCH_\w+|DEPLOY_(TOKEN|USER|PASSWORD))")
+NOT_SETTINGS = re.compile(
+    r"PKGREPO_(CONFIG|PYTHON|VENV|REQUIRE_CLIENTS|BENCH_\w+|DEPLOY_(TOKEN|USER|PASSWORD)"
+    r"|PROFILES?|URL|TOKEN(_FILE)?|CA_FILE)"
+)
 # Kubernetes sets these in every container if there is a service named pkgrepo.
 FROM_KUBERNETES = re.compile(r"PKGREPO_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
 

@@ -7,15 +7,17 @@ import secrets
 from pathlib import Path
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """
     Replace the content of ``path``, with fsync of the file and its folder. Blocks.
+
+    ``mode`` is that of the file, before the umask.
 
     :raises OSError: it could not be written; the old content is unchanged
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with draft.open("xb") as file:
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

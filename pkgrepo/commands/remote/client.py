@@ -1,0 +1,293 @@
+"""
+An HTTP client of one server: calls of its API, and transfers of files.
+
+Every refusal, and every connection that breaks, is raised as ``Failed`` with a sentence for people. Neither the
+sentences nor the addresses contain the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from attrs import field, frozen
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IBodyProducer
+
+from pkgrepo import __version__
+from pkgrepo.commands.http.failures import BROKEN, Failed, reason_of
+from pkgrepo.proxy.upstream.connecting.tls import make_policy
+
+from .target import Target
+
+T = TypeVar("T")
+
+CONNECT_S: Final = 30.0
+CALL_S: Final = 330.0  # a call may wait for a job for five minutes
+IDLE_S: Final = 120.0  # without a byte of a transfer; the server may work for so long before it answers
+MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes
+PAGE: Final = 200  # items; the API allows 1000
+MOST_PROBLEMS: Final = 10  # errors of a refusal that are shown
+
+Query = Mapping[str, object]
+
+
+def at(*segments: str) -> str:
+    """A path below ``/api``; slashes in a segment are encoded, as in ``at("package", "main/py", "name")``."""
+    return "/api/" + "/".join(quote(each, safe="") for each in segments)
+
+
+@frozen
+class Reply:
+    """A response; ``value`` is its decoded JSON, or None if it is none, and ``headers`` are by lower-case name."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    value: Any = field(repr=False)
+
+
+class Client:
+    """
+    Sends requests to the server of ``target``, in the reactor's thread.
+
+    :raises Invalid: the file of certificates cannot be used
+    """
+
+    def __init__(self, reactor: Any, target: Target) -> None:
+        self._reactor = reactor
+        self.url = target.url
+        self._authorization = target.authorization
+        pool = HTTPConnectionPool(reactor, persistent=True)
+        policy = make_policy([target.ca_file] if target.ca_file else [])
+        self._pool = pool
+        self._http = HTTPClient(Agent(reactor, policy, connectTimeout=CONNECT_S, pool=pool))
+
+    async def close(self) -> None:
+        """Close the connections that are kept open."""
+        await self._pool.closeCachedConnections()
+
+    async def get(self, *segments: str, **query: object) -> Any:
+        """The JSON at a path of the API. :raises Failed: the server refused, or was not reached"""
+        return (await self.call("GET", at(*segments), query=query)).value
+
+    async def find(self, *segments: str, **query: object) -> Any:
+        """The same, or None if the server has nothing there."""
+        try:
+            return await self.get(*segments, **query)
+        except Failed as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def change(self, method: str, *segments: str, body: Any = None, **query: object) -> Any:
+        """Call an operation that changes something; the JSON of the response."""
+        return (await self.call(method, at(*segments), value=body, query=query)).value
+
+    async def items(self, *segments: str, most: int | None = None, **query: object) -> AsyncIterator[Any]:
+        """The items of a list, page by page, ``most`` of them."""
+        cursor, left = "", most
+        while left is None or left > 0:
+            limit = PAGE if left is None else min(PAGE, left)
+            page = await self.get(*segments, limit=limit, **query, **({"cursor": cursor} if cursor else {}))
+            for item in page["items"]:
+                yield item
+            left = None if left is None else left - len(page["items"])
+            cursor = page.get("next") or ""
+            if not cursor:
+                return
+
+    async def all_items(self, *segments: str, most: int | None = None, **query: object) -> list[Any]:
+        """The items of a list."""
+        return [item async for item in self.items(*segments, most=most, **query)]
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        value: Any = None,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request, with ``value`` as JSON. :raises Failed: the server refused, or was not reached"""
+        fields = {"Accept": "application/json", **(headers or {})}
+        body = None
+        if value is not None:
+            body, fields["Content-Type"] = msgspec.json.encode(value), "application/json"
+        reply: Reply = await self._within(CALL_S, self._call(method, path + _query(query), body, fields))
+        return reply
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Callable[[], IBodyProducer] | bytes,
+        headers: Mapping[str, str],
+        *,
+        query: Query | None = None,
+    ) -> Reply:
+        """Send a request with a body that may be long. :raises Failed: the server refused, or was not reached"""
+        content = body if isinstance(body, bytes) else body()
+        return await self._reached(self._call(method, path + _query(query), content, headers))
+
+    async def fetch(
+        self, path: str, write: Callable[[bytes], None], headers: Mapping[str, str] | None = None
+    ) -> Mapping[str, str]:
+        """GET a file; ``write`` gets its pieces. Returns the header fields. :raises Failed: as for ``call``"""
+
+        async def receive() -> Mapping[str, str]:
+            response = await self._request("GET", path, None, headers or {})
+            fields = _fields(response)
+            if response.code != 200:
+                raise _refusal(response, fields, await _read(response))
+            await self._not_idle(response, write)
+            return fields
+
+        return await self._reached(receive())
+
+    # Below
+
+    async def _call(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Reply:
+        response = await self._request(method, path, body, headers)
+        data, fields = await _read(response), _fields(response)
+        if response.code >= 300:
+            raise _refusal(response, fields, data)
+        return Reply(response.code, fields, data, _decode(data))
+
+    async def _request(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Any:
+        fields = {"User-Agent": f"pkgrepo/{__version__}", **headers}
+        if self._authorization:
+            fields["Authorization"] = self._authorization
+        return await self._http.request(
+            method,
+            self.url + path,
+            data=body,
+            headers=Headers({name: [value] for name, value in fields.items()}),
+            allow_redirects=False,
+            unbuffered=True,
+        )
+
+    async def _not_idle(self, response: Any, write: Callable[[bytes], None]) -> None:
+        """Read the body; a connection that brings nothing for ``IDLE_S`` is given up."""
+        reading: Deferred[None] | None = None
+
+        def give_up() -> None:
+            if reading is not None:
+                reading.cancel()
+
+        timer = self._reactor.callLater(IDLE_S, give_up)
+        failed: list[Exception] = []
+
+        def take(data: bytes) -> None:
+            timer.reset(IDLE_S)
+            if not failed:
+                try:
+                    write(data)
+                except OSError as error:  # treq would end the program's connection, and hide the reason
+                    failed.append(error)
+                    raise
+
+        try:
+            reading = Deferred.fromCoroutine(_collect(response, take))
+            await reading
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
+        finally:
+            if timer.active():
+                timer.cancel()
+
+    async def _within(self, seconds: float, work: Any) -> Any:
+        waiting = Deferred.fromCoroutine(work)
+        waiting.addTimeout(seconds, self._reactor)
+        try:
+            return await self._reached(waiting)
+        except DeferredTimeout:
+            raise Failed(f"{self.url} has not answered within {seconds:g} seconds") from None
+
+    async def _reached(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BROKEN as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # of a local file
+            raise Failed(f"{self.url} cannot be reached: {reason_of(error)}") from None
+
+
+def problem_of(value: Any, fallback: str) -> str:
+    """The sentence of a refusal: of the API, or of a package format in the form of its clients."""
+    if not isinstance(value, dict):
+        return fallback
+    errors = value.get("errors")
+    if isinstance(errors, list) and "detail" not in value:  # the form of the registry API of images
+        texts = [str(each.get("message")) for each in errors[:MOST_PROBLEMS] if isinstance(each, dict)]
+        return "; ".join(texts) or fallback
+    sentence = next((str(value[key]) for key in ("detail", "error", "message", "title") if value.get(key)), fallback)
+    faults = [each for each in errors or () if isinstance(each, dict) and each.get("message") != value.get("detail")]
+    more = [f"{each.get('pointer')}: {each.get('message')}" for each in faults[:MOST_PROBLEMS]]
+    return "; ".join([sentence, *more])
+
+
+def _query(query: Query | None) -> str:
+    pairs = []
+    for name, value in (query or {}).items():
+        if isinstance(value, bool):
+            pairs.append((name, "true" if value else "false"))
+        elif value is not None and value != "":
+            pairs.append((name, str(value)))
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _fields(response: Any) -> dict[str, str]:
+    return {
+        name.decode("latin-1").lower(): values[-1].decode("latin-1")
+        for name, values in response.headers.getAllRawHeaders()
+    }
+
+
+async def _collect(response: Any, take: Callable[[bytes], None]) -> None:
+    await response.collect(take)
+
+
+async def _read(response: Any) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+
+    def collect(data: bytes) -> None:
+        nonlocal size
+        size += len(data)
+        if size > MOST_ANSWER:
+            raise Failed("the server's response is too long")
+        parts.append(data)
+
+    await response.collect(collect)
+    return b"".join(parts)
+
+
+def _refusal(response: Any, fields: Mapping[str, str], data: bytes) -> Failed:
+    phrase = response.phrase.decode("latin-1")
+    if 300 <= response.code < 400:
+        return Failed(f"the server redirects to {fields.get('location', 'nowhere')}; is this its address?")
+    value = _decode(data)
+    text = data.decode("utf-8", "replace").strip()
+    is_text = fields.get("content-type", "").startswith("text/plain") and 0 < len(text) <= 1000
+    sentence = problem_of(value, text if is_text else phrase)
+    wait = fields.get("retry-after", "")
+    if wait.isdigit() and response.code in (429, 503):
+        sentence += f" (try again in {wait} seconds)"
+    return Failed(sentence, response.code)
+
+
+def _decode(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

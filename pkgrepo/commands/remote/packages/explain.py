@@ -1,0 +1,33 @@
+"""``pkgrepo explain``: why a repository serves what it serves."""
+
+from __future__ import annotations
+
+import click
+
+from pkgrepo.commands.remote.session import Session, remote
+
+
+@click.command()
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.argument("package")
+@click.option("--version", default="", help="A version to explain as well; of an image a tag or digest.")
+@click.option("--file", "file", default="", metavar="PATH", help="Instead, a file: its path below the repository.")
+@click.option("--refresh", is_flag=True, help="Have upstreams confirm what is kept.")
+@remote
+async def explain(session: Session, repository: str, package: str, version: str, file: str, *, refresh: bool) -> None:
+    """Explain what clients get under the name of a package, and how that was decided."""
+    found = await session.client.get(
+        "explain", repository=repository, package=package, version=version, file=file, refresh=refresh
+    )
+    printer = session.printer
+    if printer.as_json:
+        printer.json(found)
+        return
+    printer.heading(found["sentence"])
+    for number, step in enumerate(found["steps"], 1):
+        printer.line(f"  {number}. {step['sentence']}")
+    if found["latest"]:
+        printer.line(f"latest: {found['latest']['version']}: {found['latest']['sentence']}")
+    for name in ("version", "file", "manifest"):
+        if found[name]:
+            printer.record(None, [(key, value) for key, value in found[name].items() if value not in (None, [])])

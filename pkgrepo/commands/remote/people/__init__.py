@@ -1,0 +1,1 @@
+"""Who may do what: logging in, profiles, users, access tokens, and projects."""

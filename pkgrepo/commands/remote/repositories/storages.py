@@ -1,0 +1,114 @@
+"""The storages of a server, by its API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.remote.printer import Column, moment
+from pkgrepo.commands.remote.session import Session, confirmed, remote
+from pkgrepo.errors import Invalid
+from pkgrepo.web.rendering.filters import size
+
+COLUMNS = (
+    Column("STORAGE", "name"),
+    Column("BLOBS", lambda each: each["usage"]["blobs"], right=True),
+    Column("SIZE", lambda each: size(each["usage"]["bytes"]), right=True),
+    Column("FREE", lambda each: size(each["usage"]["free_bytes"]), right=True),
+    Column("STATE", lambda each: "active" if each["active"] else "off"),
+    Column("FOLDER", lambda each: each["settings"]["path"]),
+)
+LAYOUT = click.option(
+    "--readable-layout/--no-readable-layout", "readable", default=None, help="Keep the files under their names, too."
+)
+
+
+@click.command("list")
+@remote
+async def list_storages(session: Session) -> None:
+    """List the storages of a server."""
+    session.printer.table(COLUMNS, await session.client.all_items("storage"), "there are no storages")
+
+
+@click.command("show")
+@click.argument("name")
+@remote
+async def show_storage(session: Session, name: str) -> None:
+    """Show a storage of a server."""
+    record = await session.client.get("storage", name)
+    session.printer.warnings(record)
+    usage = record["usage"]
+    session.printer.record(
+        record,
+        [
+            ("storage", record["name"]),
+            ("id", record["id"]),
+            ("folder", record["settings"]["path"]),
+            ("readable layout", record["settings"]["readable_layout"]),
+            ("active", record["active"]),
+            ("blobs", usage["blobs"]),
+            ("size", size(usage["bytes"])),
+            ("free", size(usage["free_bytes"])),
+            ("created", moment(record["created_at"])),
+        ],
+    )
+
+
+@click.command("create")
+@click.argument("name")
+@click.option("--path", help="The folder, on the machine of the server.")
+@LAYOUT
+@remote
+async def create_storage(session: Session, name: str, path: str | None, *, readable: bool | None) -> None:
+    """Add a storage to a server; its folder is empty or does not exist."""
+    given = {"path": path, "readable_layout": readable}
+    settings = {key: value for key, value in given.items() if value is not None}
+    record = await session.client.change("POST", "storage", body={"name": name, "settings": settings})
+    session.printer.warnings(record)
+    session.printer.done(f"storage {record['name']} is at {record['settings']['path']}", record)
+
+
+@click.command("edit")
+@click.argument("name")
+@click.option("--rename", help="The new name.")
+@click.option("--active/--inactive", default=None, help="Whether the repositories in it are served.")
+@LAYOUT
+@remote
+async def edit_storage(
+    session: Session, name: str, rename: str | None, *, active: bool | None, readable: bool | None
+) -> None:
+    """Change a storage of a server."""
+    given: dict[str, Any] = {"name": rename, "active": active}
+    body = {key: value for key, value in given.items() if value is not None}
+    if readable is not None:
+        body["settings"] = {"readable_layout": readable}
+    if not body:
+        raise Invalid("say what to change: see --help")
+    record = await session.client.change("PATCH", "storage", name, body=body)
+    session.printer.warnings(record)
+    session.printer.done(f"changed storage {record['name']}", record)
+
+
+@click.command("delete")
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Check whether it can be removed.")
+@confirmed("Remove storage {name} from the server?")
+@remote
+async def delete_storage(session: Session, name: str, *, dry_run: bool) -> None:
+    """Remove a storage that has no repositories; its files stay on the disk."""
+    await session.client.change("DELETE", "storage", name, dry_run=dry_run)
+    session.printer.done(f"storage {name} can be removed" if dry_run else f"removed storage {name}")
+
+
+@click.command("check")
+@click.argument("name")
+@remote
+async def check_storage(session: Session, name: str) -> None:
+    """Write, read and remove a small file in a storage."""
+    found = await session.client.change("POST", "storage", name, "check")
+    if not found["ok"] and not session.printer.as_json:
+        raise Failed(found["error"] or "the storage does not work")
+    took = f"written in {found['write_ms']:.1f} ms, read in {found['read_ms']:.1f} ms"
+    session.printer.done(f"{name} works: {found['bytes']} bytes were {took}", found)

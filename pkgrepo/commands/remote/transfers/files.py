@@ -1,0 +1,167 @@
+"""Local files that are sent or received."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+from attrs import frozen
+
+from pkgrepo.commands.http.bodies import IteratorBody
+from pkgrepo.commands.progress import make_progress
+from pkgrepo.commands.texts import printable
+from pkgrepo.errors import Conflict, DigestMismatch, Invalid
+
+PIECE: Final = 256 * 1024  # bytes
+
+
+@frozen
+class LocalFile:
+    """A file that is uploaded: its size in bytes, and digests as hex."""
+
+    path: Path
+    size: int
+    sha256: str
+    sha512: str
+    sha1: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Hash a file. :raises Invalid: it is no regular file; :raises OSError: it cannot be read"""
+        if not path.is_file():
+            raise Invalid(f"{path} is no file")
+        sums = [hashlib.sha256(), hashlib.sha512(), hashlib.sha1(usedforsecurity=False)]
+        size = 0
+        for piece in pieces(path):
+            size += len(piece)
+            for each in sums:
+                each.update(piece)
+        sha256, sha512, sha1 = (each.hexdigest() for each in sums)
+        return cls(path, size, sha256, sha512, sha1)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    def body(self, reactor: Any) -> Callable[[], IteratorBody]:
+        """Make bodies of requests with the bytes of the file, which show their progress."""
+        return lambda: IteratorBody(shown(self.name, self.size, pieces(self.path)), reactor, self.size)
+
+
+class Draft:
+    """
+    A file that is being received: it has its name only when it is complete and verified, and is removed otherwise.
+
+    :raises Conflict: another file has the name, and ``replace`` is not set; :raises OSError: it cannot be written
+    """
+
+    def __init__(self, path: Path, *, replace: bool) -> None:
+        if not replace and os.path.lexists(path):
+            raise Conflict(f"{path} is there already; --force replaces it")
+        self._path = path
+        self._replace = replace
+        self._draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
+        self._sha256 = hashlib.sha256()
+        self._file: IO[bytes] = self._draft.open("xb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes."""
+        self._sha256.update(data)
+        self._file.write(data)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of what was written."""
+        return self._sha256.hexdigest()
+
+    def keep(self, expected: str | None) -> None:
+        """Give the file its name. :raises DigestMismatch: its sha256 is not the expected one (None: any)"""
+        if expected is not None and expected != self.sha256:
+            raise DigestMismatch("sha256", expected, self.sha256)
+        self._file.close()
+        if self._replace:
+            self._draft.replace(self._path)
+            return
+        try:
+            self._path.hardlink_to(self._draft)  # unlike rename, this replaces nothing
+        except FileExistsError:
+            raise Conflict(f"{self._path} is there already; --force replaces it") from None
+
+
+class Received:
+    """Passes pieces on, and shows how many bytes have come; ``size`` 0: it is not known how many will."""
+
+    def __init__(self, label: str, size: int, write: Callable[[bytes], None]) -> None:
+        self.count = 0
+        self._write = write
+        self._progress = make_progress()
+        self._progress.begin(printable(label), size)
+
+    def write(self, data: bytes) -> None:
+        """Pass a piece on."""
+        self._write(data)
+        self.count += len(data)
+        self._progress.step(len(data))
+
+    def end(self) -> None:
+        """End the display."""
+        self._progress.end()
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The bytes of a file. :raises OSError: it cannot be read"""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def sha256_of(path: Path) -> str:
+    """The digest of a file as hex. :raises OSError: it cannot be read"""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def base64_pieces(path: Path) -> Iterator[bytes]:
+    """The bytes of a file as Base64."""
+    for piece in _of_size(pieces(path), PIECE // 3 * 3):
+        yield b64encode(piece)
+
+
+def shown(label: str, size: int, content: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces; how many have been taken is shown on standard error."""
+    progress = make_progress()
+    progress.begin(printable(label), size)
+    try:
+        for piece in content:
+            yield piece
+            progress.step(len(piece))
+    finally:
+        progress.end()
+
+
+def _of_size(content: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Pieces of exactly ``size`` bytes, but for the last one."""
+    kept = bytearray()
+    for piece in content:
+        kept += piece
+        while len(kept) >= size:
+            yield bytes(kept[:size])
+            del kept[:size]
+    if kept:
+        yield bytes(kept)

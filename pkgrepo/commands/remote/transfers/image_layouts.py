@@ -1,0 +1,212 @@
+"""
+Images on the disk, in the OCI image layout: a folder, or a tar archive of one.
+
+``podman save --format oci-archive``, ``skopeo copy ... oci:DIR`` and ``docker save`` (25 and later) write them.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+import msgspec
+
+from pkgrepo.commands.http.bodies import IteratorBody
+from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.remote.images import MANIFEST_TYPES, Descriptor, Manifest, Registry, read_descriptor
+from pkgrepo.errors import Invalid
+
+from .files import PIECE, Draft, Received, sha256_of, shown
+
+REF_NAME: Final = "org.opencontainers.image.ref.name"
+LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'
+MOST_DOCUMENT: Final = 4 * 1024 * 1024  # bytes of an index or manifest
+MOST_MANIFESTS: Final = 1000
+
+
+class Layout(Protocol):
+    """An image layout that is read."""
+
+    def open(self, path: str) -> IO[bytes]:
+        """A file in it. :raises Invalid: there is none"""
+
+
+class _Folder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, path: str) -> IO[bytes]:
+        """See L{Layout}."""
+        try:
+            return (self._folder / path).open("rb")
+        except FileNotFoundError:
+            raise Invalid(f"{self._folder} is no whole image layout: it has no {path}") from None
+
+
+class _Archive:
+    def __init__(self, file: Path, archive: tarfile.TarFile) -> None:
+        self._file = file
+        self._archive = archive
+        self._members = {each.name.removeprefix("./"): each for each in archive if each.isfile()}
+
+    def open(self, path: str) -> IO[bytes]:
+        """See L{Layout}."""
+        member = self._members.get(path)
+        content = None if member is None else self._archive.extractfile(member)
+        if content is None:
+            raise Invalid(f"{self._file} is no whole image layout: it has no {path}")
+        return content
+
+
+@contextmanager
+def open_layout(path: Path) -> Iterator[Layout]:
+    """Read an image layout. :raises Invalid: it is none; :raises OSError: it cannot be read"""
+    if path.is_dir():
+        yield _Folder(path)
+        return
+    try:
+        with tarfile.open(path, "r:") as archive:  # not compressed, so that any file in it can be sought
+            yield _Archive(path, archive)
+    except tarfile.TarError as error:
+        raise Invalid(
+            f"{path} is no image layout: {error}; it is a folder, or a tar archive that is not packed"
+        ) from None
+
+
+def find_image(layout: Layout, wanted: str) -> Descriptor:
+    """
+    The image in a layout that is called ``wanted``, or the only one if ``wanted`` is empty.
+
+    :raises Invalid: there is none, or there are several
+    """
+    index = _decode(_read(layout, "index.json"))
+    manifests = index.get("manifests") if isinstance(index, dict) else None
+    if not isinstance(manifests, list) or not manifests:
+        raise Invalid("the image layout has no images")
+    if wanted:
+        manifests = [each for each in manifests if (each.get("annotations") or {}).get(REF_NAME) == wanted]
+    if len({str(each.get("digest")) for each in manifests}) != 1:
+        raise Invalid(
+            f"the image layout has {len(manifests)} images{' called ' + wanted if wanted else ''}; see --source"
+        )
+    return read_descriptor(manifests[0])
+
+
+async def push(registry: Registry, layout: Layout, top: Descriptor, image: str, tag: str, reactor: Any) -> Manifest:
+    """Push an image with everything that it refers to; what the server has already is not sent again."""
+    seen: set[str] = set()
+
+    async def push_one(descriptor: Descriptor, reference: str) -> Manifest:
+        body = _read(layout, _blob(descriptor.digest))
+        manifest = Manifest(descriptor.media_type, body)
+        if manifest.digest != descriptor.digest:
+            raise Invalid(f"{descriptor.digest} is damaged")
+        if len(seen) > MOST_MANIFESTS:
+            raise Invalid("the image has too many manifests")
+        for child in manifest.children():
+            if child.digest not in seen:
+                seen.add(child.digest)
+                await push_one(child, child.digest)
+        for blob in manifest.blobs():
+            if blob.digest not in seen:
+                seen.add(blob.digest)
+                await _push_blob(registry, layout, image, blob, reactor)
+        await registry.put_manifest(image, reference, manifest)
+        return manifest
+
+    return await push_one(top, tag)
+
+
+async def pull(registry: Registry, image: str, reference: str, folder: Path) -> Manifest:
+    """
+    Write an image with everything that it refers to into a new folder, or one that has a part of it.
+
+    :raises Conflict: the folder has other content; :raises DigestMismatch: a file is not the one that was asked for
+    """
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True, exist_ok=True)
+    top = await registry.manifest(image, reference)
+    async for manifest in _all_manifests(registry, image, top):
+        for blob in manifest.blobs():
+            await _pull_blob(registry, image, blob, blobs)
+        _write(blobs / _hex(manifest.digest), manifest.body)
+    entry: dict[str, Any] = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.body)}
+    if not reference.startswith("sha256:"):
+        entry["annotations"] = {REF_NAME: reference}
+    index = {"schemaVersion": 2, "mediaType": MANIFEST_TYPES[1], "manifests": [entry]}
+    _write(folder / "oci-layout", LAYOUT)
+    _write(folder / "index.json", msgspec.json.encode(index))
+    return top
+
+
+async def _all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncIterator[Manifest]:
+    waiting, seen = [top], {top.digest}
+    while waiting:
+        manifest = waiting.pop()
+        for child in manifest.children():
+            if child.digest not in seen:
+                seen.add(child.digest)
+                if len(seen) > MOST_MANIFESTS:
+                    raise Failed("the image has too many manifests")
+                waiting.append(await registry.manifest(image, child.digest))
+        yield manifest
+
+
+async def _push_blob(registry: Registry, layout: Layout, image: str, blob: Descriptor, reactor: Any) -> None:
+    if await registry.has_blob(image, blob.digest):
+        return
+
+    def content() -> Iterator[bytes]:
+        with layout.open(_blob(blob.digest)) as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+    label = blob.digest[:19]
+    await registry.put_blob(
+        image, blob.digest, lambda: IteratorBody(shown(label, blob.size, content()), reactor, blob.size)
+    )
+
+
+async def _pull_blob(registry: Registry, image: str, blob: Descriptor, blobs: Path) -> None:
+    target = blobs / _hex(blob.digest)
+    if target.exists() and sha256_of(target) == _hex(blob.digest):
+        return
+    with Draft(target, replace=True) as draft:
+        progress = Received(blob.digest[:19], blob.size, draft.write)
+        try:
+            await registry.fetch_blob(image, blob.digest, progress.write)
+        finally:
+            progress.end()
+        draft.keep(_hex(blob.digest))
+
+
+def _write(path: Path, data: bytes) -> None:
+    with Draft(path, replace=True) as draft:
+        draft.write(data)
+        draft.keep(None)
+
+
+def _read(layout: Layout, path: str) -> bytes:
+    with layout.open(path) as file:
+        data = file.read(MOST_DOCUMENT + 1)
+    if len(data) > MOST_DOCUMENT:
+        raise Invalid(f"{path} is longer than {MOST_DOCUMENT} bytes")
+    return data
+
+
+def _decode(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Invalid("the index of the image layout is damaged") from None
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/sha256/{_hex(digest)}"
+
+
+def _hex(digest: str) -> str:
+    return digest.partition(":")[2]

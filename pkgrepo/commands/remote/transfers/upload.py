@@ -1,0 +1,102 @@
+"""``pkgrepo upload``: publishes files in a repository of any format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.remote.images import Registry
+from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.errors import DigestMismatch, Invalid
+from pkgrepo.web.rendering.filters import size
+
+from . import image_layouts
+from .files import LocalFile
+from .publishing import PUBLISHERS, Upload
+
+IMAGES = "docker"
+
+
+@click.command()
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--path", default="", help="Where a file belongs (maven, conda); with a slash at its end, the folder.")
+@click.option("--tag", default="latest", show_default=True, help="The dist-tag that npm packages get.")
+@click.option("--as", "image", default="", metavar="NAME:TAG", help="What the image is called; FILE is an OCI layout.")
+@click.option("--source", default="", help="The name of the image in the layout, if it has several.")
+@remote
+async def upload(
+    session: Session, repository: str, files: tuple[Path, ...], path: str, tag: str, image: str, source: str
+) -> None:
+    """
+    Publish files in a repository: packages of any format, or an image from a folder or archive in the OCI layout.
+
+    A file that is published already with the same content is no error.
+    """
+    format_ = str((await session.client.get("repository", repository))["format"])
+    if format_ == IMAGES:
+        if len(files) != 1 or not image:
+            raise Invalid("give one image layout, and what the image is called: --as NAME:TAG")
+        await _push(session, repository, files[0], image, source)
+        return
+    publish = PUBLISHERS.get(format_)
+    if publish is None:
+        raise Invalid(f"nothing is known about uploads of the format {format_}")
+    if path and not path.endswith("/") and len(files) > 1:
+        raise Invalid("--path of several files is a folder, with a slash at its end")
+    done: list[dict[str, Any]] = []
+    for each in files:
+        file = LocalFile.read(each)
+        place = await publish(
+            Upload(
+                client=session.client,
+                reactor=session.reactor,
+                repository=repository,
+                file=file,
+                path=path,
+                tag=tag,
+            )
+        )
+        verified = await _verify(session, repository, place, file)
+        done.append({"file": str(each), "path": place, "size": file.size, "sha256": file.sha256, "verified": verified})
+        if not session.printer.as_json:
+            how = f"sha256 {file.sha256} verified" if verified else "the server does not show its digest here"
+            session.printer.line(f"published {place} ({size(file.size)}, {how})")
+    if session.printer.as_json:
+        session.printer.json(done)
+
+
+async def _verify(session: Session, repository: str, path: str, file: LocalFile) -> bool:
+    """
+    Whether the server has the bytes of the file; False if it does not tell, as for the target of a virtual repository.
+
+    :raises DigestMismatch: it has others
+    """
+    try:
+        found = await session.client.get("repository", repository, "tree", *path.split("/"))
+    except Failed as error:
+        if error.status not in (401, 403, 404):
+            raise
+        return False
+    stored = str(found["items"][0]["digest"] if found["items"] else "").removeprefix("sha256:")
+    if stored and stored != file.sha256:
+        raise DigestMismatch("sha256", file.sha256, stored)
+    return bool(stored)
+
+
+async def _push(session: Session, repository: str, path: Path, image: str, source: str) -> None:
+    name, colon, tag = image.rpartition(":")
+    if not colon or not name or not tag:
+        raise Invalid(f"--as takes NAME:TAG, not {image!r}")
+    registry = Registry(session.client, repository)
+    with image_layouts.open_layout(path) as layout:
+        top = image_layouts.find_image(layout, source)
+        manifest = await image_layouts.push(registry, layout, top, name, tag, session.reactor)
+    stored = await registry.manifest(name, tag)
+    if stored.digest != manifest.digest:
+        raise DigestMismatch("sha256", manifest.digest, stored.digest)
+    record = {"image": name, "tag": tag, "digest": manifest.digest, "verified": True}
+    session.printer.done(f"pushed {name}:{tag} ({manifest.digest} verified)", record)

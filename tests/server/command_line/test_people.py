@@ -1,0 +1,98 @@
+"""Users, grants, tokens and projects are managed by the program."""
+
+import pytest
+
+from tests.support.python_index import PASSWORD
+
+pytestmark = pytest.mark.server
+
+
+def test_users_are_made_changed_and_removed(admin):
+    assert admin("user", "create", "ann", "--name", "Ann", "--password-file", "-", told=PASSWORD) == "added user ann\n"
+    admin("user", "create", "robot", "--service", "--default-action", "read")
+    rows = admin("user", "list", "-q", "ann").splitlines()
+    assert rows[0].startswith("USER")
+    assert rows[1].split()[:3] == ["ann", "Ann", "person"]
+    admin("user", "edit", "ann", "--email", "ann@team.example", "--user-manager", "--default-action", "none")
+    shown = admin.json("user", "show", "ann")
+    assert (shown["email"], shown["user_manager"], shown["default_repository_actions"]) == (
+        "ann@team.example",
+        True,
+        [],
+    )
+    admin("user", "password", "ann", "--password-file", "-", told="another long pass phrase")
+    admin("user", "unlock", "ann")
+    assert "12 characters" in admin.refused(2, "user", "password", "ann", "--password-file", "-", told="short")
+    assert "already exists" in admin.refused(5, "user", "create", "ann")
+    assert "say what to change" in admin.refused(2, "user", "edit", "ann")
+    assert admin("user", "delete", "ann", "--yes") == "removed user ann\n"
+    assert "'ann' does not exist" in admin.refused(3, "user", "show", "ann")
+    assert "nobody removes their own account" in admin.refused(5, "user", "delete", "admin", "--yes")
+
+
+def test_grants_are_set_one_by_one(admin, stranger):
+    admin("user", "create", "bob", "--password-file", "-", told=PASSWORD)
+    admin("user", "grant", "bob", "main/py", "read", "write")
+    admin("user", "grant", "bob", "main/node", "none")
+    rows = [line.split()[:3] for line in admin("user", "grant", "bob", "main/py", "read").splitlines()[1:]]
+    assert rows == [["main/node", "none", "user"], ["main/py", "read", "user"]]
+    admin("user", "revoke", "bob", "main/node")
+    assert [each["repository"] for each in admin.json("user", "show", "bob")["permissions"]["repositories"]] == [
+        "main/py"
+    ]
+    assert admin.run("user", "grant", "bob", "main/py", "fly").returncode == 2
+    stranger.log_in(user="bob")
+    assert "user managers only" in stranger.refused(4, "user", "list")
+    assert "admins only" in stranger.refused(4, "audit")
+    assert stranger.refused(4, "repo", "create", "main/bobs", "--format", "npm").startswith("pkgrepo: ")
+    assert stranger("repo", "list").splitlines()[1:]
+    admin("user", "delete", "bob", "--yes")
+
+
+def test_tokens_are_made_rotated_and_revoked(admin):
+    result = admin.run(
+        "token", "create", "ci", "--kind", "ci", "-r", "main/*=read,write", "--package", "team-*", "--days", "5"
+    )
+    text = result.stdout.strip()
+    assert text.startswith("pkgr_c_")
+    assert text not in result.stderr
+    assert "in 4 days" in result.stderr
+    shown = admin.json("token", "show", "ci")
+    assert (shown["repositories"][0]["repository"], shown["packages"]) == ("main/*", ["team-*"])
+    assert text not in admin("token", "show", "ci")
+    rotated = admin("token", "rotate", "ci").strip()
+    assert rotated.startswith("pkgr_c_")
+    assert rotated != text
+    assert [row.split()[0] for row in admin("token", "list").splitlines() if row.startswith("ci ")] == ["ci"]
+    assert len([row for row in admin("token", "list", "--all").splitlines() if row.startswith("ci ")]) == 2
+    assert admin("token", "revoke", shown["id"], "--yes") == "revoked token ci\n"
+    admin("token", "create", "ci")
+    assert "several tokens are called 'ci'" in admin.refused(5, "token", "show", "ci")
+    for each in admin.json("token", "list"):
+        if each["name"] == "ci":
+            admin("token", "revoke", each["id"], "--yes")
+    assert "'ci' does not exist" in admin.refused(3, "token", "revoke", "ci", "--yes")
+    assert "PATTERN=ACTIONS" in admin.refused(2, "token", "create", "x", "-r", "=read")
+
+
+def test_projects_have_members_and_names(admin):
+    admin("user", "create", "carol")
+    assert admin("project", "create", "team", "--name", "The team") == "added project team\n"
+    admin("project", "edit", "team", "--visibility", "public")
+    assert (
+        admin("project", "add-member", "team", "--user", "carol", "--role", "maintainer")
+        == "carol is maintainer in team\n"
+    )
+    admin("project", "bind", "team", "main/node", "@team/*")
+    shown = admin("project", "show", "team")
+    assert "carol: maintainer" in shown
+    assert "main/node: @team/*" in shown
+    assert admin.json("project", "owner", "main/node", "@team/left")["key"] == "team"
+    assert [row.split()[0] for row in admin("project", "list").splitlines()[1:]] == ["team"]
+    assert "either a user or a group" in admin.refused(2, "project", "add-member", "team")
+    admin("project", "remove-member", "team", "--user", "carol")
+    admin("project", "unbind", "team", "main/node", "@team/*")
+    assert "does not exist" in admin.refused(3, "project", "unbind", "team", "main/node", "@team/*")
+    admin("project", "delete", "team", "--yes")
+    assert "does not exist" in admin.refused(3, "project", "show", "team")
+    admin("user", "delete", "carol", "--yes")

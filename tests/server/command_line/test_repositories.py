@@ -1,0 +1,172 @@
+"""Repositories and storages are listed, made, changed, applied from a file and deleted by the program."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.server
+
+FILE = """
+[[repositories]]
+name = "joined"
+format = "npm"
+visibility = "public"
+config = { type = "Virtual", members = ["main/team"], publish_to = "main/team" }
+
+[[repositories]]
+name = "team"
+format = "npm"
+description = "ours"
+config = { type = "Hosted" }
+
+[[repositories]]
+name = "mirror"
+format = "npm"
+[repositories.config]
+type = "Proxy"
+[[repositories.config.proxy.routes]]
+url = "https://up.example/"
+auth = { username = "ci", password = "s3cret-s3cret" }
+"""
+
+
+def test_a_repository_is_made_shown_changed_and_deleted(admin):
+    made = admin("repo", "create", "main/wheels", "--format", "python", "--visibility", "public", "--description", "x")
+    assert made == f"created main/wheels at {admin.url}/repositories/main/wheels\n"
+    head, *rows = admin("repo", "list", "--storage", "main", "-q", "wheels").splitlines()
+    assert head.split() == ["REPOSITORY", "FORMAT", "TYPE", "VISIBILITY", "PACKAGES", "SIZE", "CHANGED", "STATE"]
+    assert [row.split()[:4] for row in rows] == [["main/wheels", "python", "Hosted", "public"]]
+    admin("repo", "edit", "main/wheels", "--visibility", "hidden", "--set", "policy.reuse_deleted_names=true")
+    shown = admin.json("repo", "show", "main/wheels")
+    assert (shown["visibility"], shown["config"]["policy"]["reuse_deleted_names"]) == ("hidden", True)
+    assert "reuse_deleted_names" in admin("repo", "show", "main/wheels")
+    admin("repo", "edit", "main/wheels", "--inactive")
+    assert admin.json("repo", "show", "main/wheels")["active"] is False
+    assert "would delete main/wheels" in admin("repo", "delete", "main/wheels", "--dry-run")
+    asked = admin.run("repo", "delete", "main/wheels", told="n\n")
+    assert asked.returncode == 1
+    assert "Delete main/wheels with all its packages? [y/N]" in asked.stderr
+    assert "deleted main/wheels" in admin("repo", "delete", "main/wheels", told="y\n")
+    assert "'main/wheels' does not exist" in admin.refused(3, "repo", "show", "main/wheels")
+
+
+def test_refusals_have_a_sentence_and_an_exit_code(admin, stranger):
+    assert "already exists" in admin.refused(5, "repo", "create", "main/py", "--format", "python")
+    assert "there is no format 'x'" in admin.refused(2, "repo", "create", "main/x", "--format", "x")
+    assert "STORAGE/REPOSITORY" in admin.refused(2, "repo", "create", "bare", "--format", "python")
+    assert "there is no storage" in admin.refused(2, "repo", "create", "none/x", "--format", "python")
+    assert "say what to change" in admin.refused(2, "repo", "edit", "main/py")
+    assert "unknown field `nonsense`" in admin.refused(2, "repo", "edit", "main/py", "--set", "nonsense=1")
+    assert "exclude each other" in admin.refused(
+        2, "repo", "create", "main/x", "--format", "npm", "--upstream", "https://a.example", "--member", "main/node"
+    )
+    refused = stranger.refused(4, "repo", "create", "main/x", "--format", "npm", "--url", stranger.url)
+    assert "authentication is required" in refused.lower()
+    assert admin.run("repo", "nonsense").returncode == 2
+
+
+def test_proxies_and_virtual_repositories_are_made_by_options(admin):
+    admin(
+        "repo",
+        "create",
+        "main/up",
+        "--format",
+        "npm",
+        "--upstream",
+        "https://a.example/",
+        "--upstream",
+        "https://b.example/",
+    )
+    routes = admin.json("repo", "show", "main/up")["config"]["proxy"]["routes"]
+    assert [each["url"] for each in routes] == ["https://a.example/", "https://b.example/"]
+    admin(
+        "repo", "create", "main/front", "--format", "npm",
+        "--member", "main/node", "--member", "main/up", "--publish-to", "main/node",
+    )  # fmt: skip
+    config = admin.json("repo", "show", "main/front")["config"]
+    assert (config["members"], config["publish_to"]) == (["main/node", "main/up"], "main/node")
+    assert "member" in admin.refused(5, "repo", "delete", "main/up", "--yes")
+    admin("repo", "delete", "main/front", "--yes")
+    admin("repo", "delete", "main/up", "--yes", "--purge")
+
+
+def test_a_file_is_applied_and_applied_again_changes_nothing(admin):
+    path = admin.folder / "repositories.toml"
+    path.write_text(FILE)
+    planned = admin("repo", "apply", "-f", path, "--dry-run")
+    assert [line for line in planned.splitlines() if not line.startswith(" ")] == [
+        "main/team: create",
+        "main/mirror: create",
+        "main/joined: create",
+        "3 to create, 0 to change, 0 unchanged",
+    ]
+    assert '  + /visibility: "public"' in planned
+    assert "s3cret" not in planned
+    assert admin.json("repo", "list", "-q", "main/team") == []
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "3 created, 0 changed, 0 unchanged"
+
+    again = admin.json("repo", "apply", "-f", path, "--dry-run")
+    assert [each["action"] for each in again] == ["unchanged", "change", "unchanged"]
+    # a stored secret cannot be compared
+    assert list(again[1]["differences"]) == ["/config/proxy/routes/0/auth/password"]
+    assert "s3cret" not in json.dumps(again)
+
+    path.write_text(
+        FILE.replace('"ours"', '"theirs"').replace('members = ["main/team"]', 'members = ["main/team", "main/mirror"]')
+    )
+    changed = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+    assert changed[:3] == ["main/team: change", '  - /description: "ours"', '  + /description: "theirs"']
+    assert '  + /config/members: ["main/team","main/mirror"]' in changed
+    assert admin.json("repo", "show", "main/team")["description"] == "ours"
+    admin("repo", "apply", "-f", path)
+    assert admin.json("repo", "show", "main/team")["description"] == "theirs"
+    assert admin.json("repo", "show", "main/joined")["config"]["members"] == ["main/team", "main/mirror"]
+    for name in ("joined", "mirror", "team"):
+        admin("repo", "delete", f"main/{name}", "--yes", "--purge")
+
+
+def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
+    path = admin.folder / "wrong.json"
+    good = {"name": "good", "format": "python"}
+    for wrong, code, sentence in (
+        ({"name": "bad", "format": "python", "config": {"type": "Hosted", "nonsense": 1}}, 2, "main/bad is not valid"),
+        ({"name": "py", "format": "npm"}, 5, "main/py has the format python"),
+        ({"name": "py", "format": "pypi", "config": {"type": "Virtual", "members": []}}, 5, "of the type Hosted"),
+        ({"name": "GOOD", "format": "python"}, 2, "is there twice"),
+    ):
+        path.write_text(json.dumps({"repositories": [good, wrong]}))
+        result = admin.run("repo", "apply", "-f", path)
+        assert result.returncode == code, result
+        assert sentence in result.stderr
+    assert admin.json("repo", "list", "-q", "main/good") == []
+    assert "No such file" in admin.refused(1, "repo", "apply", "-f", admin.folder / "none.toml")
+
+
+def test_storages_are_managed(admin, tmp_path):
+    admin("storage", "create", "second", "--path", tmp_path / "second", "--no-readable-layout")
+    rows = admin("storage", "list").splitlines()
+    assert rows[0].split()[:2] == ["STORAGE", "BLOBS"]
+    assert [row.split()[0] for row in rows[1:]] == ["main", "second"]
+    assert admin.json("storage", "show", "second")["settings"]["path"] == str(tmp_path / "second")
+    admin("storage", "edit", "second", "--rename", "third", "--inactive")
+    assert "active" in admin("storage", "show", "third")
+    admin("storage", "edit", "third", "--active")
+    assert admin("storage", "check", "third").startswith("third works: ")
+    assert "is used by" in admin.refused(5, "storage", "delete", "main", "--yes")
+    assert admin("storage", "delete", "third", "--yes") == "removed storage third\n"
+    assert "does not exist" in admin.refused(3, "storage", "show", "third")
+
+
+def test_the_commands_on_the_data_folder_are_still_there(admin):
+    assert "there is no catalog" in admin.refused(3, "--set", "data.dir=none", "storage", "adopt", "main")
+    assert "there is no catalog" in admin.refused(3, "--set", "data.dir=none", "gc", "--dry-run")
+    assert "Remove stored bytes" in admin("gc", "--help")
+
+
+def test_garbage_is_collected_by_the_server(admin):
+    assert admin("repo", "gc", "main/images", "--dry-run").startswith("would remove 0 of ")
+    assert admin.json("repo", "gc", "main/images", "--grace", "0")["state"] == "done"
+    job = admin.json("repo", "gc", "main/images")["job_id"]
+    assert admin.json("jobs", "show", job, "--wait")["state"] == "done"
+    assert "does not exist" in admin.refused(3, "jobs", "show", "nothing")
+    assert "does not exist" in admin.refused(3, "repo", "gc", "main/none")

@@ -1,0 +1,76 @@
+"""Files that describe repositories are read strictly, and settings on the command line are set in place."""
+
+import pytest
+
+from pkgrepo.commands.remote.repositories.changing import split_path
+from pkgrepo.commands.remote.repositories.definitions import read_definitions, with_assignments
+from pkgrepo.errors import Invalid
+
+FILE = """
+[[repositories]]
+name = "all"
+format = "npm"
+config = {type = "Virtual", members = ["main/node"]}
+
+[[repositories]]
+name = "node"
+format = "npm"
+visibility = "public"
+"""
+
+
+def test_repositories_without_members_come_first(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(FILE)
+    assert [each.path for each in read_definitions(path)] == ["main/node", "main/all"]
+
+
+def test_json_is_read_as_well(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"repositories": [{"storage": "other", "name": "x", "format": "python", "active": false}]}')
+    (found,) = read_definitions(path)
+    assert (found.path, found.type, found.active) == ("other/x", "Hosted", False)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("repositories = 1", "Expected `array`"),
+        ('[[repositories]]\nname = "a"', "missing required field `format`"),
+        ('[[repositories]]\nname = "a"\nformat = "b"\nvisible = true', "unknown field `visible`"),
+        ("[[repositories]", "cannot be read"),
+        ('[[repositories]]\nname="a"\nformat="b"\n[[repositories]]\nname="A"\nformat="b"', "main/A is there twice"),
+        ("[[storages]]", "unknown field|missing required field"),
+    ],
+    ids=["type", "missing", "unknown", "syntax", "twice", "other"],
+)
+def test_mistakes_are_named(tmp_path, content, sentence):
+    path = tmp_path / "a.toml"
+    path.write_text(content)
+    with pytest.raises(Invalid, match=sentence):
+        read_definitions(path)
+
+
+def test_assignments_set_values_in_place_and_leave_the_original_alone():
+    config = {"type": "Hosted", "policy": None}
+    changed = with_assignments(config, ["policy.allow=true", "a.b.c=[1]", "text=plain words", "empty="])
+    assert changed == {
+        "type": "Hosted",
+        "policy": {"allow": True},
+        "a": {"b": {"c": [1]}},
+        "text": "plain words",
+        "empty": "",
+    }
+    assert config == {"type": "Hosted", "policy": None}
+
+
+@pytest.mark.parametrize("text", ["a", "=1", "a..b=1", "type.x=1"], ids=["none", "name", "dots", "text"])
+def test_wrong_assignments_are_refused(text):
+    with pytest.raises(Invalid):
+        with_assignments({"type": "Hosted"}, [text])
+
+
+@pytest.mark.parametrize("path", ["py", "/py", "main/", "a/b/c", ""], ids=["bare", "name", "storage", "three", "empty"])
+def test_a_repository_has_a_storage_and_a_name(path):
+    with pytest.raises(Invalid, match="STORAGE/REPOSITORY"):
+        split_path(path)
