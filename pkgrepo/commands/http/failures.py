@@ -6,7 +6,7 @@ import ssl
 from typing import Final
 
 from twisted.internet import error as internet_error
-from twisted.web.client import ResponseFailed, ResponseNeverReceived
+from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
 
 from pkgrepo.commands.exits import EXIT_CODES
 from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound, PkgrepoError
@@ -17,6 +17,7 @@ BROKEN: Final = (
     internet_error.ConnectionLost,
     internet_error.ConnectionDone,
     internet_error.DNSLookupError,
+    RequestTransmissionFailed,
     ResponseFailed,
     ResponseNeverReceived,
     OSError,

@@ -16,11 +16,11 @@ from attrs import field, frozen
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.client import Agent, HTTPConnectionPool, RequestGenerationFailed
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IBodyProducer
 
 from pkgrepo import __version__
+from pkgrepo.commands.http.bodies import IteratorBody
 from pkgrepo.commands.http.failures import BROKEN, Failed, reason_of
 from pkgrepo.proxy.upstream.connecting.tls import make_policy
 
@@ -128,14 +128,21 @@ class Client:
         self,
         method: str,
         path: str,
-        body: Callable[[], IBodyProducer] | bytes,
+        body: IteratorBody | bytes,
         headers: Mapping[str, str],
         *,
         query: Query | None = None,
     ) -> Reply:
         """Send a request with a body that may be long. :raises Failed: the server refused, or was not reached"""
-        content = body if isinstance(body, bytes) else body()
-        return await self._reached(self._call(method, path + _query(query), content, headers))
+        try:
+            return await self._reached(self._call(method, path + _query(query), body, headers))
+        except RequestGenerationFailed:
+            if isinstance(body, IteratorBody) and body.error is not None:
+                raise body.error from None
+            raise Failed("the file has changed while it was sent") from None
+        finally:
+            if isinstance(body, IteratorBody):
+                body.stopProducing()
 
     async def fetch(
         self, path: str, write: Callable[[bytes], None], headers: Mapping[str, str] | None = None

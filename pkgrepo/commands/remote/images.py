@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 from attrs import frozen
-from twisted.web.iweb import IBodyProducer
 
+from pkgrepo.commands.http.bodies import IteratorBody
 from pkgrepo.commands.http.failures import Failed
 from pkgrepo.errors import Invalid
 
@@ -110,7 +110,7 @@ class Registry:
             return False
         return True
 
-    async def put_blob(self, image: str, digest: str, body: Callable[[], IBodyProducer]) -> None:
+    async def put_blob(self, image: str, digest: str, body: IteratorBody) -> None:
         """Push a blob; the server verifies the digest."""
         begun = await self._client.send("POST", self._path(image, "blobs", "uploads") + "/", b"", {})
         parts = urlsplit(begun.headers.get("location", ""))  # the token must not be sent to another server

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 GAP: Final = "  "
-LEAST: Final = 8  # columns of the terminal to which a column is cut
+LEAST: Final = 4  # columns of the terminal to which a column is cut
 CUT: Final = "…"
 
 
@@ -21,12 +21,17 @@ def render_table(
     """
     The lines of a table: the titles, then the rows.
 
-    ``right`` are the columns, by number, that are aligned to the right. With ``width`` the widest columns are cut until
-    the lines fit, but not below ``LEAST``.
+    ``right`` are the columns, by number, that are aligned to the right. With ``width`` columns are cut until the lines
+    fit, but not below ``LEAST``.
     """
     widths = [max(map(width_of, column)) for column in zip(titles, *rows, strict=True)]
     if width is not None:
-        _narrow(widths, width - len(GAP) * (len(widths) - 1))
+        room = width - len(GAP) * (len(widths) - 1)
+        numbers = range(len(widths))
+        # names, which are in the first column, and figures are cut only if nothing else helps
+        _narrow(widths, room, [number for number in numbers if number and number not in right])
+        _narrow(widths, room, sorted(right))
+        _narrow(widths, room, [0])
     return [_line(cells, widths, right) for cells in (titles, *rows)]
 
 
@@ -67,11 +72,13 @@ def _width_of_character(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("F", "W") else 1
 
 
-def _narrow(widths: list[int], room: int) -> None:
-    while sum(widths) > room and max(widths) > LEAST:
-        widest = widths.index(max(widths))
-        second = max((each for number, each in enumerate(widths) if number != widest), default=0)
-        widths[widest] = max(LEAST, min(widths[widest] - 1, max(second, widths[widest] - (sum(widths) - room))))
+def _narrow(widths: list[int], room: int, columns: Sequence[int]) -> None:
+    """Make the widest of some columns narrower until all columns fit, or all of these are at ``LEAST``."""
+    while sum(widths) > room and columns:
+        widest = max(columns, key=lambda number: widths[number])
+        if widths[widest] <= LEAST:
+            return
+        widths[widest] -= 1
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:

@@ -62,10 +62,13 @@ async def limits_of(
     if repositories is not None:
         given = enumerate(repositories)
         reached = tuple([await _scope(registry, knows, each, index, actions) for index, each in given])
+    elif server == SERVER_SCOPES and actions == frozenset(Action):
+        reached = ()  # everything: the rights of the owner, with which an admin's token is that of an admin
     elif actions:
         reached = (RepositoryScope(repository="*", actions=actions),)
     else:
-        # an empty list means every repository in the catalog, which is right only without scopes and repositories
+        # an empty list means every repository in the catalog, which is right only without scopes and repositories, or
+        # with all scopes and actions
         reached = () if scopes is None else (NOWHERE,)
     if repositories is not None and not reached:
         reached = (NOWHERE,)

@@ -37,7 +37,8 @@ class NewToken(Body):
     A new token.
 
     scopes contains server scopes (see /api/info/scopes), and actions for every repository. A token with neither scopes
-    nor repositories has the rights of its owner in repositories, and no server scope. It expires after 90 days, or the
+    nor repositories has the rights of its owner in repositories, and no server scope; one with all scopes and actions
+    has all rights of its owner. It expires after 90 days, or the
     maximum of the server if that is less, unless expires_in_days or expires_at is set. repository_scopes is an older
     name of repositories.
     """

@@ -16,7 +16,7 @@ BASH = """
 source "$SCRIPT"
 COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 if [ "${1% }" != "$1" ]; then COMP_WORDS+=(""); COMP_CWORD=$((COMP_CWORD + 1)); fi
-_pkgrepo_completion
+_pkgrepo_completion pkgrepo
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 ZSH = """

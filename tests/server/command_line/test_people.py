@@ -35,7 +35,7 @@ def test_grants_are_set_one_by_one(admin, stranger):
     admin("user", "grant", "bob", "main/py", "read", "write")
     admin("user", "grant", "bob", "main/node", "none")
     rows = [line.split()[:3] for line in admin("user", "grant", "bob", "main/py", "read").splitlines()[1:]]
-    assert rows == [["main/node", "none", "user"], ["main/py", "read", "user"]]
+    assert sorted(rows) == [["main/node", "none", "user"], ["main/py", "read", "user"]]
     admin("user", "revoke", "bob", "main/node")
     assert [each["repository"] for each in admin.json("user", "show", "bob")["permissions"]["repositories"]] == [
         "main/py"
@@ -83,16 +83,16 @@ def test_projects_have_members_and_names(admin):
         admin("project", "add-member", "team", "--user", "carol", "--role", "maintainer")
         == "carol is maintainer in team\n"
     )
-    admin("project", "bind", "team", "main/node", "@team/*")
+    admin("project", "bind", "team", "main/node", "@team")
     shown = admin("project", "show", "team")
     assert "carol: maintainer" in shown
-    assert "main/node: @team/*" in shown
+    assert "main/node: @team" in shown
     assert admin.json("project", "owner", "main/node", "@team/left")["key"] == "team"
     assert [row.split()[0] for row in admin("project", "list").splitlines()[1:]] == ["team"]
     assert "either a user or a group" in admin.refused(2, "project", "add-member", "team")
     admin("project", "remove-member", "team", "--user", "carol")
-    admin("project", "unbind", "team", "main/node", "@team/*")
-    assert "does not exist" in admin.refused(3, "project", "unbind", "team", "main/node", "@team/*")
+    admin("project", "unbind", "team", "main/node", "@team")
+    assert "does not exist" in admin.refused(3, "project", "unbind", "team", "main/node", "@team")
     admin("project", "delete", "team", "--yes")
     assert "does not exist" in admin.refused(3, "project", "show", "team")
     admin("user", "delete", "carol", "--yes")

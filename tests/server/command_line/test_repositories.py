@@ -61,7 +61,7 @@ def test_refusals_have_a_sentence_and_an_exit_code(admin, stranger):
         2, "repo", "create", "main/x", "--format", "npm", "--upstream", "https://a.example", "--member", "main/node"
     )
     refused = stranger.refused(4, "repo", "create", "main/x", "--format", "npm", "--url", stranger.url)
-    assert "authentication is required" in refused.lower()
+    assert refused == 'pkgrepo: authentication required; "pkgrepo login" gets a token'
     assert admin.run("repo", "nonsense").returncode == 2
 
 
@@ -131,7 +131,11 @@ def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
     for wrong, code, sentence in (
         ({"name": "bad", "format": "python", "config": {"type": "Hosted", "nonsense": 1}}, 2, "main/bad is not valid"),
         ({"name": "py", "format": "npm"}, 5, "main/py has the format python"),
-        ({"name": "py", "format": "pypi", "config": {"type": "Virtual", "members": []}}, 5, "of the type Hosted"),
+        (
+            {"name": "py", "format": "pypi", "config": {"type": "Virtual", "members": ["main/x"]}},
+            5,
+            "of the type Hosted",
+        ),
         ({"name": "GOOD", "format": "python"}, 2, "is there twice"),
     ):
         path.write_text(json.dumps({"repositories": [good, wrong]}))
@@ -168,5 +172,8 @@ def test_garbage_is_collected_by_the_server(admin):
     assert admin.json("repo", "gc", "main/images", "--grace", "0")["state"] == "done"
     job = admin.json("repo", "gc", "main/images")["job_id"]
     assert admin.json("jobs", "show", job, "--wait")["state"] == "done"
+    assert admin.json("jobs", "list", "--kind", "gc", "--limit", "1")[0]["id"] == job
+    assert job in admin("jobs", "list")
+    assert admin.refused(5, "jobs", "cancel", job).startswith("pkgrepo: ")
     assert "does not exist" in admin.refused(3, "jobs", "show", "nothing")
     assert "does not exist" in admin.refused(3, "repo", "gc", "main/none")

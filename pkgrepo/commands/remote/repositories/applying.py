@@ -15,7 +15,7 @@ from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import Conflict, Invalid
 
 from .definitions import Definition, read_definitions
-from .differences import HIDDEN, Difference, differences, without_secrets
+from .differences import HIDDEN, Difference, differences
 
 FIELDS = ("visibility", "description", "active")
 
@@ -43,7 +43,7 @@ class Plan:
 
     def to_json(self, *, dry_run: bool) -> dict[str, Any]:
         """The plan for programs; ``dry_run`` tells that nothing was done."""
-        found = {each.pointer: {"before": _shown(each.before), "after": _shown(each.after)} for each in self.found}
+        found = {each.pointer: each.to_json() for each in self.found}
         return {"repository": self.definition.path, "action": self.verb, "dry_run": dry_run, "differences": found}
 
 
@@ -77,23 +77,24 @@ async def apply(session: Session, path: Path, *, dry_run: bool) -> None:
 
 async def _plan(client: Client, definition: Definition) -> Plan:
     """Compare a definition with the server. :raises Conflict: the repository has another format or type"""
-    wanted = await _normalised(client, definition)
-    record = await client.find("repository", definition.path)
     given = {name: value for name in FIELDS if (value := getattr(definition, name)) is not UNSET}
+    record = await client.find("repository", definition.path)
     if record is None:
+        wanted = await _normalised(client, definition)
         shown = {"format": definition.format, **given, **({} if wanted is None else {"config": wanted})}
         return Plan(definition, True, differences({}, shown), given, _config(definition))
     formats = await client.get("repository", "types")
     names = next(([each["name"], *each["aliases"]] for each in formats if each["name"] == record["format"]), [])
     if definition.format not in names:
         raise Conflict(f"{definition.path} has the format {record['format']}, not {definition.format}")
+    if definition.config is not UNSET and definition.type != record["type"]:
+        raise Conflict(f"{definition.path} is of the type {record['type']}, which cannot be changed")
     found = differences({name: record[name] for name in given}, given)
     fields = {name: value for name, value in given.items() if record[name] != value}
+    wanted = await _normalised(client, definition)
     if wanted is None:
         return Plan(definition, False, found, fields, None)
     reply = await client.call("GET", at("repository", definition.path, "config"))
-    if reply.value["type"] != wanted["type"]:
-        raise Conflict(f"{definition.path} is of the type {reply.value['type']}, which cannot be changed")
     changed = differences(reply.value, wanted, "/config")
     config = _config(definition) if changed else None
     return Plan(definition, False, [*found, *changed], fields, config, reply.headers.get("etag", ""))
@@ -155,7 +156,3 @@ def _print(session: Session, plan: Plan) -> None:
 
 def _lines(found: Sequence[Difference]) -> list[str]:
     return [line for each in found for line in each.lines()]
-
-
-def _shown(value: Any) -> Any:
-    return without_secrets(value) if isinstance(value, (dict, list, str, bool, int, float)) else None

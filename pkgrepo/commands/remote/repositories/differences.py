@@ -22,9 +22,23 @@ class Difference:
     before: Any
     after: Any
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether the value is a secret, which is never shown."""
+        return self.pointer.rpartition("/")[2] in _SECRETS
+
+    def to_json(self) -> dict[str, Any]:
+        """The difference for programs; a value that is absent is left out."""
+        values = {"before": self.before, "after": self.after}
+        return {
+            name: HIDDEN if self.is_secret else without_secrets(value)
+            for name, value in values.items()
+            if value is not ABSENT
+        }
+
     def lines(self) -> Iterator[str]:
         """The difference for people: ``- `` before the old value, ``+ `` before the new one."""
-        if self.pointer.rpartition("/")[2] in _SECRETS:
+        if self.is_secret:
             yield f"  ~ {self.pointer}: a secret, which is set again"
             return
         if self.before is not ABSENT:

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 import click
 
-from pkgrepo.commands.http.failures import Failed
 from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import Invalid, NotFound
@@ -16,6 +15,7 @@ from pkgrepo.web.rendering.filters import size
 
 from . import image_layouts
 from .files import Draft, Received, sha256_of
+from .stored import stored_digest
 
 IMAGES = "docker"
 
@@ -92,24 +92,10 @@ async def _file(
             await session.client.fetch(f"/repositories/{quote(repository)}/{quote(path, safe='/@')}", progress.write)
         finally:
             progress.end()
-        expected = sha256 or await _stored_digest(session, repository, path)
+        expected = sha256 or await stored_digest(session.client, repository, path)
         draft.keep(expected)
         digest = draft.sha256
     return {"file": str(target), "size": progress.count, "sha256": digest, "verified": expected is not None}
-
-
-async def _stored_digest(session: Session, repository: str, path: str) -> str | None:
-    """The digest of a stored file; None if the server does not tell, as for a document that it makes."""
-    try:
-        found = await session.client.get("repository", repository, "tree", *path.split("/"))
-    except Failed as error:
-        if error.status not in (401, 403, 404):
-            raise
-        return None
-    items = found["items"]
-    if len(items) != 1 or items[0]["path"] != path or not items[0]["digest"]:
-        return None
-    return str(items[0]["digest"]).removeprefix("sha256:")
 
 
 async def _image(session: Session, repository: str, name: str, reference: str, folder: Path) -> None:

@@ -50,9 +50,9 @@ class LocalFile:
         """The last part of the path."""
         return self.path.name
 
-    def body(self, reactor: Any) -> Callable[[], IteratorBody]:
-        """Make bodies of requests with the bytes of the file, which show their progress."""
-        return lambda: IteratorBody(shown(self.name, self.size, pieces(self.path)), reactor, self.size)
+    def body(self, reactor: Any) -> IteratorBody:
+        """The body of a request with the bytes of the file, which shows its progress."""
+        return IteratorBody(shown(self.name, self.size, pieces(self.path)), reactor, self.size)
 
 
 class Draft:

@@ -165,9 +165,7 @@ async def _push_blob(registry: Registry, layout: Layout, image: str, blob: Descr
                 yield piece
 
     label = blob.digest[:19]
-    await registry.put_blob(
-        image, blob.digest, lambda: IteratorBody(shown(label, blob.size, content()), reactor, blob.size)
-    )
+    await registry.put_blob(image, blob.digest, IteratorBody(shown(label, blob.size, content()), reactor, blob.size))
 
 
 async def _pull_blob(registry: Registry, image: str, blob: Descriptor, blobs: Path) -> None:

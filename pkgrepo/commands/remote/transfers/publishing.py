@@ -16,12 +16,14 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from pkgrepo.commands.http.bodies import IteratorBody
+from pkgrepo.commands.http.failures import Failed
 from pkgrepo.commands.remote.client import Client
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.formats.python.names import parse_upload
 
 from .files import LocalFile, base64_pieces, shown
+from .stored import stored_digest
 
 MOST_MANIFEST: Final = 4 * 1024 * 1024  # bytes of a package.json or pom.xml
 _POM: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.xml")
@@ -80,13 +82,17 @@ async def _npm(upload: Upload) -> str:
     size = len(head) + encoded + 4
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     path = f"/repositories/{quote(upload.repository)}/{quote(name, safe='@')}"
-    await upload.client.send(
-        "PUT",
-        path,
-        lambda: IteratorBody(shown(upload.file.name, size, content()), upload.reactor, size),
-        headers,
-    )
-    return f"{name}/-/{filename}"
+    body = IteratorBody(shown(upload.file.name, size, content()), upload.reactor, size)
+    place = f"{name}/-/{filename}"
+    try:
+        await upload.client.send("PUT", path, body, headers)
+    except Failed as error:
+        # npm's clients want a refusal also of the same content
+        if error.status not in (403, 409) or upload.file.sha256 != await stored_digest(
+            upload.client, upload.repository, place
+        ):
+            raise
+    return place
 
 
 async def _maven(upload: Upload) -> str:

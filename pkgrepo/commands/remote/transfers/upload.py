@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from pkgrepo.commands.http.failures import Failed
 from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import DigestMismatch, Invalid
@@ -16,6 +15,7 @@ from pkgrepo.web.rendering.filters import size
 from . import image_layouts
 from .files import LocalFile
 from .publishing import PUBLISHERS, Upload
+from .stored import stored_digest
 
 IMAGES = "docker"
 
@@ -71,20 +71,14 @@ async def upload(
 
 async def _verify(session: Session, repository: str, path: str, file: LocalFile) -> bool:
     """
-    Whether the server has the bytes of the file; False if it does not tell, as for the target of a virtual repository.
+    Whether the server has the bytes of the file; False if it does not tell.
 
     :raises DigestMismatch: it has others
     """
-    try:
-        found = await session.client.get("repository", repository, "tree", *path.split("/"))
-    except Failed as error:
-        if error.status not in (401, 403, 404):
-            raise
-        return False
-    stored = str(found["items"][0]["digest"] if found["items"] else "").removeprefix("sha256:")
-    if stored and stored != file.sha256:
+    stored = await stored_digest(session.client, repository, path)
+    if stored is not None and stored != file.sha256:
         raise DigestMismatch("sha256", file.sha256, stored)
-    return bool(stored)
+    return stored is not None
 
 
 async def _push(session: Session, repository: str, path: Path, image: str, source: str) -> None:

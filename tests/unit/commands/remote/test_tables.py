@@ -27,9 +27,18 @@ def test_the_widest_columns_are_cut_to_the_width_of_the_terminal():
     assert max(map(width_of, render_table(("A", "B", "C"), rows, width=500))) == 99
 
 
+def test_names_and_figures_are_cut_last():
+    row = [("a-long-name-of-a-package", "1234567890", "something longer than that")]
+    lines = render_table(("NAME", "SIZE", "TEXT"), row, width=50, right=frozenset({1}))
+    assert lines[1] == "a-long-name-of-a-package  1234567890  something l…"
+    assert render_table(("NAME", "SIZE", "TEXT"), row, width=36, right=frozenset({1}))[1].startswith(
+        "a-long-name-of-a-package  "
+    )
+
+
 def test_a_narrow_terminal_does_not_make_columns_vanish():
     lines = render_table(("A", "B"), [("x" * 40, "y" * 40)], width=3)
-    assert lines[1] == "xxxxxxx…  yyyyyyy…"
+    assert lines[1] == "xxx…  yyy…"
 
 
 def test_a_cut_never_halves_a_wide_character():

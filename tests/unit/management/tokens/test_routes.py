@@ -156,6 +156,23 @@ async def test_server_scopes_open_no_repository(stack: Stack) -> None:
     assert (await stack.api("GET", "/users", who=plain)).status == 403
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_token_with_all_scopes_and_actions_has_all_rights_of_its_owner(stack: Stack) -> None:
+    known = await stack.ok("GET", "/info/scopes", who=None)
+    everything = [each["name"] for each in (*known["scopes"], *known["actions"])]
+    await stack.add_user("boss", user_manager=True)
+    whole = await stack.token(scopes=everything)
+    assert (await stack.ok("PATCH", "/users/boss", {"system_manager": True}, who=whole))["system_manager"] is True
+    assert (await stack.api("POST", "/user/token", {"name": "plain"}, who=whole)).status == 201
+    for less in everything:
+        part = await stack.token(scopes=[each for each in everything if each != less])
+        assert (await stack.api("PATCH", "/users/boss", {"admin": True}, who=part)).status == 403, less
+    narrow = await stack.token(scopes=everything, packages=["a*"])
+    assert (await stack.api("PATCH", "/users/boss", {"admin": True}, who=narrow)).status == 403
+    own = await stack.token(who="boss", scopes=everything)
+    assert (await stack.api("PATCH", "/users/boss", {"admin": True}, who=own)).status == 403
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
