@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -18,12 +18,13 @@ class IteratorBody:
     """
     The body of a request, read from an iterator while it is sent. An error of the iterator is kept as ``error``.
 
-    ``length`` is in bytes; without it, the body is sent in chunks.
+    ``length`` is in bytes; without it, the body is sent in chunks. ``on_piece`` is called after each piece.
     """
 
     def __init__(self, pieces: Iterator[bytes], reactor: Any, length: int | None = None) -> None:
         self.length = UNKNOWN_LENGTH if length is None else length
         self.error: Exception | None = None
+        self.on_piece: Callable[[], None] | None = None
         self._pieces = pieces
         self._cooperator = Cooperator(scheduler=lambda call: reactor.callLater(0, call))
         self._task: CooperativeTask[Iterator[None]] | None = None
@@ -69,4 +70,6 @@ class IteratorBody:
     def _write(self, consumer: IConsumer) -> Iterator[None]:
         for piece in self._pieces:
             consumer.write(piece)
+            if self.on_piece is not None:
+                self.on_piece()
             yield

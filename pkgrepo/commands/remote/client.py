@@ -22,6 +22,7 @@ from twisted.web.http_headers import Headers
 from pkgrepo import __version__
 from pkgrepo.commands.http.bodies import IteratorBody
 from pkgrepo.commands.http.failures import BROKEN, Failed, reason_of
+from pkgrepo.commands.http.idleness import IdleTimeout
 from pkgrepo.proxy.upstream.connecting.tls import make_policy
 
 from .target import Target
@@ -134,8 +135,11 @@ class Client:
         query: Query | None = None,
     ) -> Reply:
         """Send a request with a body that may be long. :raises Failed: the server refused, or was not reached"""
+        idle = IdleTimeout(self._reactor, IDLE_S)
+        if isinstance(body, IteratorBody):
+            body.on_piece = idle.progress
         try:
-            return await self._reached(self._call(method, path + _query(query), body, headers))
+            return await idle.watch(self._reached(self._call(method, path + _query(query), body, headers)))
         except RequestGenerationFailed:
             if isinstance(body, IteratorBody) and body.error is not None:
                 raise body.error from None
@@ -148,16 +152,24 @@ class Client:
         self, path: str, write: Callable[[bytes], None], headers: Mapping[str, str] | None = None
     ) -> Mapping[str, str]:
         """GET a file; ``write`` gets its pieces. Returns the header fields. :raises Failed: as for ``call``"""
+        idle = IdleTimeout(self._reactor, IDLE_S)
+
+        def take(data: bytes) -> None:
+            idle.progress()
+            try:
+                write(data)
+            except OSError as error:
+                raise Failed(f"the file cannot be stored: {error.strerror}") from None
 
         async def receive() -> Mapping[str, str]:
             response = await self._request("GET", path, None, headers or {})
             fields = _fields(response)
             if response.code != 200:
                 raise _refusal(response, fields, await _read(response))
-            await self._not_idle(response, write)
+            await response.collect(take)
             return fields
 
-        return await self._reached(receive())
+        return await idle.watch(self._reached(receive()))
 
     # Below
 
@@ -181,37 +193,6 @@ class Client:
             unbuffered=True,
         )
 
-    async def _not_idle(self, response: Any, write: Callable[[bytes], None]) -> None:
-        """Read the body; a connection that brings nothing for ``IDLE_S`` is given up."""
-        reading: Deferred[None] | None = None
-
-        def give_up() -> None:
-            if reading is not None:
-                reading.cancel()
-
-        timer = self._reactor.callLater(IDLE_S, give_up)
-        failed: list[Exception] = []
-
-        def take(data: bytes) -> None:
-            timer.reset(IDLE_S)
-            if not failed:
-                try:
-                    write(data)
-                except OSError as error:  # treq would end the program's connection, and hide the reason
-                    failed.append(error)
-                    raise
-
-        try:
-            reading = Deferred.fromCoroutine(_collect(response, take))
-            await reading
-        except Exception:
-            if failed:
-                raise failed[0] from None
-            raise
-        finally:
-            if timer.active():
-                timer.cancel()
-
     async def _within(self, seconds: float, work: Any) -> Any:
         waiting = Deferred.fromCoroutine(work)
         waiting.addTimeout(seconds, self._reactor)
@@ -233,12 +214,12 @@ def problem_of(value: Any, fallback: str) -> str:
     """The sentence of a refusal: of the API, or of a package format in the form of its clients."""
     if not isinstance(value, dict):
         return fallback
-    errors = value.get("errors")
-    if isinstance(errors, list) and "detail" not in value:  # the form of the registry API of images
+    errors = value.get("errors") if isinstance(value.get("errors"), list) else []
+    if errors and "detail" not in value:  # the form of the registry API of images
         texts = [str(each.get("message")) for each in errors[:MOST_PROBLEMS] if isinstance(each, dict)]
         return "; ".join(texts) or fallback
     sentence = next((str(value[key]) for key in ("detail", "error", "message", "title") if value.get(key)), fallback)
-    faults = [each for each in errors or () if isinstance(each, dict) and each.get("message") != value.get("detail")]
+    faults = [each for each in errors if isinstance(each, dict) and each.get("message") != value.get("detail")]
     more = [f"{each.get('pointer')}: {each.get('message')}" for each in faults[:MOST_PROBLEMS]]
     return "; ".join([sentence, *more])
 
@@ -258,10 +239,6 @@ def _fields(response: Any) -> dict[str, str]:
         name.decode("latin-1").lower(): values[-1].decode("latin-1")
         for name, values in response.headers.getAllRawHeaders()
     }
-
-
-async def _collect(response: Any, take: Callable[[bytes], None]) -> None:
-    await response.collect(take)
 
 
 async def _read(response: Any) -> bytes:
