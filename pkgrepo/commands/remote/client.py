@@ -214,7 +214,8 @@ def problem_of(value: Any, fallback: str) -> str:
     """The sentence of a refusal: of the API, or of a package format in the form of its clients."""
     if not isinstance(value, dict):
         return fallback
-    errors = value.get("errors") if isinstance(value.get("errors"), list) else []
+    given = value.get("errors")
+    errors = given if isinstance(given, list) else []
     if errors and "detail" not in value:  # the form of the registry API of images
         texts = [str(each.get("message")) for each in errors[:MOST_PROBLEMS] if isinstance(each, dict)]
         return "; ".join(texts) or fallback
