@@ -66,7 +66,7 @@ def test_tokens_are_made_rotated_and_revoked(admin):
     assert [row.split()[0] for row in admin("token", "list").splitlines() if row.startswith("ci ")] == ["ci"]
     assert len([row for row in admin("token", "list", "--all").splitlines() if row.startswith("ci ")]) == 2
     assert admin("token", "revoke", shown["id"], "--yes") == "revoked token ci\n"
-    admin("token", "create", "ci")
+    admin("token", "create", "ci", "-r", "main/*", "--action", "read", "--action", "write")
     assert "several tokens are called 'ci'" in admin.refused(5, "token", "show", "ci")
     for each in admin.json("token", "list"):
         if each["name"] == "ci":
@@ -79,18 +79,15 @@ def test_projects_have_members_and_names(admin):
     admin("user", "create", "carol")
     assert admin("project", "create", "team", "--name", "The team") == "added project team\n"
     admin("project", "edit", "team", "--visibility", "public")
-    assert (
-        admin("project", "add-member", "team", "--user", "carol", "--role", "maintainer")
-        == "carol is maintainer in team\n"
-    )
+    assert admin("project", "member", "team", "carol", "--role", "maintainer") == "carol is maintainer in team\n"
     admin("project", "bind", "team", "main/node", "@team")
     shown = admin("project", "show", "team")
     assert "carol: maintainer" in shown
     assert "main/node: @team" in shown
     assert admin.json("project", "owner", "main/node", "@team/left")["key"] == "team"
     assert [row.split()[0] for row in admin("project", "list").splitlines()[1:]] == ["team"]
-    assert "either a user or a group" in admin.refused(2, "project", "add-member", "team")
-    admin("project", "remove-member", "team", "--user", "carol")
+    assert "there is no group 'carol'" in admin.refused(2, "project", "member", "team", "carol", "--group")
+    admin("project", "remove-member", "team", "carol")
     admin("project", "unbind", "team", "main/node", "@team")
     assert "does not exist" in admin.refused(3, "project", "unbind", "team", "main/node", "@team")
     admin("project", "delete", "team", "--yes")

@@ -84,6 +84,11 @@ def test_proxies_and_virtual_repositories_are_made_by_options(admin):
         "--member", "main/node", "--member", "main/up", "--publish-to", "main/node",
     )  # fmt: skip
     config = admin.json("repo", "show", "main/front")["config"]
+    assert admin("repo", "purge", "main/up", "--dry-run").startswith(
+        "would remove 0 files of 0 packages and 0 documents"
+    )
+    assert admin("repo", "purge", "main/up", "--pattern", "@x/*", "--yes").startswith("removed 0 files")
+    assert "proxy repository 'main/node' does not exist" in admin.refused(3, "repo", "purge", "main/node", "--yes")
     assert (config["members"], config["publish_to"]) == (["main/node", "main/up"], "main/node")
     assert "member" in admin.refused(5, "repo", "delete", "main/up", "--yes")
     admin("repo", "delete", "main/front", "--yes")

@@ -18,8 +18,7 @@ COLUMNS = (
     Column("DESCRIPTION", "description"),
 )
 ROLES = click.Choice(["guest", "reporter", "developer", "maintainer", "owner"])
-USER = click.option("--user", "username", metavar="NAME", help="The user.")
-GROUP = click.option("--group", metavar="NAME", help="The group.")
+GROUP = click.option("--group", is_flag=True, help="NAME is that of a group.")
 
 
 @click.group()
@@ -87,28 +86,28 @@ async def delete_project(session: Session, key: str) -> None:
     session.printer.done(f"removed project {key}")
 
 
-@project.command("add-member")
+@project.command("member")
 @click.argument("key")
-@USER
-@GROUP
+@click.argument("name")
 @click.option("--role", type=ROLES, default="developer", show_default=True)
+@GROUP
 @remote
-async def add_member(session: Session, key: str, username: str | None, group: str | None, role: str) -> None:
-    """Set the role of a user or group in a project."""
-    who = _subject(username, group)
-    changed = await session.client.change("POST", "project", key, "members", body={**who, "role": role})
-    session.printer.done(f"{username or group} is {role} in {key}", changed)
+async def set_member(session: Session, key: str, name: str, role: str, *, group: bool) -> None:
+    """Set the role of a user in a project."""
+    body = {"group" if group else "user": name, "role": role}
+    changed = await session.client.change("POST", "project", key, "members", body=body)
+    session.printer.done(f"{name} is {role} in {key}", changed)
 
 
 @project.command("remove-member")
 @click.argument("key")
-@USER
+@click.argument("name")
 @GROUP
 @remote
-async def remove_member(session: Session, key: str, username: str | None, group: str | None) -> None:
+async def remove_member(session: Session, key: str, name: str, *, group: bool) -> None:
     """Remove a member from a project."""
-    await session.client.change("DELETE", "project", key, "members", **_subject(username, group))
-    session.printer.done(f"{username or group} is no member of {key} any more")
+    await session.client.change("DELETE", "project", key, "members", **{"group" if group else "user": name})
+    session.printer.done(f"{name} is no member of {key} any more")
 
 
 @project.command("bind")
@@ -150,9 +149,3 @@ def _show(session: Session, record: Any) -> None:
             ("owns", "\n".join(names) or "no names"),
         ],
     )
-
-
-def _subject(username: str | None, group: str | None) -> dict[str, str]:
-    if (username is None) == (group is None):
-        raise Invalid("name either a user or a group")
-    return {"user": username} if username is not None else {"group": str(group)}

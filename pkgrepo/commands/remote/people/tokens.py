@@ -90,7 +90,10 @@ async def show_token(session: Session, token_: str) -> None:
     "repositories",
     multiple=True,
     metavar="PATTERN[=ACTIONS]",
-    help="Repositories that it opens, such as main/*=read,write; repeat. Actions are read by default.",
+    help="Repositories that it opens, such as main/* or main/*=read,write; repeat.",
+)
+@click.option(
+    "--action", "actions", multiple=True, help="What it may do in repositories without =ACTIONS; repeat. [read]"
 )
 @click.option("--scope", "scopes", multiple=True, help="A scope of the server, such as metrics; repeat.")
 @click.option("--package", "packages", multiple=True, metavar="PATTERN", help="Only packages with such names; repeat.")
@@ -103,6 +106,7 @@ async def create_token(
     description: str,
     kind: str,
     repositories: tuple[str, ...],
+    actions: tuple[str, ...],
     scopes: tuple[str, ...],
     packages: tuple[str, ...],
     cidrs: tuple[str, ...],
@@ -117,7 +121,7 @@ async def create_token(
     given = {"scopes": list(scopes), "packages": list(packages), "cidrs": list(cidrs), "expires_in_days": days}
     body |= {key: value for key, value in given.items() if value}
     if repositories:
-        body["repositories"] = [_opened(each) for each in repositories]
+        body["repositories"] = [_opened(each, actions or ("read",)) for each in repositories]
     _print_new(session, await session.client.change("POST", "user", "token", body=body))
 
 
@@ -167,11 +171,11 @@ def _print_new(session: Session, made: Any) -> None:
     session.printer.line(made["token"])
 
 
-def _opened(text: str) -> dict[str, Any]:
-    pattern, _, actions = text.partition("=")
-    if not pattern:
+def _opened(text: str, default: tuple[str, ...]) -> dict[str, Any]:
+    pattern, equals, actions = text.partition("=")
+    if not pattern or (equals and not actions):
         raise Invalid(f"--repository takes PATTERN=ACTIONS, such as main/*=read,write, not {text!r}")
-    return {"repository": pattern, "actions": actions.split(",") if actions else ["read"]}
+    return {"repository": pattern, "actions": actions.split(",") if equals else list(default)}
 
 
 def _is_live(record: Any) -> bool:

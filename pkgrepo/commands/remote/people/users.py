@@ -6,7 +6,6 @@ from typing import IO, Any
 
 import click
 
-from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.printer import Column, aged, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
@@ -193,7 +192,8 @@ async def grant(session: Session, username: str, repository: str, actions: tuple
     ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.
     """
     wanted = [] if actions == ("none",) else list(actions)
-    await _set_grant(session, username, repository, wanted)
+    place = ("users", username, "permissions", repository)
+    _print_grants(session, username, await session.client.change("PUT", *place, body={"actions": wanted}))
 
 
 @user.command("revoke")
@@ -202,24 +202,12 @@ async def grant(session: Session, username: str, repository: str, actions: tuple
 @remote
 async def revoke(session: Session, username: str, repository: str) -> None:
     """Remove a user's grant in a repository; the default actions apply there again."""
-    await _set_grant(session, username, repository, None)
+    place = ("users", username, "permissions", repository)
+    _print_grants(session, username, await session.client.change("DELETE", *place))
 
 
-async def _set_grant(session: Session, username: str, repository: str, actions: list[str] | None) -> None:
-    """Replace one of the grants, which the API takes all at once."""
-    place = at("users", username, "permissions")
-    current = await session.client.call("GET", place)
-    kept = [
-        {"repository": each["repository"], "actions": each["actions"]}
-        for each in current.value["repositories"]
-        if each["via"] == "user" and repository not in (each["repository"], each["repository_id"])
-    ]
-    if actions is not None:
-        kept.append({"repository": repository, "actions": actions})
-    # If-Match: a grant that another person sets at the same time must not be lost
-    headers = {"If-Match": current.headers.get("etag", "*")}
-    changed = await session.client.call("PUT", place, value={"repositories": kept}, headers=headers)
-    session.printer.table(GRANTS, changed.value["repositories"], f"{username} has no grants")
+def _print_grants(session: Session, username: str, changed: dict[str, Any]) -> None:
+    session.printer.table(GRANTS, changed["repositories"], f"{username} has no grants")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ CONFIG = click.option(
     type=click.Path(path_type=Path),
     help="The whole configuration: JSON or TOML, - is stdin.",
 )
+TYPES = click.Choice(["Hosted", "Proxy", "Virtual"], case_sensitive=False)
 SET = click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a value of the configuration, a.b=JSON."
 )
@@ -34,6 +35,7 @@ SET = click.option(
 @click.option(
     "--publish-to", default="", metavar="STORAGE/REPOSITORY", help="The member that packages are published to."
 )
+@click.option("--type", "type_", type=TYPES, help="Hosted unless --upstream, --member or --config say otherwise.")
 @click.option("--visibility", default="private", show_default=True, help="public, private or hidden.")
 @click.option("--description", default="", help="A text for people.")
 @CONFIG
@@ -46,6 +48,7 @@ async def create_repository(
     upstream: tuple[str, ...],
     member: tuple[str, ...],
     publish_to: str,
+    type_: str | None,
     visibility: str,
     description: str,
     config_file: Path | None,
@@ -54,6 +57,10 @@ async def create_repository(
     """Create a repository: a hosted one, a proxy of upstreams, or a virtual one of members."""
     storage, name = split_path(path)
     config = _new_config(upstream, member, publish_to, config_file, assignments)
+    if type_ is not None and config.setdefault("type", type_) != type_:
+        if upstream or member or config_file is not None or config["type"] != "Hosted":
+            raise Invalid(f"--type {type_} contradicts the configuration, which is of the type {config['type']}")
+        config["type"] = type_
     body = {
         "name": name,
         "storage": storage,

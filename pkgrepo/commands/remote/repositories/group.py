@@ -15,7 +15,9 @@ LAZY = {
     "edit": (_ROOM + "changing", "edit_repository"),
     "delete": (_ROOM + "changing", "delete_repository"),
     "apply": (_ROOM + "applying", "apply"),
-    "gc": (_ROOM + "garbage", "collect_garbage"),
+    "gc": (_ROOM + "upkeep", "collect_garbage"),
+    "purge": (_ROOM + "upkeep", "purge_cache"),
+    "rebuild": (_ROOM + "upkeep", "rebuild"),
 }
 
 

@@ -1,4 +1,4 @@
-"""``pkgrepo stats``: what a repository contains and how it is used."""
+"""``pkgrepo stats``: what a repository contains and how it is used, and how the whole server is."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from typing import Any
 
 import click
 
-from pkgrepo.commands.remote.printer import moment
+from pkgrepo.commands.remote.printer import Column, moment
 from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.errors import Invalid
 from pkgrepo.web.rendering.filters import size
+
+DAYS = (
+    Column("DAY (UTC)", "day"),
+    Column("DOWNLOADS", "downloads", right=True),
+    Column("UPLOADS", "uploads", right=True),
+    Column("FROM CACHES", "hits", right=True),
+    Column("FROM UPSTREAMS", "misses", right=True),
+)
 
 
 @click.command()
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.argument("repository", metavar="[STORAGE/REPOSITORY]", required=False)
+@click.option("--days", type=click.IntRange(min=1), help="Of the whole server: the last so many days.")
 @remote
-async def stats(session: Session, repository: str) -> None:
-    """Show statistics of a repository."""
+async def stats(session: Session, repository: str | None, days: int | None) -> None:
+    """Show what a repository contains and how it is used, or how the whole server was used by day."""
+    if repository is None:
+        found = await session.client.get("statistics", days=days)
+        session.printer.table(DAYS, found if session.printer.as_json else found["days"])
+        return
+    if days is not None:
+        raise Invalid("--days is for the whole server")
     found = await session.client.get("repository", repository, "stats")
     session.printer.warnings(found)
     downloads, uploads = found["downloads"], found["uploads"]
