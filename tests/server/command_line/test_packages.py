@@ -135,7 +135,7 @@ def test_packages_are_found_and_explained(admin, write):
     assert stats["total_packages"] >= 1
     assert "packages" in admin("stats", "main/py")
     assert len(admin("stats", "--days", "3").splitlines()) == 4
-    assert "compared" in admin("repo", "rebuild", "main/py")
+    assert "are not rebuilt" in admin.refused(5, "repo", "rebuild", "main/py")
 
 
 def test_files_that_cannot_be_published_are_refused(admin, write):
