@@ -12,6 +12,7 @@ import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.blobs.slice_writer import SLICE
 from tests.support.blob_checks import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
 from tests.support.blob_stores import FilesystemCase
 
@@ -76,13 +77,13 @@ async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
 @pytest_twisted.ensureDeferred
 async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early(case, store):
     first = store.begin(expect_size=3 * MIB)
-    first.write(bytes(300_000))
+    first.write(bytes(SLICE))
     await first._queue.run(int)  # its file exists, with the announced space reserved
     second = store.begin(expect_size=3 * MIB)
-    second.write(bytes(300_000))
+    second.write(bytes(SLICE))
     with pytest.raises(StorageFull):
         await second.commit()
-    first.write(bytes(3 * MIB - 300_000))
+    first.write(bytes(3 * MIB - SLICE))
     assert (await first.commit()).size == 3 * MIB
 
 
