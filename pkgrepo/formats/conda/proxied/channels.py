@@ -89,11 +89,12 @@ class MemberChannels:
         """
         place = (repository.id, form.subdir, form.document)
         kept = self._kept.get(place)
-        while kept is None or not kept.suffices(state.stamp, services.clock.now_ms()):
+        if kept is not None and not kept.suffices(state.stamp, services.clock.now_ms()):
+            kept = None
+        while kept is None or kept.stamp != state.stamp:  # else it is that of another request, which began before
             kept = await self._flight.run(place, partial(self._update, services, repository, state, place))
-            if kept.stamp != state.stamp:  # of another request, which began before
-                kept = self._kept.get(place)
-        self._kept.move_to_end(place)
+        if place in self._kept:
+            self._kept.move_to_end(place)
         document = kept.forms.get(form.coding)
         if document is None:
             document = await kept.flight.run(form.coding, partial(self._make_form, services, kept, form))

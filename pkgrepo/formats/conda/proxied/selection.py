@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from functools import cached_property
+from typing import Final
 
 from attrs import define, frozen
 
@@ -14,10 +15,16 @@ from pkgrepo.proxy.resolving.release_age import AgeRule, find_age_rule
 
 from .normaliser import name_in
 
+STEP_MS: Final = 300_000  # of time after which files are looked at again: large channels have one in every few seconds
+
 
 @frozen(eq=False)
 class Hidden:
-    """The files that a rule hides since they are too young; at ``opens_ms`` (None: never) the next of them is shown."""
+    """
+    The files that a rule hides since they are too young.
+
+    At ``opens_ms`` (None: never) the next of them is shown, which may be ``STEP_MS`` after it is old enough.
+    """
 
     files: Set[str] = frozenset()
     opens_ms: int | None = None
@@ -74,7 +81,7 @@ def find_hidden(leaf: Leaf, now_ms: int) -> Callable[[PartsFile], Hidden]:
             if age is not None and age.hides(entry.published_ms, now_ms):
                 files.add(entry.key)
                 opens |= _opening(age, entry.published_ms)
-        return Hidden(frozenset(files), min(opens, default=None))
+        return Hidden(frozenset(files), max(min(opens), now_ms + STEP_MS) if opens else None)
 
     return find
 

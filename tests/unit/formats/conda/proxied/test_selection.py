@@ -1,0 +1,57 @@
+"""What is shown of an upstream: names by their owners and patterns, files by their age."""
+
+import io
+
+from pkgrepo.formats.conda.proxied.normaliser import section_of
+from pkgrepo.formats.conda.proxied.selection import STEP_MS, Hidden, Selection, find_hidden
+from pkgrepo.proxy.configuration import ReleaseAge, Rules
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import Entry, Normalised
+from pkgrepo.proxy.parts.writing import write_parts
+
+DAY_MS = 86_400_000
+NOW_MS = 100 * DAY_MS
+
+
+class Way:
+    """A leaf with these rules."""
+
+    def __init__(self, *rules):
+        self.rules = [(Owner(), each) for each in rules]
+
+
+class Owner:
+    path = "main/mirror"
+
+
+def parts_of(**published):
+    made = [
+        Entry(section_of(name), f"{name}-{number}", "1", each, False, {}, [])
+        for name, times in sorted(published.items())
+        for number, each in enumerate(times)
+    ]
+    out = io.BytesIO()
+    write_parts(out, Normalised({}, iter(made), ordered=True))
+    return PartsFile(out.getvalue())
+
+
+def test_young_files_are_hidden_and_looked_at_again_when_the_next_is_old_enough():
+    way = Way(Rules(minimum_release_age=ReleaseAge(7, ("free",))))
+    old, young, younger = NOW_MS - 7 * DAY_MS, NOW_MS - 6 * DAY_MS, NOW_MS - DAY_MS
+    found = find_hidden(way, NOW_MS)(parts_of(a=[old, younger, young], free=[younger]))
+    assert found.files == {"a-1", "a-2"}
+    assert found.opens_ms == young + 7 * DAY_MS
+    soon = find_hidden(way, NOW_MS)(parts_of(a=[old + 1]))
+    assert soon.opens_ms == NOW_MS + STEP_MS
+    assert find_hidden(way, NOW_MS)(parts_of(a=[old])).opens_ms is None
+
+
+def test_the_strictest_rule_of_all_repositories_counts():
+    way = Way(Rules(), Rules(minimum_release_age=ReleaseAge(1)), Rules(minimum_release_age=ReleaseAge(7)))
+    assert find_hidden(way, NOW_MS)(parts_of(a=[NOW_MS - 2 * DAY_MS])).files == {"a-0"}
+
+
+def test_names_of_others_and_reserved_ones_are_not_taken_and_a_file_is_taken_once():
+    selection = Selection(Way(Rules(reserved_names=("acme-*",))), {"own"}, Hidden(frozenset({"young"})), set())
+    assert [each for each in ("own", "acme-x", "acme_y", "free") if selection.takes_package(each)] == ["free"]
+    assert [selection.takes_file(each) for each in ("young", "x", "x")] == [False, True, False]
