@@ -120,6 +120,7 @@ class Assembly:
             *flushers(identification, reactor),
             *process_services(core.formats),
             lag,
+            *([] if core.relay is None else [core.relay]),
             exclusive,
         ):
             service.setServiceParent(self._running)
@@ -198,7 +199,7 @@ class Assembly:
                 stores=core.stores,
                 folders=core.folders,
                 secrets=core.secrets,
-                on_change=core.follower.notify,
+                on_change=core.on_change,
                 collector=core.collector,
                 jobs=core.jobs,
                 cache_purge=self._proxies.purge,

@@ -22,7 +22,7 @@ from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.publisher import ChangeListener, Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
@@ -36,6 +36,7 @@ from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.storage.secret_box import SecretBox
 
 from .databases import make_catalog
+from .exclusive import ChangeRelay
 from .formats import check_settings, make_formats
 
 log = Logger()
@@ -78,16 +79,18 @@ class Core:
             formats=self.formats,
         )
         self.follower = LayoutFollower(self.context)
+        self.relay = None if peers is None else ChangeRelay(self.follower, self.registry, peers, reactor)
+        self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
         self.linger = Linger(reactor, config.proxy.store_delay_s, STORED_TOGETHER)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
             clock=self.clock,
-            on_change=self.follower.notify,
+            on_change=self.on_change,
             linger=self.linger,
         )
-        self.collector = GarbageCollector(self.context, on_change=self.follower.notify)
+        self.collector = GarbageCollector(self.context, on_change=self.on_change)
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
     async def start(self) -> None:

@@ -193,6 +193,7 @@ class Pkgrepo(Contestant):
             "PKGREPO_ADMIN_PASSWORD": self.password,
             "PKGREPO_DATA__DIR": str(self.data),
             "PKGREPO_SERVER__LISTEN": f'["tcp:{self.port}:interface={LOOPBACK}"]',
+            "PKGREPO_SERVER__WORKERS": "1",
             "PKGREPO_LOG__ACCESS": "false",
             "PKGREPO_LOG__LEVEL": "warn",
         }

@@ -13,8 +13,9 @@ from tests.support.server_process import ServerProcess, restarts
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
-    """Start servers on one data folder, with the module's ``REPOSITORIES``; see ``restarts``."""
-    with restarts(tmp_path, getattr(request.module, "REPOSITORIES", "")) as start:
+    """Start servers on one data folder, with the module's ``REPOSITORIES`` and ``ENVIRONMENT``; see ``restarts``."""
+    module = request.module
+    with restarts(tmp_path, getattr(module, "REPOSITORIES", ""), getattr(module, "ENVIRONMENT", None)) as start:
         yield start
 
 

@@ -136,6 +136,7 @@ def twistd_process(
         "PKGREPO_SERVER__LISTEN": "tcp:0:interface=127.0.0.1",
         "PKGREPO_ADMIN_PASSWORD": "correct horse battery",
         "PKGREPO_PROXY__STORE_DELAY": "0",
+        "PKGREPO_SERVER__WORKERS": "1",
     }
     variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(
@@ -148,18 +149,21 @@ def twistd_process(
 
 
 @contextmanager
-def restarts(folder: Path, configuration: str = "") -> Iterator[Callable[..., ServerProcess]]:
+def restarts(
+    folder: Path, configuration: str = "", environ: Mapping[str, str] | None = None
+) -> Iterator[Callable[..., ServerProcess]]:
     """
     Start servers on one data folder, one after another or at the same time; they are killed at the end.
 
-    Yields ``start(configuration)``. A traceback in the output of any of them fails the test.
+    Yields ``start(configuration)``. A traceback in the output of any of them fails the test. ``environ`` has additional
+    variables, see ``twistd_process``.
     """
     settings = folder / "pkgrepo.toml"
     processes: list[ServerProcess] = []
 
     def start(configuration: str = configuration) -> ServerProcess:
         settings.write_text(configuration)
-        processes.append(twistd_process(folder, "--config", str(settings)))
+        processes.append(twistd_process(folder, "--config", str(settings), environ=environ))
         processes[-1].wait_ready()
         return processes[-1]
 

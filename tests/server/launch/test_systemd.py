@@ -63,6 +63,7 @@ def start(tmp_path, listening, manager):
             PKGREPO_DATA__DIR=str(tmp_path / "data"),
             NOTIFY_SOCKET=str(tmp_path / "notify"),
             WATCHDOG_USEC="200000",
+            PKGREPO_SERVER__WORKERS="1",
             **({"LISTEN_FDS": "1", "LISTEN_FDNAMES": "pkgrepo.socket"} | variables),
         )
         processes.append(ServerProcess(command, environ=environ, folder=tmp_path, pass_fds=[listening.fileno()]))

@@ -35,9 +35,8 @@ pytestmark = pytest.mark.server
 Run = Callable[..., ServerProcess]
 Pair = list[Connection]
 
+TWO = {"PKGREPO_SERVER__WORKERS": "2"}
 CONFIGURATION = """
-[server]
-workers = 2
 [limits]
 login_failures = 4
 [[bootstrap.repositories]]
@@ -69,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[ServerProcess]:
     """A server for tests that stop none of its processes."""
     (folder / "pkgrepo.toml").write_text(CONFIGURATION)
-    process = twistd_process(folder, "--config", "pkgrepo.toml")
+    process = twistd_process(folder, "--config", "pkgrepo.toml", environ=TWO)
     process.wait_ready()
     yield process
     workers = workers_of(process.pid)
@@ -213,9 +212,9 @@ class Load:
             self.done += 1
 
 
-def start(run: Run, tmp_path: Path, configuration: str = CONFIGURATION, **arguments: str) -> ServerProcess:
-    (tmp_path / "pkgrepo.toml").write_text(configuration)
-    server = run("--config", "pkgrepo.toml", **arguments)
+def start(run: Run, tmp_path: Path, **variables: str) -> ServerProcess:
+    (tmp_path / "pkgrepo.toml").write_text(CONFIGURATION)
+    server = run("--config", "pkgrepo.toml", environ=TWO | variables)
     server.wait_ready()
     return server
 
@@ -280,7 +279,7 @@ def test_workers_do_not_outlive_their_master(run_twistd: Run, tmp_path: Path) ->
 
 
 def test_a_generated_password_is_shown_once(run_twistd: Run, tmp_path: Path) -> None:
-    server = start(run_twistd, tmp_path, environ={"PKGREPO_ADMIN_PASSWORD": ""})  # type: ignore[arg-type]
+    server = start(run_twistd, tmp_path, PKGREPO_ADMIN_PASSWORD="")
     assert server.output.count("with the password") == 1
     assert server.output.count("answers at") == 1
 
@@ -302,8 +301,7 @@ def test_a_port_that_is_taken_ends_the_start(run_twistd: Run, server: ServerProc
 
 def test_workers_share_a_unix_socket_which_keeps_its_mode(run_twistd: Run, tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    listen = {"PKGREPO_SERVER__LISTEN": f"unix:{path}:mode=600"}
-    server = start(run_twistd, tmp_path, environ=listen)  # type: ignore[arg-type]
+    server = start(run_twistd, tmp_path, PKGREPO_SERVER__LISTEN=f"unix:{path}:mode=600")
     os.kill(server.pid, signal.SIGHUP)
     server.lines("all workers are new", 1)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

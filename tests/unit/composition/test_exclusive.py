@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest_twisted
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.composition.exclusive import TRY_S, ExclusiveServices
+from pkgrepo.composition.exclusive import RELAY_S, TRY_S, WATCH_S, ChangeRelay, CommitWatch, ExclusiveServices
 
 
 class Work(Service):
@@ -61,3 +64,72 @@ async def test_one_that_never_had_the_lease_stops_at_once(tmp_path: Path) -> Non
     assert clock.getDelayedCalls() == []
     work.ending.callback(None)
     await one.stopService()
+
+
+class Follower:
+    """Records what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def notify(self, repository: object = None) -> None:
+        self.told.append(repository)
+
+
+class Bus:
+    """Has what one process publishes received by another one."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.receive: list[Callable[[bytes], None]] = []
+
+    def publish(self, _topic: str, data: bytes) -> None:
+        self.sent.append(data)
+
+    def subscribe(self, _topic: str, receive: Callable[[bytes], None]) -> None:
+        self.receive.append(receive)
+
+
+def make_relay(clock: Clock) -> tuple[ChangeRelay, Follower, Bus]:
+    follower, bus = Follower(), Bus()
+    registry = SimpleNamespace(find_id={1: "one", 2: "two"}.get)
+    untyped: Any = ChangeRelay
+    return untyped(follower, registry, bus, clock), follower, bus
+
+
+def test_changes_of_a_moment_are_told_together_to_the_process_that_shows_them() -> None:
+    clock = Clock()
+    relay, follower, bus = make_relay(clock)
+    _, other_follower, other_bus = make_relay(clock)
+    one, two = (SimpleNamespace(id=n) for n in (1, 2))
+    for each in (one, two, one):
+        relay.notify(each)  # type: ignore[arg-type]
+    assert (follower.told, bus.sent) == ([one, two, one], [])
+    clock.advance(RELAY_S)
+    [sent] = bus.sent
+    other_bus.receive[0](sent)
+    assert other_follower.told == ["one", "two"]
+    clock.advance(RELAY_S)
+    assert len(bus.sent) == 1
+
+
+def test_a_relay_that_stops_sends_what_it_has() -> None:
+    clock = Clock()
+    relay, _, bus = make_relay(clock)
+    relay.startService()
+    relay.notify(SimpleNamespace(id=2))  # type: ignore[arg-type]
+    relay.stopService()
+    assert len(bus.sent) == 1
+    assert clock.getDelayedCalls() == []
+
+
+def test_commits_of_which_nobody_told_are_found() -> None:
+    clock, follower = Clock(), Follower()
+    generations = [1, 1, 2, 2]
+    untyped: Any = CommitWatch
+    watch = untyped(SimpleNamespace(generation=lambda: generations.pop(0)), follower, clock)
+    watch.startService()
+    clock.pump([WATCH_S] * 4)
+    assert follower.told == [None, None]
+    watch.stopService()
+    assert clock.getDelayedCalls() == []
