@@ -9,6 +9,7 @@ login.done       account and address of a login, which all processes trust from 
 audit            a question: rows of the audit log that wait in memory are written before it is answered
 proxy.files      the id of a proxy repository, of whose files nothing that is only in memory counts any more
 proxy.documents  the same, and the keys of documents that were removed
+proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 ===============  ===============================================================================================
 """
 
@@ -22,16 +23,19 @@ from pkgrepo.auth.login.throttle import Key, Throttle
 from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.model import Repository
 from pkgrepo.process.workers.peers import Peers
+from pkgrepo.proxy.addressed.winners import Winners
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.repositories.registry import Registry
 
-FAILED, DONE, AUDIT, FILES, DOCUMENTS = "login.failed", "login.done", "audit", "proxy.files", "proxy.documents"
+FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
+FILES, DOCUMENTS, WINNER = "proxy.files", "proxy.documents", "proxy.winner"
 
 _encode = msgspec.msgpack.encode
 _keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _login = msgspec.msgpack.Decoder(tuple[str, str])
 _id = msgspec.msgpack.Decoder(int)
+_winner = msgspec.msgpack.Decoder(tuple[int, str, str, str])
 _documents = msgspec.msgpack.Decoder(tuple[int, list[str]])
 
 
@@ -72,7 +76,7 @@ def answer_flushes(peers: Peers, audit_log: AuditLog) -> None:
 
 
 class ProxyNews:
-    """Tells the other processes what was purged."""
+    """Tells the other processes what was purged, and which routes have versions."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -84,6 +88,15 @@ class ProxyNews:
     def documents(self, repository: Repository, keys: Sequence[str]) -> None:
         """Tell them which documents were removed."""
         self._peers.publish(DOCUMENTS, _encode((repository.id, keys)))
+
+    def winner(self, repository_id: int, package_key: str, version_key: str, route: str) -> None:
+        """Tell them which route has served a version."""
+        self._peers.publish(WINNER, _encode((repository_id, package_key, version_key, route)))
+
+
+def receive_winners(peers: Peers, winners: Winners) -> None:
+    """Remember which routes have served versions in other processes."""
+    peers.subscribe(WINNER, lambda data: winners.add(*_winner.decode(data)))
 
 
 def receive_purges(peers: Peers, registry: Registry, kept: KeptAnswers, files: PackageFiles) -> None:

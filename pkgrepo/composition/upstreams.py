@@ -40,7 +40,7 @@ from pkgrepo.proxy.upstream.settings import UpstreamSettings
 
 from .core import Core
 from .formats import indexed_formats
-from .shared_news import ProxyNews, receive_purges
+from .shared_news import ProxyNews, receive_purges, receive_winners
 
 
 class ProxyParts:
@@ -108,13 +108,15 @@ class ProxyParts:
         self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, IProxiedFormat]
     ) -> PackageFiles:
         rules = FileRules(core.catalog, core.clock)
+        winners = Winners(core.catalog, self._news.winner)
+        receive_winners(core.peers, winners)
         context = AddressedContext(
             catalog=core.catalog,
             publisher=core.publisher,
             clock=core.clock,
             upstreams=self.upstreams,
             transfers=self.transfers,
-            winners=Winners(core.catalog),
+            winners=winners,
             announcers=Announcers(),
             absences=Absences(core.clock, "file"),
             counters=self.counters,

@@ -9,7 +9,7 @@ and the others wait for the head of its answer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
@@ -30,9 +30,15 @@ _Place = tuple[int, str, str]
 
 
 class Winners:
-    """Knows the routes of versions, in all proxies."""
+    """
+    Knows the routes of versions, in all proxies.
 
-    def __init__(self, catalog: ICatalog) -> None:
+    ``on_note`` is told a repository's id, a package, a version and its route, for other processes; L{add} is for what
+    they tell.
+    """
+
+    def __init__(self, catalog: ICatalog, on_note: Callable[[int, str, str, str], None] = lambda *_: None) -> None:
+        self._on_note = on_note
         self._catalog = catalog
         self._known: OrderedDict[_Place, str] = OrderedDict()
         self._locks: WeakValueDictionary[_Place, DeferredLock] = WeakValueDictionary()
@@ -73,14 +79,26 @@ class Winners:
         if not request.version_key:
             return
         place = _place(repository, request)
-        self._known[place] = route.name
+        if self._known.get(place) != route.name:
+            self._on_note(*place, route.name)
+        self.add(*place, route.name)
+
+    def add(self, repository_id: int, package_key: str, version_key: str, route: str) -> None:
+        """Remember it in this process; an empty route forgets it."""
+        place = (repository_id, package_key, version_key)
+        if not route:
+            self._known.pop(place, None)
+            return
+        self._known[place] = route
         self._known.move_to_end(place)
         if len(self._known) > MOST:
             self._known.popitem(last=False)
 
     def drop(self, repository: Repository, request: FileRequest) -> None:
         """Forget the route of a version, unless something of it is kept."""
-        self._known.pop(_place(repository, request), None)
+        place = _place(repository, request)
+        if self._known.pop(place, None) is not None:
+            self._on_note(*place, "")
 
     def forget(self, repository: Repository) -> None:
         """Forget what is only in memory about a repository."""

@@ -1,0 +1,78 @@
+"""What the workers of a server tell each other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pkgrepo.auth.login.throttle import Throttle
+from pkgrepo.composition.shared_news import LoginNews, ProxyNews, receive_news, receive_purges, receive_winners
+from pkgrepo.errors import TooManyAttempts
+from pkgrepo.process.workers.messages import Message, Published
+from pkgrepo.process.workers.peers import WorkerPeers
+from pkgrepo.proxy.addressed.winners import Winners
+
+
+class Workers:
+    """Two workers: what one publishes the other receives."""
+
+    def __init__(self) -> None:
+        self.one: WorkerPeers = WorkerPeers(self._to_other, SimpleNamespace())  # type: ignore[arg-type]
+        self.other: WorkerPeers = WorkerPeers(lambda _: None, SimpleNamespace())  # type: ignore[arg-type]
+
+    def _to_other(self, message: Message) -> None:
+        assert isinstance(message, Published)
+        self.other.receive(message)
+
+
+def test_failed_logins_are_counted_by_the_others() -> None:
+    workers = Workers()
+    here = Throttle(limit=2, news=LoginNews(workers.one))
+    there = Throttle(limit=2)
+    receive_news(workers.other, there)
+    for _ in range(2):
+        here.begin("ann", "192.0.2.1").end(failed=True)
+    with pytest.raises(TooManyAttempts):
+        there.begin("ann", "192.0.2.7")
+
+
+def test_an_address_that_logged_in_is_trusted_by_the_others() -> None:
+    workers = Workers()
+    here = Throttle(limit=2, news=LoginNews(workers.one))
+    there = Throttle(limit=2)
+    receive_news(workers.other, there)
+    here.succeeded("ann", "192.0.2.1")
+    for _ in range(2):  # from elsewhere
+        here.begin("ann", "192.0.2.7").end(failed=True)
+    there.begin("ann", "192.0.2.1").end(failed=False)
+
+
+def test_purges_reach_the_others() -> None:
+    workers, found = Workers(), list[object]()
+    repository: Any = SimpleNamespace(id=3)
+    untyped: Any = receive_purges
+    untyped(
+        workers.other,
+        SimpleNamespace(find_id={3: repository}.get),
+        SimpleNamespace(forget_absences=found.append, forget_here=lambda *what: found.append(what)),
+        SimpleNamespace(forget_here=lambda each: found.append(("files", each))),
+    )
+    news = ProxyNews(workers.one)
+    news.files(repository)
+    news.files(SimpleNamespace(id=4))  # type: ignore[arg-type]  # which the other does not know yet
+    news.documents(repository, ["a", "b"])
+    assert found == [repository, ("files", repository), (3, ["a", "b"])]
+
+
+def test_the_route_of_a_version_is_that_of_all() -> None:
+    workers = Workers()
+    untyped: Any = Winners
+    here, there = untyped(None, ProxyNews(workers.one).winner), untyped(None)
+    receive_winners(workers.other, there)
+    place: Any = (SimpleNamespace(id=3), SimpleNamespace(package_key="g:a", version_key="1.0"))
+    here.note(*place, SimpleNamespace(name="central"))
+    assert there._known == {(3, "g:a", "1.0"): "central"}
+    here.drop(*place)
+    assert there._known == {}
