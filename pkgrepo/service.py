@@ -136,6 +136,8 @@ class Server(MultiService):
 
     async def _stop(self) -> None:
         self._notifier.stopping()
+        if self._membership is not None:
+            self._membership.stop_receiving()
         if self._starting is not None:
             await self._starting
         for port in self._ports:

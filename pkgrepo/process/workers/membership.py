@@ -13,7 +13,7 @@ from twisted.internet.task import LoopingCall
 
 from .child import CHANNEL, FIRST_SOCKET
 from .inherited import listen_at
-from .messages import ALIVE_S, Alive, Begin, Channel, ChannelFactory, Counted, Failed, Ready
+from .messages import ALIVE_S, Alive, Answered, Asked, Begin, Channel, ChannelFactory, Counted, Failed, Gathered, Ready
 from .peers import WorkerPeers
 
 
@@ -35,6 +35,7 @@ class Membership:
         self._abandoned = abandoned
         self._closed: Deferred[None] = Deferred()
         self._leaving = False
+        self._serving = False
         self._channel = Channel(self._receive, self._close)
         self.peers = WorkerPeers(self._channel.send, reactor)
         with socket.socket(fileno=CHANNEL) as end:
@@ -46,8 +47,13 @@ class Membership:
 
     def report_ready(self, addresses: list[str], password: str | None) -> None:
         """Tell the master that this process accepts connections."""
+        self._serving = True
         self._channel.send(Ready(addresses, password))
         self._alive.start(ALIVE_S, now=False)
+
+    def stop_receiving(self) -> None:
+        """Ignore the news of others from now on."""
+        self._serving = False
 
     def report_failure(self, reason: str) -> None:
         """Tell the master why this process cannot start."""
@@ -76,5 +82,7 @@ class Membership:
     def _receive(self, message: Any) -> None:
         if isinstance(message, Begin):
             self.begun.callback(None)
-        else:
+        elif self._serving or isinstance(message, Gathered):
             self.peers.receive(message)
+        elif isinstance(message, Asked):  # its parts do not run yet, or not any more
+            self._channel.send(Answered(message.number, b""))

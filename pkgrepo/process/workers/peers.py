@@ -96,7 +96,10 @@ class WorkerPeers:
         match message:
             case Published(topic, data):
                 for each in self._receivers.get(topic, ()):
-                    each(data)
+                    try:
+                        each(data)
+                    except Exception:  # noqa: BLE001 - an error of ours must not close the channel
+                        log.failure("news of another worker about {topic} could not be used", topic=topic)
             case Asked(number, topic):
                 answering = Deferred.fromCoroutine(self._answer(number, topic))
                 answering.addErrback(_report, topic)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 
 from pkgrepo.process.workers.messages import Answered, Asked, Gathered, Message, Published
 from pkgrepo.process.workers.peers import GATHER_S, NoPeers, WorkerPeers
@@ -25,6 +26,19 @@ def test_news_reach_those_who_subscribed_to_their_topic() -> None:
     place.peers.receive(Published("a", b"2"))
     place.peers.receive(Published("b", b"3"))
     assert found == [b"2"]
+
+
+def test_news_that_cannot_be_used_are_logged_and_do_no_harm() -> None:
+    def fail(_data: bytes) -> None:
+        raise ValueError
+
+    place, found = Place(), list[bytes]()
+    place.peers.subscribe("a", fail)
+    place.peers.subscribe("a", found.append)
+    with capturedLogs() as logged:
+        place.peers.receive(Published("a", b"1"))
+    assert found == [b"1"]
+    assert [event["topic"] for event in logged] == ["a"]
 
 
 @pytest_twisted.ensureDeferred
