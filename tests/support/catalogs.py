@@ -106,7 +106,7 @@ def ensure_version(
     """Return the version with this key, added if it did not exist, and whether it was added."""
     at = (package_id, key)
     found = release_batches.find_versions(tx, [at])
-    if not found:
-        new = release_batches.NewVersion(package_id, key, text, sort, meta)
-        release_batches.add_versions(tx, [new], publisher, now_ms)
-    return (found or release_batches.find_versions(tx, [at]))[at], not found
+    if found:
+        return found[at], False
+    new = release_batches.NewVersion(package_id, key, text, sort, meta)
+    return release_batches.add_versions(tx, [new], publisher, now_ms)[at], True

@@ -288,8 +288,7 @@ def _write_packages(
             new[key] = NewPackage(key, name, each.serial, earlier if meta is None else meta)
         else:
             packages.touch_package(tx, known[key].id, serial=each.serial, now_ms=now_ms, name=name, meta=meta)
-    release_batches.add_packages(tx, repository_id, list(new.values()), now_ms)
-    known |= release_batches.find_packages(tx, repository_id, new)
+    known |= release_batches.add_packages(tx, repository_id, list(new.values()), now_ms)
 
 
 def _write_versions(
@@ -310,8 +309,7 @@ def _write_versions(
             new[at] = NewVersion(*at, release.version_text, release.sort, release.meta)
         elif release.overwrite if release.describes is None else release.describes:
             described.append((at, release.meta))
-    release_batches.add_versions(tx, list(new.values()), actor, now_ms)
-    existing |= release_batches.find_versions(tx, new)
+    existing |= release_batches.add_versions(tx, list(new.values()), actor, now_ms)
     for at, meta in described:
         versions.set_meta(tx, existing[at].id, meta)
 

@@ -13,9 +13,8 @@ from pkgrepo.storage.catalog.rows import every, find, number
 
 from . import retired_names
 
-PACKAGE = """
-SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
-"""
+PACKAGE_COLUMNS = "id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s"
+PACKAGE = f"SELECT {PACKAGE_COLUMNS} FROM package"
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:

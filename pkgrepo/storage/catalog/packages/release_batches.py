@@ -17,8 +17,8 @@ from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.columns import at, dump, load
 
 from .files import FIND_FILE, to_file
-from .packages import PACKAGE, to_package
-from .versions import VERSION, to_version
+from .packages import PACKAGE, PACKAGE_COLUMNS, to_package
+from .versions import VERSION, VERSION_COLUMNS, to_version
 
 
 @frozen
@@ -60,12 +60,13 @@ def find_packages(r: Reader, repository_id: int, keys: Iterable[str]) -> dict[st
     return found
 
 
-def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage], now_ms: int) -> None:
+def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage], now_ms: int) -> dict[str, Package]:
     """
-    Add packages; their names are not retired any more.
+    Add packages, and return them by key; their names are not retired any more.
 
     Each has a later ``modified_s`` than the latest deletion of a file of an earlier package with its key.
     """
+    added: dict[str, Package] = {}
     now_s = now_ms // 1000
     for some in batches(new):
         keys = [each.key for each in some]
@@ -83,16 +84,18 @@ def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage],
         for each in some:
             modified_s = max(now_s, removed.get(each.key, 0) + 1)
             values += (repository_id, each.key, each.name, each.serial, dump(each.meta), now_ms, now_ms, modified_s)
-        tx.execute(
+        rows = tx.all(
             f"""
             INSERT INTO package (repository_id, key, name, serial, meta, created_at, updated_at, modified_s)
-            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")}
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {PACKAGE_COLUMNS}
             """,
             values,
         )
+        added.update((row[2], to_package(row)) for row in rows)
         tx.execute(
             f"DELETE FROM retired_name WHERE repository_id = ? AND package_key IN ({marks})", (repository_id, *keys)
         )
+    return added
 
 
 def find_versions(r: Reader, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Version]:
@@ -107,20 +110,25 @@ def find_versions(r: Reader, keys: Iterable[tuple[int, str]]) -> dict[tuple[int,
     return found
 
 
-def add_versions(tx: Transaction, new: Sequence[NewVersion], publisher: Actor, now_ms: int) -> None:
-    """Add versions."""
+def add_versions(
+    tx: Transaction, new: Sequence[NewVersion], publisher: Actor, now_ms: int
+) -> dict[tuple[int, str], Version]:
+    """Add versions, and return them by package and key."""
+    added: dict[tuple[int, str], Version] = {}
     for some in batches(new):
         values: list[Value] = []
         for each in some:
             values += (each.package_id, each.key, each.text, each.sort, dump(each.meta))
             values += (now_ms, publisher.user_id, publisher.name)
-        tx.execute(
+        rows = tx.all(
             f"""
             INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)
-            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")}
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {VERSION_COLUMNS}
             """,
             values,
         )
+        added.update(((row[1], row[2]), to_version(row)) for row in rows)
+    return added
 
 
 def find_files(r: Reader, repository_id: int, paths: Iterable[str]) -> dict[str, File]:

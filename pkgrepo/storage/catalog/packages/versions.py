@@ -10,7 +10,8 @@ from pkgrepo.model import Version, VersionState
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
-VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
+VERSION_COLUMNS = "id, package_id, key, text, sort, state, reason, meta, published_at, publisher"
+VERSION = f"SELECT {VERSION_COLUMNS} FROM version"
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
 

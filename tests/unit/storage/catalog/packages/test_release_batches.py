@@ -23,14 +23,16 @@ def catalog():
 
 def add_packages(catalog, *keys, now_ms=NOW):
     new = [NewPackage(key, key.upper(), number, {"n": number}) for number, key in enumerate(keys, 5)]
-    catalog.do(release_batches.add_packages, catalog.repository.id, new, now_ms)
-    return catalog.peek(release_batches.find_packages, catalog.repository.id, keys)
+    added = catalog.do(release_batches.add_packages, catalog.repository.id, new, now_ms)
+    assert added == catalog.peek(release_batches.find_packages, catalog.repository.id, keys)
+    return added
 
 
 def add_versions(catalog, package, *keys):
     new = [NewVersion(package.id, key, f"v{key}", key.encode(), {"k": key}) for key in keys]
-    catalog.do(release_batches.add_versions, new, ALICE, NOW)
-    return catalog.peek(release_batches.find_versions, [(package.id, key) for key in keys])
+    added = catalog.do(release_batches.add_versions, new, ALICE, NOW)
+    assert added == catalog.peek(release_batches.find_versions, [(package.id, key) for key in keys])
+    return added
 
 
 def add_files(catalog, version, *paths):
