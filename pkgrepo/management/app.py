@@ -30,7 +30,7 @@ from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
 from pkgrepo.management.packages.search import Search
 from pkgrepo.management.packages.tree import Tree
-from pkgrepo.management.packages.vouchers import Vouching
+from pkgrepo.management.packages.vouchers import VoucherRoutes
 from pkgrepo.management.projects.members import ProjectMembers
 from pkgrepo.management.projects.routes import Projects
 from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
@@ -75,7 +75,7 @@ HANDLERS = (
     Lists,
     Contents,
     ImageDetails,
-    Vouching,
+    VoucherRoutes,
     Removal,
     Search,
     Tree,

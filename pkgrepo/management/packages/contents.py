@@ -2,7 +2,7 @@
 The routes that look into archives: what is in them, and the text of a small file.
 
 Archives are read one at a time, since a large one keeps a thread busy for a second; lists are kept in memory by the
-digest of the archive.
+digest and the name of the archive.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar, cast
 
+from attrs import frozen
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.archives.listing import ArchiveListing, list_archive, read_text_entry
+from pkgrepo.archives.listing import list_archive, read_text_entry
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
@@ -36,6 +37,14 @@ ENTRY_SIZE: Final = 300  # bytes of an entry in memory, besides its name
 T = TypeVar("T")
 
 
+@frozen
+class _Listing:
+    """The records of an archive's entries, which are made in the thread that reads it: there may be thousands."""
+
+    entries: list[ArchiveEntryRecord]
+    complete: bool
+
+
 class Contents(Handlers):
     """Lists what is inside an archive, and shows small files of it."""
 
@@ -44,8 +53,8 @@ class Contents(Handlers):
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
         self._turns = FairSemaphore(1, cast("IReactorTime", services.shared.pools.reactor), most_waiting=MOST_WAITING)
-        self._kept: ResponseCache[ArchiveListing] = ResponseCache(CACHE_SIZE)
-        self._flight: SingleFlight[str, ArchiveListing] = SingleFlight()
+        self._kept: ResponseCache[_Listing] = ResponseCache(CACHE_SIZE)
+        self._flight: SingleFlight[tuple[str, str], _Listing] = SingleFlight()
 
     @table.route(
         "GET",
@@ -62,15 +71,11 @@ class Contents(Handlers):
         is read in a second at most, and nothing is unpacked to the disk.
         """
         file = await self._find(call, path)
-        listing = self._kept.get(file.sha256)
+        key = file.sha256, _name(file)
+        listing = self._kept.get(key)
         if listing is None:
-            listing = await self._flight.run(f"{file.sha256} {_name(file)}", lambda: self._list(call, file))
-        return ArchiveContents(
-            path=file.path,
-            size=file.size,
-            complete=listing.complete,
-            entries=[ArchiveEntryRecord.from_attributes(each) for each in listing.entries],
-        )
+            listing = await self._flight.run(key, lambda: self._list(call, file))
+        return ArchiveContents(path=file.path, size=file.size, complete=listing.complete, entries=listing.entries)
 
     @table.route(
         "GET",
@@ -102,10 +107,10 @@ class Contents(Handlers):
             raise NotFound("file", path)
         return file
 
-    async def _list(self, call: Call, file: File) -> ArchiveListing:
-        listing = await self._read(call, file, partial(list_archive, filename=_name(file)))
+    async def _list(self, call: Call, file: File) -> _Listing:
+        listing = await self._read(call, file, partial(_listing, filename=_name(file)))
         size = sum(ENTRY_SIZE + len(each.name) + len(each.link) for each in listing.entries)
-        self._kept.put(file.sha256, listing, size)
+        self._kept.put((file.sha256, _name(file)), listing, size)
         return listing
 
     async def _read(self, call: Call, file: File, look: Callable[[int | bytes], T]) -> T:
@@ -115,6 +120,11 @@ class Contents(Handlers):
                 return await shared.files.inspect(shared.pools.cpu, file.storage_id, file, look)
         except QueueFull:
             raise Refusal(503, "too many archives are looked into at the same time; try again", "busy") from None
+
+
+def _listing(content: int | bytes, filename: str) -> _Listing:
+    found = list_archive(content, filename)
+    return _Listing([ArchiveEntryRecord.from_attributes(each) for each in found.entries], found.complete)
 
 
 def _name(file: File) -> str:

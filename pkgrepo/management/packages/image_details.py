@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-from attrs import frozen
 
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.interfaces import Reader
@@ -18,7 +16,6 @@ from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifes
 from pkgrepo.storage.catalog.images.referrers import Referrer, list_referrers, signers_of
 
 from .image_documents import (
-    LARGEST_DOCUMENT,
     MOST_PLATFORMS,
     Descriptor,
     ImageDocument,
@@ -31,16 +28,21 @@ from .routes import find_package
 from .schema import ImageRecord, PlatformRecord, ReferrerRecord
 
 MOST_REFERRERS: Final = 50
+MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
 
 
-@frozen
-class _Part:
-    """A manifest of an image, and the bytes of it and its configuration that the server has."""
+class _Budget:
+    """How many bytes of documents a request may still read."""
 
-    digest: str
-    manifest: bytes | None
-    configuration: bytes | None
-    listed: dict[str, Any] | None
+    def __init__(self) -> None:
+        self._rest = MOST_BYTES
+
+    def take(self, size: int) -> bool:
+        """Whether so many bytes may be read; they are then taken."""
+        if not 0 <= size <= self._rest:
+            return False
+        self._rest -= size
+        return True
 
 
 class ImageDetails(Handlers):
@@ -71,22 +73,20 @@ class ImageDetails(Handlers):
             raise NotFound("image", call.package or "")
         package = await find_package(self._catalog, call)
         found = await self._images.find(call, package, version)
-        top = await self._stored(call, package.id, [found.digest])
-        data = await self._bytes(call, top[0]) if top else None
-        if data is None:
+        top, budget = await self._stored(call, package.id, [found.digest]), _Budget()
+        document = await self._document(call, top[0], budget) if top else None
+        if document is None:
             raise NotFound("manifest", found.digest)
-        document = await self._services.shared.pools.cpu(read_document, data)
         listed = [each for each in document.manifests if not is_attestation(each)]
         if document.manifests:
-            parts = await self._listed_parts(call, package.id, listed[:MOST_PLATFORMS])
+            platforms = await self._listed(call, package.id, listed[:MOST_PLATFORMS], budget)
         else:
-            configuration = await self._configuration(call, top[0], document)
-            parts = [_Part(found.digest, data, configuration, None)]
+            platforms = [await self._platform(call, found.digest, top[0], document, None, budget)]
         referrers = await self._catalog.scan(list_referrers, package.id, found.digest, MOST_REFERRERS)
         return ImageRecord(
             digest=found.digest,
             media_type=found.media_type,
-            platforms=await self._services.shared.pools.cpu(_describe, parts),
+            platforms=platforms,
             platform_count=len(listed) if document.manifests else 1,
             referrers=[_referrer(each) for each in referrers],
             signed_by=await self._signers(call, package.id, found.digest),
@@ -97,39 +97,50 @@ class ImageDetails(Handlers):
         signers = await self._catalog.look(signers_of, package_id, digest)
         return [each for each in signers if each in trusted]
 
-    async def _listed_parts(self, call: Call, package_id: int, listed: Sequence[Descriptor]) -> list[_Part]:
+    async def _listed(
+        self, call: Call, package_id: int, listed: Sequence[Descriptor], budget: _Budget
+    ) -> list[PlatformRecord]:
+        """The platforms of an index, of which one at a time is in memory."""
         stored = {each.digest: each for each in await self._stored(call, package_id, [each.digest for each in listed])}
-        parts: list[_Part] = []
+        found: list[PlatformRecord] = []
         for each in listed:
             held = stored.get(each.digest)
-            data = None if held is None else await self._bytes(call, held)
-            configuration = None
-            if held is not None and data is not None:
-                try:
-                    document = await self._services.shared.pools.cpu(read_document, data)
-                except Invalid:
-                    data = None
-                else:
-                    configuration = await self._configuration(call, held, document)
-            parts.append(_Part(each.digest, data, configuration, each.platform))
-        return parts
+            document = None if held is None else await self._document(call, held, budget)
+            found.append(await self._platform(call, each.digest, held, document, each.platform, budget))
+        return found
+
+    async def _platform(
+        self,
+        call: Call,
+        digest: str,
+        held: StoredManifest | None,
+        document: ImageDocument | None,
+        listed: Mapping[str, Any] | None,
+        budget: _Budget,
+    ) -> PlatformRecord:
+        configuration = None
+        if held is not None and document is not None and document.config is not None:
+            for blob in held.blobs:
+                if blob.digest == document.config.digest:
+                    configuration = await self._read(call, blob.locator, blob.size, budget)
+        return await self._services.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
+
+    async def _document(self, call: Call, manifest: StoredManifest, budget: _Budget) -> ImageDocument | None:
+        """A manifest or an index; None if it cannot be read."""
+        data = await self._read(call, manifest.locator, manifest.size, budget)
+        if data is None:
+            return None
+        try:
+            return await self._services.shared.pools.cpu(read_document, data)
+        except Invalid:
+            return None
 
     async def _stored(self, call: Call, package_id: int, digests: Sequence[str]) -> list[StoredManifest]:
         return await self._catalog.scan(_find, call.repository.storage_id, package_id, digests)
 
-    async def _bytes(self, call: Call, manifest: StoredManifest) -> bytes | None:
-        return await self._read(call, manifest.locator, manifest.size)
-
-    async def _configuration(self, call: Call, manifest: StoredManifest, document: ImageDocument) -> bytes | None:
-        wanted = "" if document.config is None else document.config.digest
-        for blob in manifest.blobs:
-            if blob.digest == wanted:
-                return await self._read(call, blob.locator, blob.size)
-        return None
-
-    async def _read(self, call: Call, locator: str, size: int) -> bytes | None:
-        """Stored bytes; None if they are lost, or more than a document has."""
-        if size > LARGEST_DOCUMENT or not locator:
+    async def _read(self, call: Call, locator: str, size: int, budget: _Budget) -> bytes | None:
+        """Stored bytes; None if they are lost, or more than may be read."""
+        if not locator or not budget.take(size):
             return None
         try:
             return await self._services.shared.files.read(call.repository.storage_id, locator, size)
@@ -139,18 +150,6 @@ class ImageDetails(Handlers):
 
 def _find(r: Reader, storage_id: int, package_id: int, digests: Sequence[str]) -> list[StoredManifest]:
     return find_manifests(r, storage_id, package_id, digests)
-
-
-def _describe(parts: Sequence[_Part]) -> list[PlatformRecord]:
-    return [
-        describe_platform(
-            each.digest,
-            None if each.manifest is None else read_document(each.manifest),
-            each.configuration,
-            each.listed,
-        )
-        for each in parts
-    ]
 
 
 def _referrer(found: Referrer) -> ReferrerRecord:

@@ -17,7 +17,6 @@ from pkgrepo.untrusted.strict_json import decode_as
 
 from .schema import ImageStep, PlatformRecord
 
-LARGEST_DOCUMENT: Final = 4 * 1024 * 1024  # bytes; registries take no larger manifests
 MOST_VALUES: Final = 100_000  # in a document
 MOST_PLATFORMS: Final = 24
 MOST_STEPS: Final = 300

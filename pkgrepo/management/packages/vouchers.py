@@ -16,13 +16,13 @@ from pkgrepo.storage.catalog.packages.files import list_files_of_version
 
 from .routes import find_version
 from .schema import Vouchers
-from .vouching import LARGEST, kind_of, read_vouchers
+from .signature_documents import LARGEST, kind_of, read_vouchers
 
 MOST_FILES: Final = 2000  # of a version, among which documents are looked for
 MOST_DOCUMENTS: Final = 20
 
 
-class Vouching(Handlers):
+class VoucherRoutes(Handlers):
     """Shows who signed or attested the files of a version."""
 
     table = Table("packages")
