@@ -121,7 +121,8 @@ def _signer(data: bytes) -> str:
         signature = Sig.from_bytes(data)
     except Exception:  # noqa: BLE001 - the library has no errors of its own
         return UNREADABLE
-    identity = signature.issuer_fpr or signature.issuer_key_id
+    # Older releases of the library have another name for the fingerprint.
+    identity = getattr(signature, "issuer_fingerprint", None) or signature.issuer_key_id
     return f"key {identity}" if identity else "a key that it does not name"
 
 
