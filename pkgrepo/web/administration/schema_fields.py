@@ -34,6 +34,7 @@ from pkgrepo.web.forms import Form
 SECRETS: Final = frozenset({"password", "token"})
 PAGES: Final = frozenset({"page"})
 LEFT_OUT: Final = frozenset({"type", "config"})  # ``config`` is another form of ``proxy``
+LABELS: Final = {"url": "URL", "ca_file": "CA file", "cache_ttl": "Cache TTL", "negative_ttl": "Negative TTL"}
 MOST_ENTRIES: Final = 33  # the longest list of the schemas, and an empty entry
 _ARMOUR: Final = re.compile(r"-----BEGIN .*?-----END [^\n]*", re.S)  # PEM (RFC 7468), OpenPGP (RFC 9580 section 6.2)
 _MISSING: Final = object()
@@ -150,13 +151,13 @@ def _field(
             kind = "secret" if key in SECRETS else "page" if key in PAGES else "text"
     return Field(
         name=name,
-        label=key.replace("_", " ").capitalize(),
+        label=LABELS.get(key) or key.replace("_", " ").capitalize(),
         kind=kind,
         value=value,
         help=_plain(node.get("description", "")),
         choices=choices,
         required=required,
-        settable=kind == "group" and nullable and any(each.kind == "flag" or each.value for each in children),
+        settable=kind == "group" and nullable and any(each.get("default") for each in best["properties"].values()),
         children=children,
     )
 
@@ -183,8 +184,7 @@ def _entries(name: str, best: Mapping[str, Any], definitions: Mapping[str, Any],
     for at, value in enumerate([*values, {}]):
         whole = value if isinstance(value, dict) else {_simple(inner): value}
         children = _children(f"{name}/{at}", inner, definitions, whole)
-        label = f"{at + 1}" if at < len(values) else "Another one"
-        found.append(Field(f"{name}/{at}", label, "group", value, children=children))
+        found.append(Field(f"{name}/{at}", str(at + 1), "group", value, children=children))
     return found
 
 

@@ -47,3 +47,15 @@ async def test_the_audit_log_is_filtered_by_address(browser: Browser) -> None:
     assert "No row fits" in page.text
     page = await browser.get("/ui/admin/audit?from=yesterday")
     assert (page.status, 'role="alert"' in page.html) == (422, True)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_refusal_says_which_rule_decided_and_who_can_change_it(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.add_user("ada")
+    await browser.stack.grant("ada", "main/py", "read")
+    await browser.log_in("ada", OTHER_PASSWORD)
+    page = await browser.get("/ui/repositories/main/py/settings")
+    assert page.status == 403
+    assert "the user's grant in this repository is for read" in page.text
+    assert "user managers and admins grant users actions in repositories" in page.text
