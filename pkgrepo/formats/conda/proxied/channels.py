@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import Final
 
@@ -28,11 +28,10 @@ from pkgrepo.formats.conda.index.stored import BZ2, CODINGS, StoredDocument, sto
 from pkgrepo.formats.conda.limits import BZ2_DOCUMENT
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.catalog.packages import packages, retired_names
+from pkgrepo.storage.catalog.packages import retired_names
 
 from .members import ChannelState, Upstream
 from .normaliser import NAMES
@@ -41,7 +40,6 @@ from .selection import Hidden, Selection, find_hidden, has_age_rules
 
 MOST_KEPT: Final = 64  # documents of folders; a proxy of which two platforms are used has four at most
 SUPERSEDED: Final = 16 * 1024 * 1024  # bytes of shards that are still served to clients with an older index
-PAGE: Final = 1000  # retired names
 
 _HOSTED: Final = -1  # in the place of a proxy's id, for the part of hosted members
 _SPLIT: Final = -2  # for the packages of which several have records
@@ -162,7 +160,7 @@ class _Writing:
         parts: dict[int, tuple[Hashable, Part]] = {}
         taken: set[str] = set()
         if self.state.hosted:
-            taken |= await self.services.catalog.scan(_owned_names, self.state.hosted)
+            taken |= await self.services.catalog.scan(retired_names.owned_keys, [each.id for each in self.state.hosted])
             parts[_HOSTED] = await self._write_hosted()
         seen = set[str]() if merges else None
         for number, each in enumerate(upstreams):
@@ -253,18 +251,6 @@ def _shared(names: list[frozenset[str]]) -> frozenset[str]:
         twice |= once & each
         once |= each
     return frozenset(twice)
-
-
-def _owned_names(reader: Reader, hosted: Sequence[Repository]) -> set[str]:
-    """The names that hosted members have or had, also when they are switched off: no upstream serves them."""
-    found: set[str] = set()
-    for each in hosted:
-        found |= {key for key, _ in packages.package_names(reader, each.id)}
-        after = ""
-        while page := retired_names.list_retired(reader, each.id, after=after, limit=PAGE):
-            found |= {name.key for name in page}
-            after = page[-1].key
-    return found
 
 
 def _digest(subdir: str, document: str, kept: Kept) -> str:

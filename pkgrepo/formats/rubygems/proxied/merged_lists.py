@@ -25,7 +25,7 @@ from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.documents import appended_lists
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages import retired_names
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 
@@ -182,7 +182,7 @@ class MergedLists:
         kept = self._joined.get(repository.id)
         joined = None if kept is None or kept[0] != begins else await kept[1].extend(services, upstreams)
         if joined is None:
-            taken: set[str] = await services.catalog.scan(_hosted_names, hosted)
+            taken: set[str] = await services.catalog.scan(retired_names.owned_keys, [each.id for each in hosted])
             merges = repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).merges
             writer = ListWriter.new()
             if not upstreams:
@@ -193,10 +193,6 @@ class MergedLists:
         if len(self._joined) > MOST_LISTS:
             self._joined.popitem(last=False)
         return joined.file
-
-
-def _hosted_names(reader: Reader, hosted: Sequence[Repository]) -> set[str]:
-    return {key for each in hosted for key, _ in packages.package_names(reader, each.id)}
 
 
 def _write_pieces(*parts: PartsFile) -> ListFile:

@@ -16,6 +16,7 @@ retired    that of a package; or nobody's, and upstreams are  a publish; a relea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -44,6 +45,15 @@ def ownership(r: Reader, repository_id: int, key: str) -> int | None:
         return int(row[0])
     sql = "SELECT 1 FROM retired_name WHERE repository_id = ? AND package_key = ?"
     return RETIRED if exists(r, sql, (repository_id, key)) else None
+
+
+def owned_keys(r: Reader, repository_ids: Iterable[int]) -> set[str]:
+    """The keys of all packages that repositories have or had: no upstream is asked for them."""
+    sql = """
+        SELECT key FROM package WHERE repository_id = ?
+        UNION SELECT package_key FROM retired_name WHERE repository_id = ?
+    """
+    return {key for each in repository_ids for (key,) in r.all(sql, (each, each))}
 
 
 def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[RetiredName]:

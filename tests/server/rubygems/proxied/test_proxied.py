@@ -10,6 +10,8 @@ import pytest
 
 from pkgrepo.formats.rubygems.legacy.rows import list_row
 from tests.support.gems import make_gem
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
 from tests.support.upstreams.faults import HTML, corrupted, failing
 
 pytestmark = pytest.mark.server
@@ -143,6 +145,18 @@ def test_hosted_gems_hide_those_of_upstreams(at, upstream):
     assert upstream.count("/info/shared") == upstream.count("/gems/shared-9.0.0.gem") == 0
     check_digests(merged.get("/versions"))
     assert {b"shared", b"public"} <= set(merged.get("/names").body.split())
+
+
+def test_the_name_of_a_removed_gem_is_not_listed_as_that_of_an_upstream(at, upstream, server):
+    upstream.add("gone", "9.0.0")
+    assert at("own").post("/api/v1/gems", make_gem("gone"), Content_Type="application/gem").status == 200
+    assert b"gone 1.0.0" in at("all").get("/versions").body
+    package = HttpClient(server.url, (USER, PASSWORD)).ask("DELETE", "/api/package/main%2Fown/gone")
+    assert package.status in (200, 204)
+    assert b"gone 9.0.0" not in at("all").get("/versions").body
+    assert b"gone" not in at("all").get("/names").body.split()
+    assert list_row("gone", "9.0.0", "ruby") not in gzip.decompress(at("all").get("/specs.4.8.gz").body)
+    assert at("all").get("/info/gone").status == 404
 
 
 def test_lists_of_the_legacy_index_have_the_gems_of_all_members(at, upstream):
