@@ -19,7 +19,8 @@ from tests.support.catalog import MemoryCatalog
 from tests.support.postgresql import postgresql
 from tests.support.sql_statements import Statement, find_statements, load_sources
 
-ENGINE = f"{pkgrepo.__name__}.storage.catalog.engine."  # its own SQL is only for SQLite
+CATALOG = f"{pkgrepo.__name__}.storage.catalog."
+ENGINES = (f"{CATALOG}engine.", f"{CATALOG}postgresql.")  # the SQL of each is for itself alone
 
 # Name, type, whether NULL is refused, and place in the primary key (0: none) of every column.
 SQLITE_COLUMNS = """
@@ -65,7 +66,7 @@ POSTGRESQL_REFERENCES = """
 @pytest.fixture(scope="module")
 def found() -> tuple[list[Statement], list[str]]:
     sources = load_sources(Path(pkgrepo.__file__).parent)
-    return find_statements([source for source in sources if not source.name.startswith(ENGINE)])
+    return find_statements([source for source in sources if not source.name.startswith(ENGINES)])
 
 
 @pytest.fixture(scope="module")
