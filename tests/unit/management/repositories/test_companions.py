@@ -53,7 +53,7 @@ async def test_strangers_get_the_same_answer_as_for_a_repository_that_does_not_e
             assert (real.status, real.body) == (none.status, none.body.replace(b"main/no", b"main/py"))
             assert real.status == (401 if who is None else 404)
     assert (await server.call("GET", "/repositories/main/py%2Fconda/noarch/repodata.json")).status == 404
-    hits = await server.ok("GET", "/search/packages?q=demo", who="stranger")
+    hits = await server.ok("GET", "/search/packages?q=demo&format=conda", who="stranger")
     assert hits["items"] == []
 
 
