@@ -14,6 +14,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from .private_files import OWNER_ONLY, tighten
+
 NAME = "in-use"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,7 +35,7 @@ class ProcessLock:
         the file system's clock is. Where locks cannot be had the answer is None.
         """
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._descriptor = _open(self._path)
         except OSError:
             return None
         since = None
@@ -103,7 +105,7 @@ class Lease:
         if self._descriptor is not None:
             return True
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = _open(self._path)
         except OSError:
             return False
         try:
@@ -120,3 +122,9 @@ class Lease:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Open a lock file, which is made if needed; nobody else may hold up the owner by a lock."""
+    tighten(path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)

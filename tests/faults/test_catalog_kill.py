@@ -121,7 +121,7 @@ async def test_a_killed_process_does_not_block_other_processes(tmp_path):
 
 
 @strace
-@pytest.mark.parametrize(("call", "when"), [("fdatasync", "40+23"), ("pwrite64", "400+997")])
+@pytest.mark.parametrize(("call", "when"), [("fdatasync", "40+23"), ("pwrite64", "1000+997")])
 @pytest_twisted.ensureDeferred
 async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_path, call, when):
     child = Child(tmp_path, "a", fail(call, when))

@@ -84,7 +84,7 @@ def test_a_start_removes_temporary_files_of_killed_processes_but_not_of_running_
     assert leftovers_exist() == [True] * 3  # they are removed only at a start
 
 
-@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("share", [0.3, 0.9])
 def test_an_interrupted_upload_leaves_no_files(run, data, share):
     server = run()
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))

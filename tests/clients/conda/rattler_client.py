@@ -7,6 +7,7 @@ names of the files that were installed. An upload has ``form``, ``url``, ``token
 
 import asyncio
 import json
+import os
 import sys
 
 
@@ -31,3 +32,5 @@ if "form" in arguments:
     upload(**arguments)
 else:
     asyncio.run(install(**arguments))
+sys.stdout.flush()
+os._exit(0)  # its threads can fail while the interpreter ends
