@@ -15,7 +15,7 @@ writing it fails            at a stop: unchanged; at a start: the marker is remo
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import msgspec
@@ -23,7 +23,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.storage.layout_folder import LayoutFolder
 
-from .removed_folders import folders_of, owner_of
+from .removed_folders import discard_folder, folders_of, owner_of
 from .sidecars import decode, encode
 
 MARKER = ".layout.json"
@@ -54,15 +54,19 @@ def read_marker(layout: LayoutFolder) -> LayoutMarker | None:
         return None
 
 
-def discard_layout(layout: LayoutFolder, uids: Collection[str]) -> None:
+def discard_layout(layout: LayoutFolder, owners: Mapping[str, str]) -> None:
     """
-    Remove the folders of the repositories with these public ids, and write into the marker that there is no layout.
+    Remove the folders of repositories, and write into the marker that there is no layout.
+
+    ``owners`` has the folder of each repository by its public id. A new one may lack its sidecar still.
 
     :raises OSError: some files remain
     """
     layout.write(MARKER, encode(LayoutMarker(kept=False)))
-    for folder in folders_of(layout, uids):
+    for folder in folders_of(layout, owners):
         layout.discard(folder)
+    for uid, folder in owners.items():
+        discard_folder(layout, folder, {uid})
 
 
 def write_status(layout: LayoutFolder, catalog: str, status: CatalogStatus, known: Collection[str]) -> None:

@@ -129,5 +129,5 @@ class StorageLayouts(MaintenanceWork):
         if storage.readable_layout:
             await self._pools.disk(layout.remove, MARKER)
         else:
-            known = {each.uid for each in self._registry.all() if each.storage_id == storage.id}
-            await self._pools.disk(discard_layout, layout, known)
+            ours = [each for each in self._registry.all() if each.storage_id == storage.id]
+            await self._pools.disk(discard_layout, layout, {each.uid: folder_of(each.name) for each in ours})

@@ -4,6 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.repositories.layout.marker import MARKER, read_marker
+from pkgrepo.repositories.layout.sidecars import REPOSITORY
 from pkgrepo.storage.catalog.server import storages
 from tests.support.python_packages import make_wheel
 from tests.support.repositories import RepositoryServices
@@ -51,6 +52,17 @@ async def test_a_layout_is_removed_when_switched_off_and_written_again_when_swit
     assert not (world.layout.root / MARKER).exists()  # nothing is known of it before the next stop
     await world.follower.catch_up_and_mark_closed(60)
     assert read_marker(world.layout).kept
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_folder_of_a_new_repository_is_removed_before_its_own_document_is_shown(world):
+    await world.publish(*WHEELS[0])
+    await world.follow()
+    [own] = world.layout.root.glob(f"*/{REPOSITORY}")
+    own.unlink()
+    await switch(world, on=False)
+    await world.follow()
+    assert world.shown() == []
 
 
 @pytest_twisted.ensureDeferred
