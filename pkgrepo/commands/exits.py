@@ -11,6 +11,8 @@ from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 
 EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
 
+INTERRUPTED = 130  # as shells say of a program that SIGINT ended
+
 
 def fail(sentence: str, code: int) -> NoReturn:
     """Print the sentence on standard error and exit with the code."""

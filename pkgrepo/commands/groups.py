@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from .exits import INTERRUPTED
 
 ROOM = "pkgrepo.commands."
 
@@ -30,6 +33,13 @@ class LazyGroup(click.Group):
         module, name = self._lazy[cmd_name]
         command: click.Command = getattr(import_module(ROOM + module), name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it without a word, also while it is imported."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands and options that begin so, without importing the commands."""

@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater, react
 
-from pkgrepo.commands.exits import EXIT_CODES, fail
+from pkgrepo.commands.exits import EXIT_CODES, INTERRUPTED, fail
 from pkgrepo.commands.http.failures import Failed, exit_code
 from pkgrepo.commands.texts import printable
 from pkgrepo.errors import Invalid, PkgrepoError
@@ -30,8 +30,6 @@ from .client import Client
 from .printer import Printer
 from .profiles import find_profiles_file, read_profiles
 from .target import Options, Target, find_target
-
-INTERRUPTED = 130  # exit code, as shells give it to a program that SIGINT ended
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -83,7 +83,9 @@ class MergedLists:
     async def _make(
         self, services: Services, repository: Repository, kind: str, members: Sequence[_Member], stamp: Hashable
     ) -> Document:
-        lists = [await self._names(services, repository, member) for member in members]
+        # Own names come first, in their own spelling: no upstream is asked for them.
+        own_first = sorted(members, key=lambda member: member.held is not None)
+        lists = [await self._names(services, repository, member) for member in own_first]
         serial = sum(each.serial for each in members)
 
         def render() -> Document:

@@ -85,15 +85,16 @@ class ProjectDocuments:
         path = await self._services.pools.cpu(_find_metadata_path, spliced, project, version_key)
         try:
             found = None if path is None else await self._services.package_files.find(self._repository, project, path)
-            if found is None or not isinstance(found.file, RemoteFile):
+            if found is None:
                 return {}
-            content = await self._services.fetching.content(found.file)
+            remote = found.file  # or the row of one that another request has fetched since the look-up above
+            content = await self._services.fetching.content(remote) if isinstance(remote, RemoteFile) else remote
             if isinstance(content, ArrivingBody):
                 content.close()  # it is kept for the next time
                 return {}
             if isinstance(content, File):
                 return await self._services.catalog.look(_find_meta, serving, project, version_key)
-            filename = parse_filename(split_companion(found.file.source.path.rpartition("/")[2])[0], project=project)
+            filename = parse_filename(split_companion(path.rpartition("/")[2])[0], project=project)
             return await self._services.pools.cpu(read_fields, content, filename)
         except PkgrepoError:  # the upstream fails, or its file cannot be used: the page is enough
             return {}
