@@ -83,8 +83,10 @@ class ProjectDocuments:
         if kept:
             return kept
         path = await self._services.pools.cpu(_find_metadata_path, spliced, project, version_key)
+        if path is None:
+            return {}
         try:
-            found = None if path is None else await self._services.package_files.find(self._repository, project, path)
+            found = await self._services.package_files.find(self._repository, project, path)
             if found is None:
                 return {}
             remote = found.file  # or the row of one that another request has fetched since the look-up above
