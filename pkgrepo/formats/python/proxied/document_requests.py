@@ -83,11 +83,9 @@ class ProjectDocuments:
         if kept:
             return kept
         path = await self._services.pools.cpu(_find_metadata_path, spliced, project, version_key)
-        if path is None:
-            return {}
         try:
-            found = await self._services.package_files.find(self._repository, project, path)
-            if found is None:
+            found = path and await self._services.package_files.find(self._repository, project, path)
+            if not path or not found:
                 return {}
             remote = found.file  # or the row of one that another request has fetched since the look-up above
             content = await self._services.fetching.content(remote) if isinstance(remote, RemoteFile) else remote
