@@ -61,7 +61,7 @@ class PostgresBatches:
                 self._disconnect()
                 if attempt == ATTEMPTS:
                     self._failed(batch, error)
-            except SERVER_ERRORS as error:
+            except psycopg.Error as error:  # those of a command itself are its caller's, and do not come here
                 lost_idle = attempt == 1 and self._was_lost_before()
                 self._disconnect()
                 if not lost_idle:

@@ -22,7 +22,7 @@ from .sessions import Session
 log = Logger()
 
 LOCK: Final = 0x706B6772_6D696772  # "pkgrmigr": what upgrades of all nodes lock in turn
-OLDEST_SERVER: Final = 130_000  # as the server gives its version
+OLDEST_SERVER: Final = 140_000  # as the server gives its version; functions in standard SQL came with it
 STATE_TABLE: Final = """
 CREATE TABLE catalog_state (version INTEGER NOT NULL, commits BIGINT NOT NULL);
 INSERT INTO catalog_state (version, commits) VALUES (0, 0);
@@ -37,7 +37,7 @@ def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
     :raises psycopg.Error: the server refuses
     """
     if session.info.server_version < OLDEST_SERVER:
-        raise CatalogUnusable("PostgreSQL 13 or newer is needed")
+        raise CatalogUnusable("PostgreSQL 14 or newer is needed")
     session.execute("SET statement_timeout = 0")
     session.execute("SELECT pg_advisory_lock($1)", (LOCK,))
     try:

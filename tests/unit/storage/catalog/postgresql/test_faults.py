@@ -169,6 +169,16 @@ async def test_conflicts_with_other_programs_are_tried_again(catalog, monkeypatc
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_refusal_by_the_server_fails_its_batch_and_the_next_succeeds(catalog, url):
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute("ALTER TABLE catalog_state RENAME TO elsewhere")
+        with pytest.raises(StorageFailed):
+            await catalog.write(settings.increment, "serial")
+        session.execute("ALTER TABLE elsewhere RENAME TO catalog_state")
+    assert await catalog.write(settings.increment, "serial") == 1
+
+
+@pytest_twisted.ensureDeferred
 async def test_memory_is_trusted_for_a_while_without_the_server_and_then_no_more(catalog, monkeypatch):
     def refuse(_address):
         raise psycopg.OperationalError("away")
