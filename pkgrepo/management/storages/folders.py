@@ -32,7 +32,7 @@ class FolderSetup:
     def path_of(self, body: NewStorage) -> Path:
         """The folder that a request names for a new storage, or the default one."""
         given = body.path or body.settings.path or (body.config.settings.path if body.config else None)
-        return self._folders.locate(f"storages/{body.name}" if given is None else given)
+        return self._folders.locate_new(body.name) if given is None else self._folders.locate(given)
 
     async def check_free(self, path: Path, storage: Storage | None) -> None:
         """

@@ -39,7 +39,7 @@ class StorageProbe(Handlers):
         free = None
         try:
             store: IBlobStore = await self._services.stores.open(storage)
-            free, _total = store.capacity()
+            free, _total = store.capacity() or (None, None)
             probe = os.urandom(PROBE_BYTES)
             started = time.perf_counter()
             async with store.begin(len(probe)) as upload:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from msgspec import UNSET
+from twisted.logger import Logger
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, PkgrepoError, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
@@ -18,11 +20,15 @@ from pkgrepo.management.api.route import DRY_RUN, Created, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage
 from pkgrepo.repositories.layout.marker import NO_LAYOUT
+from pkgrepo.storage.buckets import KIND
 from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.server import storages
 
+from .buckets import BucketSetup, shown_settings
 from .folders import FolderSetup
 from .schema import NewStorage, StorageChange, StorageRecord, Usage
+
+log = Logger()
 
 
 class Storages(Handlers):
@@ -34,6 +40,7 @@ class Storages(Handlers):
         super().__init__(services)
         self._folders = services.folders
         self._setup = FolderSetup(services)
+        self._buckets = BucketSetup(services.buckets)
 
     @table.route(
         "GET",
@@ -67,17 +74,24 @@ class Storages(Handlers):
     )
     async def create(self, call: Call, body: NewStorage, type: str = "Local") -> Created | StorageRecord:
         """
-        The folder must be empty or absent.
+        The folder, or the prefix of the bucket, must be empty or absent.
 
         The answer is 200 if a storage with this name, folder and layout setting exists already, and 409 if the name is
         taken by another one; so scripts can repeat the request.
         """
-        if type.lower() != "local":
-            raise Invalid("the type of a storage is Local", "/type")
+        kinds = {each.lower() for each in (type, body.type, body.config.type if body.config else "local")} - {"local"}
+        if kinds == {"s3"}:
+            return await self._create_bucket(call, body)
+        if kinds:
+            raise Invalid("the type of a storage is Local or S3", "/type")
         path = self._setup.path_of(body)
         present = await self._catalog.look(storages.find_storage, body.name)
         if present is not None:
-            if self._folders.folder(present) != path or present.readable_layout != _readable(body):
+            if (
+                not present.is_local
+                or self._folders.folder(present) != path
+                or present.readable_layout != _readable(body)
+            ):
                 raise AlreadyExists("storage", body.name)
             return await self._shown(present)
         await self._setup.check_free(path, None)
@@ -89,9 +103,7 @@ class Storages(Handlers):
         storage = await call.write(
             entry, storages.add_storage, name=body.name, kind="Local", settings=settings, now_ms=call.now_ms, uid=uid
         )
-        if not body.active:
-            storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
-        return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
+        return await self._created(call, body, storage)
 
     @table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
     async def get(self, _call: Call, id: str) -> StorageRecord:
@@ -117,22 +129,17 @@ class Storages(Handlers):
         changes = body.given("name", "active")
         if body.name is not UNSET:
             await self._check_name(storage, body.name)
+        if storage.before is not None and (body.path is not UNSET or body.settings is not UNSET):
+            raise Conflict(f"storage {storage.name!r} is being moved by 'pkgrepo migrate-storage'; let that end first")
+        if not storage.is_local:
+            return await self._change_bucket(call, storage, changes, body)
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
         if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)
         readable = None if body.settings is UNSET else body.settings.readable_layout
         if readable is not None and readable != storage.readable_layout:
             changes["settings"] = {**changes.get("settings", storage.settings), "readable_layout": readable}
-        if changes:
-            entry = call.entry(storage.name, changes)
-            try:
-                storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
-            finally:
-                self._services.stores.forget(storage.id)
-            for repository in self._registry.all():
-                if repository.storage_id == storage.id:
-                    self._services.on_change(repository)
-        return await self._shown(storage)
+        return await self._changed(call, storage, changes, changes)
 
     @table.route(
         "DELETE",
@@ -153,9 +160,78 @@ class Storages(Handlers):
             return
         await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
         self._services.stores.forget(storage.id)
-        await self._setup.remove_from_list(storage)
+        if storage.is_local:
+            await self._setup.remove_from_list(storage)
+        else:
+            await self._give_up(storage)
 
     # Below
+
+    async def _create_bucket(self, call: Call, body: NewStorage) -> Created | StorageRecord:
+        given = body.config.settings if body.config else body.settings
+        place = self._buckets.place_of(given)
+        present = await self._catalog.look(storages.find_storage, body.name)
+        if present is not None:
+            if not self._buckets.same(present, place):
+                raise AlreadyExists("storage", body.name)
+            return await self._shown(present)
+        uid = str(uuid4())
+        store = await self._buckets.make(body.name, place, uid)
+        settings = self._buckets.settings(place)
+        entry = call.entry(body.name, shown_settings(settings))
+        try:
+            storage = await call.write(
+                entry, storages.add_storage, name=body.name, kind=KIND, settings=settings, now_ms=call.now_ms, uid=uid
+            )
+        except BaseException:
+            await store.give_up()
+            raise
+        finally:
+            await store.stop()
+        return await self._created(call, body, storage)
+
+    async def _created(self, call: Call, body: NewStorage, storage: Storage) -> Created:
+        if not body.active:
+            storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
+        return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
+
+    async def _change_bucket(
+        self, call: Call, storage: Storage, changes: dict[str, Any], body: StorageChange
+    ) -> StorageRecord:
+        if body.path is not UNSET:
+            raise Invalid("a storage of type S3 has no path", "/path")
+        shown = dict(changes)
+        place = None if body.settings is UNSET else self._buckets.changed(storage, body.settings)
+        if place is not None:
+            # It must be the same storage there, which this checks.
+            await (await self._buckets.make(storage.name, place, storage.uid)).stop()
+            changes["settings"] = self._buckets.settings(place)
+            shown["settings"] = shown_settings(changes["settings"])
+        return await self._changed(call, storage, changes, shown)
+
+    async def _changed(
+        self, call: Call, storage: Storage, changes: dict[str, Any], shown: dict[str, Any]
+    ) -> StorageRecord:
+        """Write the changes, of which the audit log shows ``shown``."""
+        if changes:
+            entry = call.entry(storage.name, shown)
+            try:
+                storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
+            finally:
+                self._services.stores.forget(storage.id)
+            for repository in self._registry.all():
+                if repository.storage_id == storage.id:
+                    self._services.on_change(repository)
+        return await self._shown(storage)
+
+    async def _give_up(self, storage: Storage) -> None:
+        """Free the place of a removed storage in a bucket; a failure is logged."""
+        try:
+            store = await self._services.buckets.open(storage)
+            await store.give_up()
+            await store.stop()
+        except PkgrepoError as error:
+            log.warn("the place of removed storage {name} stays taken: {error}", name=storage.name, error=str(error))
 
     async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, Any]:
         """The settings with the new path, after its folder was made; errors say why the path cannot change."""
@@ -192,20 +268,24 @@ class Storages(Handlers):
         free = total = None
         try:
             store: IBlobStore = await self._services.stores.of(storage)
-            free, total = store.capacity()
+            free, total = store.capacity() or (None, None)
         except (PkgrepoError, OSError):
             pass  # the figures from the catalog are shown without those of the disk
         return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
 
     def _record(self, storage: Storage, usage: Usage) -> StorageRecord:
-        folder = str(self._folders.folder(storage))
+        local = storage.is_local
         return StorageRecord.from_attributes(
             storage,
             id=storage.uid,
             type=storage.kind,
-            settings={"path": folder, "readable_layout": storage.readable_layout},
+            settings=(
+                {"path": str(self._folders.folder(storage)), "readable_layout": storage.readable_layout}
+                if local
+                else shown_settings(storage.settings)
+            ),
             usage=usage,
-            warnings=[] if storage.readable_layout else [NO_LAYOUT],
+            warnings=_warnings(storage),
         )
 
 
@@ -213,6 +293,11 @@ async def get_storage(catalog: ICatalog, id: str) -> Storage:
     """The storage with this id or name. :raises NotFound: there is none"""
     storage: Storage = existing(await catalog.look(storages.find_storage, id), "storage", id)
     return storage
+
+
+def _warnings(storage: Storage) -> list[str]:
+    moving = ["its bytes are being moved here: run 'pkgrepo migrate-storage' until it has ended"]
+    return ([] if storage.readable_layout else [NO_LAYOUT]) + ([] if storage.before is None else moving)
 
 
 def _readable(body: NewStorage) -> bool:

@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
-from pkgrepo.interfaces import IBlobStore, IBlobUpload
+from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.storage.free_space import free_and_total, low_water
 from pkgrepo.storage.pools import Pools
 
@@ -46,7 +46,7 @@ CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept in memory,
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
-@implementer(IBlobStore)
+@implementer(IBlobStore, IGrowingFiles)
 class FilesystemBlobStore:
     """
     The blobs of the storage ``name`` in the folder ``root``. Call ``start`` first.
@@ -54,6 +54,8 @@ class FilesystemBlobStore:
     ``uid`` is the storage's id in the catalog; a folder of another storage is refused. No upload begins with fewer free
     bytes than ``low_water``. ``fsync="never"`` gives up durability for speed.
     """
+
+    has_files = True
 
     def __init__(
         self,
@@ -111,12 +113,12 @@ class FilesystemBlobStore:
         queue = DiskQueue(self._pools.disk)
         return self._upload(upload_id, queue=queue, file=file, digester=Digester(algorithms), limit=limit)
 
-    async def resume(self, upload_id: str, state: bytes) -> FilesystemUpload:
+    async def resume(self, upload_id: str, state: bytes, abandoned: bool = False) -> FilesystemUpload:
         """
         Continue a suspended upload, in any process.
 
         Bytes beyond the suspended offset are dropped. The caller must hold a lease on the upload: two processes that
-        resumed it would overwrite each other's bytes.
+        resumed it would overwrite each other's bytes. If an ``abandoned`` one may wake up, this one gets a copy.
 
         :raises BlobMissing: the upload is gone, or the state was not written by this program
         :raises StorageFailed: the file cannot be opened
@@ -130,16 +132,7 @@ class FilesystemBlobStore:
             raise BlobMissing(upload_id)
         file = self._new_file(upload_id)
         queue = DiskQueue(self._pools.disk)
-        self._active.add(upload_id)
-        try:
-            await queue.run(file.reopen, known.offset)
-        except BaseException as error:
-            self._active.discard(upload_id)
-            if isinstance(error, OSError):
-                raise self._explain(error, upload_id) from error
-            # Cancelled: the thread may still open the file. The suspended upload stays on the disk.
-            queue.run(file.release)
-            raise
+        await self._reopen(upload_id, file, queue, known.offset, copied=abandoned)
         warm = self._digesters.pop(upload_id, None)
         recorded: Mapping[str, str] | None = None
         if warm is not None and warm.digests() == known.digests:
@@ -147,6 +140,39 @@ class FilesystemBlobStore:
         elif known.offset:
             recorded = known.digests
         return self._upload(upload_id, queue=queue, file=file, digester=digester, limit=known.limit, recorded=recorded)
+
+    @property
+    def growing(self) -> FilesystemBlobStore:
+        """The files of uploads that grow, for other processes."""
+        return self
+
+    async def expose(self, upload: IBlobUpload) -> None:
+        """Let other processes open the bytes of an upload; see L{IGrowingFiles}."""
+        await cast("FilesystemUpload", upload).expose()
+
+    def open_growing(self, upload_id: str) -> int:
+        """
+        A descriptor of the bytes of an exposed upload of another process, which the caller closes; takes microseconds.
+
+        :raises BlobMissing: there is none; :raises StorageFailed: it cannot be opened
+        """
+        try:
+            return os.open(self._growing_folder(upload_id) / "data", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._explain(error, upload_id) from error
+
+    async def take_over(self, upload_id: str, offset: int, algorithms: Sequence[str] = ()) -> FilesystemUpload:
+        """
+        Continue an exposed upload whose process has ended, after its first ``offset`` bytes; see L{IGrowingFiles}.
+
+        :raises BlobMissing: it is gone; :raises StorageFailed: the file cannot be opened
+        """
+        self._growing_folder(upload_id)
+        file, queue = self._new_file(upload_id), DiskQueue(self._pools.disk)
+        await self._reopen(upload_id, file, queue, offset)
+        upload = self._upload(upload_id, queue=queue, file=file, digester=Digester(algorithms), limit=None)
+        upload.reread()
+        return upload
 
     async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
         """
@@ -223,6 +249,26 @@ class FilesystemBlobStore:
                 raise storage_error(self.name, error) from error
             self._capacity = now, found
         return self._capacity[1]
+
+    async def _reopen(
+        self, upload_id: str, file: UploadFile, queue: DiskQueue, offset: int, *, copied: bool = False
+    ) -> None:
+        self._active.add(upload_id)
+        try:
+            await queue.run(file.reopen, offset, copied)
+        except BaseException as error:
+            self._active.discard(upload_id)
+            if isinstance(error, OSError):
+                raise self._explain(error, upload_id) from error
+            # Cancelled: the thread may still open the file. The suspended upload stays on the disk.
+            queue.run(file.release)
+            raise
+
+    def _growing_folder(self, upload_id: str) -> Path:
+        """:raises BlobMissing: no upload has such an id"""
+        if not is_upload_id(upload_id):
+            raise BlobMissing(upload_id)
+        return self.paths.upload(upload_id)
 
     def _new_file(self, upload_id: str, reserve: int = 0) -> UploadFile:
         return UploadFile(self.paths, self._durability, upload_id, unnamed=self._unnamed, reserve=reserve)

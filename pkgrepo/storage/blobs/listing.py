@@ -51,7 +51,8 @@ def sweep_uploads(paths: StorePaths, older_than: datetime, in_use: Callable[[str
         # An upload that has just ended has no files left; one that cannot be removed is tried by the next sweep.
         with suppress(OSError):
             if _modified_at(folder) < limit:
-                (folder / "data").unlink(missing_ok=True)
+                for file in folder.iterdir():  # the data, and a copy that a crash left
+                    file.unlink()
                 folder.rmdir()
                 removed += 1
     return removed

@@ -64,6 +64,19 @@ def find_storage_id(root: Path) -> str | None:
     return None if match is None else match[2]
 
 
+def format_text(storage_id: str) -> str:
+    """Return the content of ``format``."""
+    return f"pkgrepo blobs {VERSION}\nstorage {storage_id}\n"
+
+
+def read_format(text: str, where: str) -> str:
+    """Return the storage's id in ``format``, which is at ``where``. :raises Conflict: it is of another version"""
+    match = _FORMAT.fullmatch(text)
+    if match is None or int(match[1]) != VERSION:
+        raise Conflict(f"{where} is not of version {VERSION}, the only one that this release reads")
+    return match[2]
+
+
 class StorePaths:
     """The paths of one store under its root."""
 
@@ -130,7 +143,7 @@ class StorePaths:
         foreign = sorted(name for name in os.listdir(self.root) if not _OWN.fullmatch(name))
         if foreign:
             raise Conflict(f"{self.root} holds other things already, such as {foreign[0]!r}; a storage begins empty")
-        text = f"pkgrepo blobs {VERSION}\nstorage {uid or uuid4()}\n"
+        text = format_text(uid or str(uuid4()))
         draft = self.root / f"format.{secrets.token_hex(8)}"
         try:
             with draft.open("x", encoding="utf-8") as file:
@@ -145,9 +158,7 @@ class StorePaths:
         return self._check(self.format.read_text("utf-8", "replace"), uid)
 
     def _check(self, text: str, uid: str | None) -> str:
-        match = _FORMAT.fullmatch(text)
-        if match is None or int(match[1]) != VERSION:
-            raise Conflict(f"{self.format} is not of version {VERSION}, the only one that this release reads")
-        if uid is not None and match[2] != uid:
-            raise Conflict(f"{self.root} belongs to storage {match[2]}, not to {uid}; is another disk mounted there?")
-        return match[2]
+        found = read_format(text, str(self.format))
+        if uid is not None and found != uid:
+            raise Conflict(f"{self.root} belongs to storage {found}, not to {uid}; is another disk mounted there?")
+        return found

@@ -31,7 +31,7 @@ class FilesystemBlob:
 
     def __init__(self, fd: int, size: int, *, storage: str, disk: Pool) -> None:
         self._fd = fd
-        self.size = size
+        self._size = size
         self._storage = storage
         self._disk = disk
 
@@ -46,6 +46,12 @@ class FilesystemBlob:
         except OSError as error:
             raise storage_error(self._storage, error) from error
 
+    async def as_file(self) -> int:
+        """See ``descriptor``. :raises StorageFailed: there is none"""
+        descriptor = self.descriptor()
+        assert descriptor is not None, "every copy is a file"
+        return descriptor
+
     async def deliver(self, consumer: IConsumer, start: int, end: int) -> None:
         """
         Write bytes ``start`` to ``end`` (exclusive) to the consumer, as its push producer.
@@ -53,9 +59,9 @@ class FilesystemBlob:
         :raises StorageFailed: the bytes cannot be read; the response must not look complete
         :raises CancelledError: the consumer stopped the delivery
         """
-        if not 0 <= start <= end <= self.size:
-            raise ValueError(f"no bytes {start} to {end} in a blob of {self.size}")
-        producer = _PausableProducer()
+        if not 0 <= start <= end <= self._size:
+            raise ValueError(f"no bytes {start} to {end} in a blob of {self._size}")
+        producer = PausableProducer()
         consumer.registerProducer(producer, True)
         inline = 0
         try:
@@ -83,7 +89,7 @@ class FilesystemBlob:
 
         :raises StorageFailed: the bytes cannot be read
         """
-        count = max(0, min(count, self.size - start))
+        count = max(0, min(count, self._size - start))
         pieces = []
         while count:
             data = read_cached(self._fd, start, count) if count <= PIECE else None
@@ -104,7 +110,7 @@ class FilesystemBlob:
 
 
 @implementer(IPushProducer)
-class _PausableProducer:
+class PausableProducer:
     """The state that the consumer controls: running, paused or stopped."""
 
     def __init__(self) -> None:

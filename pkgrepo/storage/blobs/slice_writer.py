@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from errno import EIO
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
@@ -24,7 +24,6 @@ from .backpressure import BackPressure
 from .digester import Digester
 from .disk_queue import DiskQueue
 from .durability import storage_error
-from .upload_file import UploadFile
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -35,6 +34,23 @@ SLICE = 512 * 1024  # bytes handed to a thread at once; a hop costs about 50 us,
 HIGH_WATER = 2 * SLICE  # bytes in flight at which the producer is paused; a hundred uploads stay near 100 MiB
 LOW_WATER = SLICE  # bytes in flight at which it is resumed: enough for the threads to go on meanwhile
 REREAD = 4 * 1024 * 1024  # bytes read again by one call; slices of other uploads run between two calls
+
+
+class SliceFile(Protocol):
+    """The file of an upload; its methods block. An error is kept, and raised again by every later call."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+
+    def append(self, data: bytes) -> None:
+        """Write at the end. :raises OSError: it failed"""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return ``count`` bytes that were written before; fewer only at the end."""
+
+    def check(self) -> None:
+        """Check that no call has failed. :raises OSError: the first error"""
 
 
 class SliceWriter:
@@ -48,7 +64,7 @@ class SliceWriter:
     def __init__(
         self,
         queue: DiskQueue,
-        file: UploadFile,
+        file: SliceFile,
         digester: Digester,
         *,
         storage: str,
@@ -94,6 +110,12 @@ class SliceWriter:
         else:
             self._queue_early_slice()
         self.pressure.add(len(data))
+
+    def reread(self) -> None:
+        """Have the digester see the bytes that a process has left in the file, whatever they are."""
+        end = self._file.size
+        for start in range(0, end, REREAD):
+            self._queue.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
 
     def take_buffer(self) -> bytes:
         """Return all bytes of an upload of which no slice was queued, hashed in the calling thread."""
@@ -172,9 +194,7 @@ class SliceWriter:
 
     def _queue_rereading(self, recorded: Mapping[str, str]) -> None:
         """Have the digester see the bytes that another process wrote, before the new ones."""
-        end = self._file.size
-        for start in range(0, end, REREAD):
-            self._queue.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
+        self.reread()
         self._queue.run(self._compare, recorded).addErrback(self._fail)
 
     def _fail(self, failure: Failure) -> None:

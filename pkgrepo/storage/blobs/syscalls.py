@@ -8,6 +8,7 @@ import os
 import tempfile
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
+_PUNCH_HOLE = 2  # FALLOC_FL_PUNCH_HOLE, which needs the flag above
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -36,6 +37,12 @@ def reserve(fd: int, size: int) -> None:
             return
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code))
+
+
+def forget(fd: int, start: int, count: int) -> None:
+    """Free the disk space of some bytes, which are zeros from then on; a no-op if unsupported."""
+    if _FALLOCATE is not None:
+        _FALLOCATE(fd, _KEEP_SIZE | _PUNCH_HOLE, start, count)
 
 
 def start_writeback(fd: int) -> None:

@@ -60,11 +60,12 @@ class UploadFile:
         """The folder of a named file; most are never named."""
         return self._paths.upload(self._upload_id)
 
-    def reopen(self, size: int) -> None:
+    def reopen(self, size: int, copied: bool = False) -> None:
         """
         Open a named file, and cut it off after ``size`` bytes: further bytes were never acknowledged.
 
-        With a ``size`` of 0 the file may be missing.
+        With a ``size`` of 0 the file may be missing. ``copied`` replaces it by a copy, so that a process that still
+        has it open writes to a file without a name.
 
         :raises FileNotFoundError: the file is missing or shorter
         """
@@ -78,6 +79,8 @@ class UploadFile:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size < size:
                 raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
+            if copied:
+                fd = self._replace(fd, size)
             os.ftruncate(fd, size)
             os.utime(fd)  # the sweep compares this time
         except BaseException:
@@ -112,14 +115,20 @@ class UploadFile:
         """Return a new descriptor of the file; the caller closes it."""
         return os.dup(self._ready())
 
+    def name(self) -> None:
+        """Give the file the upload's name, under which other processes find it; after a crash a sweep removes it."""
+        fd = self._ready()
+        if not self._named:
+            with self._recording_error():
+                self._make_folder()
+                link_descriptor(fd, str(self._folder / "data"))
+
     def keep(self) -> None:
         """Make the bytes durable under the upload's name and close the file."""
         fd = self._ready()
         try:
             self._durability.sync_data(fd)
-            if not self._named:
-                self._make_folder()
-                link_descriptor(fd, str(self._folder / "data"))
+            self.name()
             if not self._name_durable:
                 self._durability.sync_own_directory(self._folder)
                 self._durability.sync_directory(self._paths.uploads)
@@ -153,7 +162,7 @@ class UploadFile:
         fd = self._ready()
         with self._recording_error():
             self._placed = target = self._paths.blob(locator)
-            if self._named:
+            if self._named and self._has_its_name():
                 (self._folder / "data").rename(target)
                 self._named = False
                 with suppress(OSError):
@@ -169,16 +178,17 @@ class UploadFile:
 
     def discard(self) -> None:
         """Remove the file in any state; also twice. After an error the next sweep removes it."""
+        named = self._named and self._has_its_name()
         self.release()
         if self._placed is not None:
             with suppress(OSError):
                 self._placed.unlink()
             self._placed = None
-        if self._named:
+        if named:
             with suppress(OSError):
                 (self._folder / "data").unlink(missing_ok=True)
                 self._folder.rmdir()
-            self._named = False
+        self._named = False
 
     def release(self) -> None:
         """Close the file, and leave it on the disk if it is named; also twice."""
@@ -186,6 +196,38 @@ class UploadFile:
         if fd is not None:
             with suppress(OSError):
                 os.close(fd)
+
+    def _replace(self, fd: int, size: int) -> int:
+        """Give the name to a copy of the first ``size`` bytes, and close ``fd``. Returns the descriptor of the copy."""
+        data = self._folder / "data"
+        copy = data.with_name("copy")
+        new = os.open(copy, _FLAGS | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            copied = 0
+            while copied < size:
+                count = os.copy_file_range(fd, new, size - copied, copied, copied)
+                if not count:
+                    raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
+                copied += count
+            self._durability.sync_data(new)
+            copy.rename(data)
+            self._durability.sync_own_directory(self._folder)
+        except BaseException:
+            os.close(new)
+            with suppress(OSError):
+                copy.unlink(missing_ok=True)
+            raise
+        os.close(fd)
+        return new
+
+    def _has_its_name(self) -> bool:
+        """Whether the name is still that of this file; another process may have replaced it, see ``reopen``."""
+        if self._fd is None:
+            return True
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self._folder / "data", follow_symlinks=False))
+        except OSError:
+            return True
 
     @contextmanager
     def _recording_error(self) -> Iterator[None]:

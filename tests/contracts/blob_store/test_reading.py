@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IConsumer
 from zope.interface import implementer
 
 from pkgrepo.errors import BlobMissing
-from tests.support.blob_store_cases import KIB, body_of, content, nothing_is_left, put
+from tests.support.blob_store_cases import KIB, SIZES, body_of, content, nothing_is_left, put, read_through
 
 
 @implementer(IConsumer)
@@ -53,7 +53,11 @@ async def test_a_deleted_copy_is_absent_and_deleting_again_is_fine(store):
     await store.delete(info.locator)
     assert await store.stat(info.locator) is None
     with pytest.raises(BlobMissing):
-        store.open(info.locator)
+        await store.open(info.locator).read(0, 1)
+    with pytest.raises(BlobMissing):
+        await store.open(info.locator).deliver(Collector(), 0, 1)
+    with pytest.raises(BlobMissing):
+        await store.open(info.locator).as_file()
     assert list(await store.scan()) == []
 
 
@@ -63,7 +67,7 @@ async def test_an_open_reader_finishes_after_the_copy_was_deleted(store):
     info = await put(store, body)
     blob = store.open(info.locator)
     collector = Collector(gentle=True)
-    delivery = ensureDeferred(blob.deliver(collector, 0, blob.size))
+    delivery = ensureDeferred(blob.deliver(collector, 0, len(body)))
     while len(collector.body) < KIB:
         await collector.written
     await store.delete(info.locator)
@@ -122,8 +126,11 @@ async def test_scan_pages_in_order_and_bounded(store):
 
 @pytest_twisted.ensureDeferred
 async def test_capacity_is_free_and_total_bytes(store):
-    free, total = store.capacity()
-    assert 0 < free <= total
+    capacity = store.capacity()
+    assert (capacity is not None) == store.has_files
+    if capacity is not None:
+        free, total = capacity
+        assert 0 < free <= total
 
 
 @pytest.mark.parametrize("gentle", [False, True])
@@ -158,13 +165,25 @@ async def test_a_consumer_that_stops_ends_the_delivery(store):
     body = body_of(2_000_000)
     blob = store.open((await put(store, body)).locator)
     collector = Collector(gentle=True)
-    delivery = ensureDeferred(blob.deliver(collector, 0, blob.size))
+    delivery = ensureDeferred(blob.deliver(collector, 0, len(body)))
     delivery.addErrback(lambda failure: failure.type.__name__)
     if not collector.body:
         await collector.written
     collector.producer.stopProducing()
     assert await delivery == "CancelledError"
     assert len(collector.body) < len(body)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest_twisted.ensureDeferred
+async def test_a_copy_can_be_had_as_a_file(store, size):
+    info = await put(store, body_of(size))
+    blob = store.open(info.locator)
+    assert read_through(await blob.as_file()) == body_of(size)
+    found = blob.descriptor()
+    assert (found is not None) == store.has_files
+    if found is not None:
+        assert read_through(found) == body_of(size)
 
 
 @pytest_twisted.ensureDeferred

@@ -31,7 +31,7 @@ async def test_the_stored_bytes_are_read_back(store, size):
     assert info.sha256 == info.digests["sha256"] == hashlib.sha256(body).hexdigest()
     assert info.digests["md5"] == hashlib.md5(body).hexdigest()
     assert info.digests["blake2b_256"] == hashlib.blake2b(body, digest_size=32).hexdigest()
-    assert store.open(info.locator).size == size
+    assert (await store.stat(info.locator))[0] == size
     assert await content(store, info.locator) == body
     assert [row[0] for row in await store.scan()] == [info.locator]
 

@@ -183,6 +183,29 @@ async def test_an_upload_that_moved_is_not_read_again_without_further_bytes(tmp_
 
 
 @pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("ends", ["abort", "commit"])
+async def test_a_process_that_wakes_up_changes_nothing_of_an_upload_that_was_taken_over(tmp_path, pools, ends):
+    stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
+    for store in stores:
+        await store.start()
+    upload = stores[0].begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    stuck = await stores[0].resume(upload.id, state)
+    taken = await stores[1].resume(upload.id, state, abandoned=True)
+    taken.write(b" world")
+    stuck.write(b" wrong")
+    if ends == "commit":
+        with pytest.raises(StorageFailed):
+            await stuck.commit()
+    await stuck.abort()
+    later = await taken.suspend()
+    info = await (await stores[0].resume(upload.id, later)).commit()
+    assert await stores[0].open(info.locator).read(0, 99) == b"hello world"
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
 async def test_an_upload_whose_file_lost_bytes_is_gone(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()

@@ -1,0 +1,301 @@
+"""
+Signed requests to a bucket: sent over kept connections, and repeated after failures that pass.
+
+Every operation of a store may be repeated. A request is sent up to ``TRIES`` times; before each repetition is a random
+pause of up to twice the one before (full jitter), so that several workers do not come back together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from attrs import frozen
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
+from twisted.internet.interfaces import IConsumer, IPushProducer
+from twisted.internet.task import deferLater
+from twisted.web.client import (
+    Agent,
+    HTTPConnectionPool,
+    RequestGenerationFailed,
+    RequestTransmissionFailed,
+    ResponseFailed,
+    ResponseNeverReceived,
+)
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IBodyProducer, IResponse
+from zope.interface import implementer
+
+from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
+from pkgrepo.concurrency.time_limits import TimedOut, within
+from pkgrepo.storage.pools import Pools
+
+from .documents import DocumentBroken, read_error_code
+from .settings import BucketPlace
+from .signing import CredentialsMissing, Signer
+
+Query = Sequence[tuple[str, str]]
+
+TRIES: Final = 5
+FIRST_PAUSE_S: Final = 0.2
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 30.0  # seconds until the head of an answer; more for a body that is sent, see SLOWEST
+SLOWEST: Final = 64 * 1024  # bytes a second of a body that is sent
+IDLE_S: Final = 30.0  # seconds without a byte of an answer's body
+KEPT_CONNECTIONS: Final = 32  # idle ones
+KEPT_S: Final = 20  # seconds; some servers close idle connections after 30
+LARGEST: Final = 16 * 1024 * 1024  # bytes of a document
+PIECE: Final = 256 * 1024  # bytes given to the connection at once
+
+PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})  # statuses after which the same request may succeed
+EMPTY: Final = hashlib.sha256(b"").hexdigest()
+
+_BROKEN = (
+    BodyLost,
+    ConnectError,
+    ConnectionClosed,
+    DNSLookupError,
+    RequestGenerationFailed,
+    RequestTransmissionFailed,
+    ResponseFailed,
+    ResponseNeverReceived,
+    TimedOut,
+)
+
+
+@frozen
+class Body:
+    """The bytes that a request sends, and their sha256 in hex."""
+
+    data: bytes
+    sha256: str
+
+
+@frozen
+class Reply:
+    """An answer with its whole body."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The code of an error document, or the status."""
+        return read_error_code(self.body) or str(self.status)
+
+
+class Unanswered(Exception):  # noqa: N818 - named for what happened
+    """No answer that helps came, however often the request was sent; the text says why."""
+
+
+class Incoming:
+    """An answer whose body is read piece by piece; ``close`` it unless it was read to its end."""
+
+    def __init__(self, response: IResponse, reactor: Any) -> None:
+        self.status: int = response.code
+        self.headers: Headers = response.headers
+        self.length: int | None = response.length if isinstance(response.length, int) else None
+        self._reactor = reactor
+        self._body = ReceivedBody()
+        response.deliverBody(self._body)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body. :raises Unanswered: the connection ended before it, or it stalled"""
+        try:
+            while chunk := await self._body.read(self._wait):
+                yield chunk
+        except (BodyLost, TimedOut) as error:
+            raise Unanswered(reason_of(error)) from None
+        finally:
+            self.close()
+        if not self._body.framed:
+            raise Unanswered("a body came without its length")
+
+    async def read(self) -> bytes:
+        """The whole body, for documents. :raises Unanswered: it did not come, or is too large"""
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > LARGEST:
+                self.close()
+                raise Unanswered("a document is too large")
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Need no more of it."""
+        self._body.abort()
+
+    async def _wait(self, work: Deferred[None]) -> None:
+        await within(IDLE_S, work, self._reactor, f"nothing came for {IDLE_S:g} s")
+
+
+class Requests:
+    """Sends the requests of one store."""
+
+    def __init__(self, place: BucketPlace, signer: Signer, pools: Pools) -> None:
+        self._base = place.base_url
+        self._signer = signer
+        self._disk = pools.disk
+        self._reactor: Any = pools.reactor
+        self._connections = HTTPConnectionPool(self._reactor, persistent=True)
+        self._connections.maxPersistentPerHost = KEPT_CONNECTIONS
+        self._connections.cachedConnectionTimeout = KEPT_S
+        self._connections.retryAutomatically = False
+        self._agent = Agent(self._reactor, connectTimeout=CONNECT_S, pool=self._connections)
+
+    async def stop(self) -> None:
+        """Close the idle connections."""
+        await self._connections.closeCachedConnections()
+
+    async def send(
+        self,
+        method: str,
+        key: str = "",
+        query: Query = (),
+        headers: Mapping[str, str] | None = None,
+        body: Body | None = None,
+    ) -> Reply:
+        """
+        Send a request, and return its answer, which is an error only if repeating it does not help.
+
+        :raises Unanswered: no such answer came
+        """
+        reason = ""
+        for pause_s in _pauses():
+            await deferLater(self._reactor, pause_s)
+            try:
+                incoming = await self._send(method, key, query, headers or {}, body)
+                reply = Reply(incoming.status, incoming.headers, await incoming.read())
+            except (*_BROKEN, Unanswered) as error:
+                reason = reason_of(error)
+                continue
+            except CredentialsMissing as error:
+                raise Unanswered(str(error)) from None
+            # CompleteMultipartUpload may answer 200 before it has failed.
+            late = read_error_code(reply.body) if method == "POST" and reply.status == 200 else ""
+            if reply.status not in PASSING and not late:
+                return reply
+            reason = f"it answered {reply.status} {late or reply.code}"
+        raise Unanswered(reason)
+
+    async def open(self, key: str, headers: Mapping[str, str]) -> Incoming:
+        """
+        Begin to read an object: an answer that is an error only if repeating the request does not help.
+
+        :raises Unanswered: no such answer came
+        """
+        reason = ""
+        for pause_s in _pauses():
+            await deferLater(self._reactor, pause_s)
+            try:
+                incoming = await self._send("GET", key, (), headers, None)
+            except _BROKEN as error:
+                reason = reason_of(error)
+                continue
+            except CredentialsMissing as error:
+                raise Unanswered(str(error)) from None
+            if incoming.status not in PASSING:
+                return incoming
+            incoming.close()
+            reason = f"it answered {incoming.status}"
+        raise Unanswered(reason)
+
+    async def _send(
+        self, method: str, key: str, query: Query, headers: Mapping[str, str], body: Body | None
+    ) -> Incoming:
+        if self._signer.is_stale:
+            await self._disk(self._signer.renew)
+        url = f"{self._base}/{quote(key, safe='/~')}"
+        if query:
+            url += "?" + "&".join(f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in query)
+        signed = self._signer.sign(method, url, headers, EMPTY if body is None else body.sha256)
+        producer = Producer(body.data) if body is not None else Producer(b"") if method in ("POST", "PUT") else None
+        wait_s = ANSWER_S + (0 if body is None else len(body.data)) / SLOWEST
+        answer: Deferred[IResponse] = self._agent.request(
+            method.encode("ascii"),
+            url.encode("ascii"),
+            Headers({name: [value] for name, value in signed.items()}),
+            producer,
+        )
+        response = await within(wait_s, answer, self._reactor, f"no answer came within {wait_s:.0f} s")
+        return Incoming(response, self._reactor)
+
+
+def reason_of(error: Exception) -> str:
+    """A clause for the log: what broke a request."""
+    if isinstance(error, (TimedOut, Unanswered)):
+        return str(error)
+    if isinstance(error, (ConnectError, DNSLookupError)):
+        return "no connection could be made"
+    if isinstance(error, DocumentBroken):
+        return f"a document is not of the protocol: {error}"
+    return "the connection ended early"
+
+
+def _pauses() -> Iterator[float]:
+    """The pauses before each try."""
+    yield 0.0
+    longest = FIRST_PAUSE_S
+    for _ in range(TRIES - 1):
+        yield random.uniform(0, longest)  # noqa: S311 - no secret
+        longest *= 2
+
+
+@implementer(IBodyProducer, IPushProducer)
+class Producer:
+    """Writes bytes as fast as the connection takes them, so that it does not hold a copy of all."""
+
+    def __init__(self, data: bytes) -> None:
+        self.length = len(data)
+        self._rest = memoryview(data)
+        self._paused = False
+        self._running = False
+        self._stopped = False
+        self._consumer: Any = None
+        self._done: Deferred[None] = Deferred()
+
+    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
+        """See L{IBodyProducer}."""
+        if not self._rest:
+            return succeed(None)
+        self._consumer = consumer
+        self._run()
+        return self._done
+
+    def pauseProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """See L{IPushProducer}."""
+        self._paused = False
+        self._run()
+
+    def stopProducing(self) -> None:
+        """See L{IBodyProducer}."""
+        self._stopped = True
+        self._forget()
+
+    def _run(self) -> None:
+        if self._running:
+            return
+        self._running = True
+        while self._rest and not self._paused:
+            piece, self._rest = self._rest[:PIECE], self._rest[PIECE:]
+            self._consumer.write(bytes(piece))
+        self._running = False
+        if not self._rest and not self._stopped and not self._done.called:
+            self._forget()
+            self._done.callback(None)
+
+    def _forget(self) -> None:
+        # The consumer refers to this object, and an empty view to all the bytes: they would stay until a collection.
+        self._rest = memoryview(b"")
+        self._consumer = None
