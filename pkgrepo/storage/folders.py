@@ -4,13 +4,16 @@ The folders of the storages: where they are, and whether they belong to this cat
 The catalog stores the path of a storage inside the data folder relative to it, so that a data folder can be moved
 and copied. The file C{owner.json} in a storage's folder has the id of the catalog that the storage belongs to. For a
 storage outside of the data folder it also has the path of that data folder, because a copied catalog has the same id.
+The catalog of several nodes, each with a data folder, has instead what distinguishes its database from a copy. It also
+opens the storages of a catalog that was in the node's own data folder, from which it was copied.
 
 =======================  ====================================  ====================================================
 the storage's folder is  C{owner.json} names                   the storage belongs to
 =======================  ====================================  ====================================================
 in the data folder       nothing, or this catalog              this catalog
 in the data folder       another catalog                       a lost catalog; C{reindex} takes the storage over
-elsewhere                this catalog and this data folder     this catalog
+elsewhere                this catalog, and this data folder    this catalog
+                         or this database
 elsewhere                nothing; not in another data folder   this catalog, which writes the file on opening
 elsewhere                anything else                         another catalog; it is not opened until
                                                                C{storage adopt}
@@ -40,17 +43,36 @@ DATABASE = "pkgrepo.db"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The content of C{owner.json}; ``data`` is the resolved data folder, None for a storage inside it."""
+    """
+    The content of C{owner.json}.
+
+    ``data`` is the resolved data folder or the database, None for a storage inside the data folder.
+    """
 
     catalog: str
     data: str | None = None
 
 
 class StorageFolders:
-    """The storages of the catalog with the id ``catalog_uid`` and the data folder ``data``."""
+    """
+    The storages of the catalog with the id ``catalog_uid`` and the data folder ``data``.
 
-    def __init__(self, data: Path, catalog_uid: str, durability: Durability) -> None:
+    ``new`` is the folder of storages that are made without a path, C{storages} in the data folder unless it is given.
+    ``home`` is the database of a catalog that is not in the data folder.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        catalog_uid: str,
+        durability: Durability,
+        *,
+        new: Path | None = None,
+        home: str | None = None,
+    ) -> None:
         self.data = data.absolute()
+        self._new = Path("storages") if new is None else new.absolute()
+        self._home = home
         self._catalog_uid = catalog_uid
         self._durability = durability
         self._file = StoragesFile(self.data)
@@ -59,8 +81,14 @@ class StorageFolders:
         """Return the folder for the path of a storage as the catalog stores it."""
         return self.data / path
 
+    def locate_new(self, name: str) -> Path:
+        """Return the folder of a new storage that is given no path."""
+        return self.data / self._new / name
+
     def folder(self, storage: Storage) -> Path:
-        """Return the folder of a storage."""
+        """Return the folder of a storage. :raises Conflict: it is in a bucket"""
+        if not storage.is_local:
+            raise Conflict(f"storage {storage.name!r} is in a bucket and has no folder")
         return self.locate(str(storage.settings["path"]))
 
     def spell(self, folder: Path) -> str:
@@ -110,7 +138,7 @@ class StorageFolders:
             return self._inside(folder) or self._data_of(folder) is None
         if owner.catalog != self._catalog_uid:
             return False
-        return self._inside(folder) or owner.data == str(self.data.resolve())
+        return self._inside(folder) or owner.data in (self._own_home(), str(self.data.resolve()))
 
     def take_over(self, name: str, folder: Path) -> None:
         """
@@ -120,7 +148,7 @@ class StorageFolders:
         """
         if not self._inside(folder) and not self.owns(folder):
             data = self._data_of(folder)
-            if data is not None and data != self.data.resolve() and _has_catalog(data):
+            if data is not None and data != str(self.data.resolve()) and (_is_database(data) or _has_catalog(data)):
                 self.check_owner(name, folder)
         self.claim(folder)
 
@@ -156,18 +184,18 @@ class StorageFolders:
 
         :raises OSError: the owner file cannot be written
         """
-        owner = Owner(self._catalog_uid, None if self._inside(folder) else str(self.data.resolve()))
+        owner = Owner(self._catalog_uid, None if self._inside(folder) else self._own_home())
         if _owner(folder) != owner:
             replace_file(folder / OWNER, msgspec.json.encode(owner) + b"\n")
 
     def check_free(self, folder: Path, others: Iterable[Storage]) -> None:
         """
-        Check that a folder neither contains the folder of one of ``others`` nor lies in it.
+        Check that a folder neither contains the folder of one of ``others`` nor lies in it; buckets have none.
 
         :raises Conflict: it does
         """
         path = folder.resolve()
-        for other in others:
+        for other in (each for each in others if each.is_local):
             taken = self.folder(other).resolve()
             if path == taken or path in taken.parents or taken in path.parents:
                 raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
@@ -188,12 +216,15 @@ class StorageFolders:
     def _inside(self, folder: Path) -> bool:
         return folder.resolve().is_relative_to(self.data.resolve())
 
-    def _data_of(self, folder: Path) -> Path | None:
-        """Return the data folder of the catalog that an outside storage belongs to, or None if it is not known."""
+    def _own_home(self) -> str:
+        return self._home or str(self.data.resolve())
+
+    def _data_of(self, folder: Path) -> str | None:
+        """Return the data folder or the database of the catalog that an outside storage belongs to, None if unknown."""
         owner = _owner(folder)
         if owner is not None and owner.data is not None:
-            return Path(owner.data)
-        return next((each for each in folder.resolve().parents if _has_catalog(each)), None)
+            return owner.data
+        return next((str(each) for each in folder.resolve().parents if _has_catalog(each)), None)
 
 
 def _owner(folder: Path) -> Owner | None:
@@ -207,5 +238,9 @@ def _owner(folder: Path) -> Owner | None:
         ) from None
 
 
-def _has_catalog(folder: Path) -> bool:
-    return any(os.path.exists(folder / name) for name in (DATABASE, STORAGES_JSON))
+def _is_database(home: str) -> bool:
+    return not os.path.isabs(home)
+
+
+def _has_catalog(folder: str | Path) -> bool:
+    return any(os.path.exists(os.path.join(folder, name)) for name in (DATABASE, STORAGES_JSON))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -32,6 +33,7 @@ class SecretBox:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
+        self.fingerprint = hashlib.sha256(b"pkgrepo credentials key " + key).hexdigest()[:32]  # does not reveal the key
 
     @classmethod
     def load(cls, path: Path) -> Self:

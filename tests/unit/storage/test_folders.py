@@ -163,3 +163,36 @@ def test_a_damaged_owner_file_is_reported(data):
     (store / OWNER).write_bytes(b"{")
     with pytest.raises(Conflict, match="is damaged; remove it"):
         folders_of(data).check("main", "id", store)
+
+
+def node(data, database="postgresql:1/1"):
+    return StorageFolders(data, "one", DURABILITY, home=database)
+
+
+def test_a_shared_storage_belongs_to_all_nodes_of_its_database(tmp_path):
+    store = make_store(tmp_path / "shared" / "main")
+    node(tmp_path / "one").claim(store)
+    node(tmp_path / "two").check("main", "id", store)
+    with pytest.raises(Conflict, match="belongs to the catalog in postgresql:1/1"):
+        node(tmp_path / "two", "postgresql:1/2").check("main", "id", store)
+    with pytest.raises(Conflict, match="belongs to the catalog in postgresql:1/1"):
+        folders_of(tmp_path / "one").check("main", "id", store)
+    with pytest.raises(Conflict):
+        node(tmp_path / "two", "postgresql:1/2").take_over("main", store)
+
+
+def test_a_catalog_that_was_copied_to_a_database_keeps_its_storages(tmp_path, data):
+    store = make_store(tmp_path / "far")
+    folders_of(data).claim(store)
+    node(data).check("main", "id", store)
+    with pytest.raises(Conflict, match="belongs to the catalog in"):
+        node(tmp_path / "two").check("main", "id", store)
+    node(data).claim(store)
+    node(tmp_path / "two").check("main", "id", store)
+
+
+def test_new_storages_are_below_the_folder_that_is_given_for_them(tmp_path, data):
+    assert folders_of(data).locate_new("more") == data / "storages" / "more"
+    shared = StorageFolders(data, "one", DURABILITY, new=tmp_path / "shared")
+    assert shared.locate_new("more") == tmp_path / "shared" / "more"
+    assert shared.spell(shared.locate_new("more")) == str(tmp_path / "shared" / "more")

@@ -112,16 +112,38 @@ def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bo
     if row is None:
         return False
     if row[0] < now_ms - TOUCH_MS:
-        tx.execute(
+        tx.send(
             "UPDATE blob SET touched_at = ? WHERE storage_id = ? AND sha256 = ?",
             (now_ms, storage_id, bytes.fromhex(sha256)),
         )
     return True
 
 
+def set_locator(tx: Transaction, storage_id: int, sha256: str, old: str, new: str) -> bool:
+    """
+    Name another copy of a blob, whose bytes were compared with the digest; a suspect blob becomes live.
+
+    Returns False if the row was removed, is being deleted, or has another locator than ``old`` by now.
+    """
+    changed = tx.execute(
+        """
+        UPDATE blob SET locator = ?, state = 'live', verified_at = NULL
+        WHERE storage_id = ? AND sha256 = ? AND locator = ? AND state IN ('live', 'suspect')
+        """,
+        (new, storage_id, bytes.fromhex(sha256), old),
+    )
+    return bool(changed)
+
+
+def is_suspect(r: Reader, storage_id: int, sha256: str) -> bool:
+    """Whether the bytes of a blob are known to be missing or damaged."""
+    sql = "SELECT 1 FROM blob WHERE storage_id = ? AND sha256 = ? AND state = 'suspect'"
+    return r.one(sql, (storage_id, bytes.fromhex(sha256))) is not None
+
+
 def set_verified(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> None:
     """Record that the bytes of a blob were read and have the right digest; a suspect blob becomes live."""
-    tx.execute(
+    tx.send(
         """
         UPDATE blob SET verified_at = ?, state = CASE state WHEN 'suspect' THEN 'live' ELSE state END
         WHERE storage_id = ? AND sha256 = ?
@@ -151,6 +173,12 @@ def usage(r: Reader, storage_id: int) -> tuple[int, int]:
     row = r.one("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
     assert row is not None
     return row[0], row[1]
+
+
+def usage_by_state(r: Reader, storage_id: int) -> dict[str, tuple[int, int]]:
+    """The same for the blobs in each state that there is. Call it on a reader thread, too."""
+    sql = "SELECT state, COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ? GROUP BY state"
+    return {row[0]: (int(row[1]), int(row[2])) for row in r.all(sql, (storage_id,))}
 
 
 def count_blobs(r: Reader, storage_id: int) -> int:
@@ -207,6 +235,13 @@ def upload_ids(r: Reader, storage_id: int) -> list[str]:
     return column(r, "SELECT uid FROM upload WHERE storage_id = ?", (storage_id,))
 
 
+def count_uploads(r: Reader, storage_id: int, before_ms: int) -> int:
+    """The number of upload sessions of a storage that began before a time."""
+    row = r.one("SELECT COUNT(*) FROM upload WHERE storage_id = ? AND created_at < ?", (storage_id, before_ms))
+    assert row is not None
+    return int(row[0])
+
+
 def to_info(row: Row) -> BlobInfo:
     """Convert a row (sha256, size, locator, digests)."""
     sha256 = row[0].hex()
@@ -228,7 +263,7 @@ def _put(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: in
     for info in infos:
         values += (storage_id, bytes.fromhex(info.sha256), info.locator, info.size, dump(_others(info)))
         values += (now_ms, now_ms)
-    tx.execute(
+    tx.send(
         f"""
         INSERT INTO blob (storage_id, sha256, locator, size, digests, state, touched_at, created_at)
         VALUES {placeholders(len(infos), "(?, ?, ?, ?, ?, 'live', ?, ?)")}
@@ -242,14 +277,14 @@ def _put(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: in
 
 def _touch(tx: Transaction, storage_id: int, keys: Sequence[bytes], now_ms: int) -> None:
     if keys:
-        tx.execute(
+        tx.send(
             f"UPDATE blob SET touched_at = ? WHERE storage_id = ? AND sha256 IN ({placeholders(len(keys))})",
             (now_ms, storage_id, *keys),
         )
 
 
 def _set_digests(tx: Transaction, storage_id: int, key: bytes, others: Mapping[str, str], now_ms: int) -> None:
-    tx.execute(
+    tx.send(
         "UPDATE blob SET touched_at = ?, digests = ? WHERE storage_id = ? AND sha256 = ?",
         (now_ms, dump(others), storage_id, key),
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.clauses import batches, placeholders
+from pkgrepo.storage.catalog.rows import column
 
 
 @frozen
@@ -16,6 +20,25 @@ class BlobReference:
     package: str
     version: str = ""
     path: str = ""
+
+
+def blobs_in_repository(r: Reader, repository_id: int, sha256s: Sequence[str]) -> set[str]:
+    """Those of the blobs, given by sha256, that a file, a manifest or an image of a repository contains."""
+    found: set[str] = set()
+    for some in batches([bytes.fromhex(each) for each in sha256s]):
+        marks = placeholders(len(some))
+        rows = column(
+            r,
+            f"""
+            SELECT sha256 FROM file WHERE repository_id = ? AND sha256 IN ({marks})
+            UNION SELECT sha256 FROM manifest WHERE repository_id = ? AND sha256 IN ({marks})
+            UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
+            WHERE p.repository_id = ? AND x.sha256 IN ({marks})
+            """,
+            (repository_id, *some, repository_id, *some, repository_id, *some),
+        )
+        found.update(each.hex() for each in rows)
+    return found
 
 
 def blob_references(r: Reader, storage_id: int, sha256: str, limit: int) -> list[BlobReference]:

@@ -28,7 +28,8 @@ class UploadSession:
     One upload in progress.
 
     ``position`` is the number of durable bytes, and ``state`` the blob store's opaque state to resume there.
-    ``user_id`` is the user who started it. ``leased`` means that a request holds a lease that has not expired.
+    ``user_id`` is the user who started it. ``leased`` means that a request holds a lease that has not expired, and
+    ``abandoned`` that it has: the request neither saved nor released the upload, and may still write to it.
     ``algorithms`` are the digests that the blob store computes in addition to sha256.
     """
 
@@ -40,6 +41,7 @@ class UploadSession:
     state: bytes
     position: int
     leased: bool
+    abandoned: bool
     algorithms: tuple[str, ...]
 
 
@@ -62,7 +64,7 @@ def add_upload(
     algorithms: tuple[str, ...] = (),
 ) -> None:
     """Insert an upload session, and remove some expired ones, whose bytes the blob store sweeps later."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO upload (uid, repository_id, storage_id, package_key, user_id, algorithms, state, created_at,
                             touched_at)
@@ -70,7 +72,7 @@ def add_upload(
         """,
         (uid, repository_id, storage_id, package_key, user_id, " ".join(algorithms), state, now_ms, now_ms),
     )
-    tx.execute(
+    tx.send(
         "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE touched_at < ? ORDER BY touched_at LIMIT ?)",
         (now_ms - EXPIRES_MS, EXPIRED_BATCH),
     )
@@ -91,7 +93,7 @@ def lease_upload(tx: Transaction, uid: str, holder: str, until_ms: int, now_ms: 
     session = find_upload(tx, uid, now_ms)
     if session is None or session.leased:
         return session
-    tx.execute(
+    tx.send(
         "UPDATE upload SET lease_by = ?, lease_until = ?, touched_at = ? WHERE uid = ?", (holder, until_ms, now_ms, uid)
     )
     return session
@@ -120,7 +122,12 @@ def save_upload(tx: Transaction, uid: str, holder: str, state: bytes, position: 
 
 def release_lease(tx: Transaction, uid: str, holder: str) -> None:
     """Release a lease without a change of the upload's progress."""
-    tx.execute("UPDATE upload SET lease_by = NULL, lease_until = NULL WHERE uid = ? AND lease_by = ?", (uid, holder))
+    tx.send("UPDATE upload SET lease_by = NULL, lease_until = NULL WHERE uid = ? AND lease_by = ?", (uid, holder))
+
+
+def remove_leased_upload(tx: Transaction, uid: str, holder: str) -> bool:
+    """Remove an upload; returns False if the lease was released or another holder took it, which leaves the upload."""
+    return bool(tx.execute("DELETE FROM upload WHERE uid = ? AND lease_by = ?", (uid, holder)))
 
 
 def remove_upload(tx: Transaction, uid: str) -> bool:
@@ -148,5 +155,6 @@ def _session(row: Row, now_ms: int) -> UploadSession:
         state=row[5],
         position=row[6],
         leased=row[7] is not None and row[7] > now_ms,
+        abandoned=row[7] is not None and row[7] <= now_ms,
         algorithms=tuple(row[8].split()),
     )

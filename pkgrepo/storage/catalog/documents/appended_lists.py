@@ -53,7 +53,7 @@ def append_line(
     """
     state = _ensure_list(tx, repository_id, began_ms)
     _add(tx, repository_id, state.next_seq, package_key, line)
-    tx.execute(
+    tx.send(
         "UPDATE appended_list SET next_seq = next_seq + 1, removals = removals + ? WHERE repository_id = ?",
         (int(removal), repository_id),
     )
@@ -67,7 +67,7 @@ def replace_lines(tx: Transaction, repository_id: int, lines: Iterable[tuple[str
     It begins at ``began_ms``, or a second after the old list if that is later. Takes 10 us for each line.
     """
     _ensure_list(tx, repository_id, 0)
-    tx.execute("DELETE FROM appended_line WHERE repository_id = ?", (repository_id,))
+    tx.send("DELETE FROM appended_line WHERE repository_id = ?", (repository_id,))
     count = 0
     for count, (package_key, line) in enumerate(lines, 1):
         _add(tx, repository_id, count - 1, package_key, line)
@@ -81,7 +81,7 @@ def remove_lines(tx: Transaction, repository_id: int, package_key: str, began_ms
 
 
 def _begin_epoch(tx: Transaction, repository_id: int, began_ms: int, lines: int) -> None:
-    tx.execute(
+    tx.send(
         """
         UPDATE appended_list
         SET epoch = epoch + 1, began_at = CASE WHEN began_at + 1000 > ? THEN began_at + 1000 ELSE ? END,
@@ -93,14 +93,14 @@ def _begin_epoch(tx: Transaction, repository_id: int, began_ms: int, lines: int)
 
 
 def _add(tx: Transaction, repository_id: int, seq: int, package_key: str, line: bytes) -> None:
-    tx.execute(
+    tx.send(
         "INSERT INTO appended_line (repository_id, seq, package_key, line) VALUES (?, ?, ?, ?)",
         (repository_id, seq, package_key, line),
     )
 
 
 def _ensure_list(tx: Transaction, repository_id: int, began_ms: int) -> ListState:
-    tx.execute(
+    tx.send(
         """
         INSERT INTO appended_list (repository_id, epoch, began_at, next_seq, removals) VALUES (?, 1, ?, 0, 0)
         ON CONFLICT (repository_id) DO NOTHING

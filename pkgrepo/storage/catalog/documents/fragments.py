@@ -12,7 +12,7 @@ from pkgrepo.storage.catalog.rows import every
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
     """Upsert one fragment."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO fragment (package_id, kind, sort, key, body) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
@@ -23,7 +23,7 @@ def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: 
 
 def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str) -> None:
     """Remove one fragment if it exists."""
-    tx.execute(
+    tx.send(
         "DELETE FROM fragment WHERE package_id = ? AND kind = ? AND sort = ? AND key = ?",
         (package_id, kind, sort, key),
     )

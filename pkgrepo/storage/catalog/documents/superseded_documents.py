@@ -22,14 +22,14 @@ def put_superseded(
 ) -> None:
     """Add documents as (key, package key, body), or keep them for another week."""
     for key, package_key, body in documents:
-        tx.execute(
+        tx.send(
             """
             INSERT INTO superseded_document (repository_id, key, package_key, body, expires_at) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (repository_id, key) DO UPDATE SET expires_at = excluded.expires_at
             """,
             (repository_id, key, package_key, body, now_ms + LASTS_MS),
         )
-    tx.execute(
+    tx.send(
         """
         DELETE FROM superseded_document WHERE repository_id = ? AND key IN (
             SELECT key FROM superseded_document WHERE repository_id = ? ORDER BY expires_at DESC, key

@@ -38,6 +38,19 @@ BATCH = 256  # commands; limits how many fail with one commit
 BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for the lock
 
 
+class CommandTransaction(Transaction, Protocol):
+    """A transaction with a savepoint before each command."""
+
+    def begin_command(self) -> None:
+        """Set the savepoint."""
+
+    def end_command(self) -> None:
+        """Run all that was sent, and release the savepoint."""
+
+    def undo_command(self) -> None:
+        """Undo what the command did, and release the savepoint."""
+
+
 @define(eq=False)
 class Command:
     """A function over a transaction, and what came of it."""
@@ -47,22 +60,22 @@ class Command:
     result: Any = None
     error: Exception | None = None
 
-    def run(self, tx: Transaction, fatal: tuple[type[Exception], ...]) -> None:
+    def run(self, tx: CommandTransaction, fatal: tuple[type[Exception], ...]) -> None:
         """
         Run in a savepoint, so that an error undoes this command alone and is kept for its caller.
 
         :raises Exception: one of ``fatal``, after which the transaction cannot go on
         """
         self.result, self.error = None, None
-        tx.execute("SAVEPOINT command")
+        tx.begin_command()
         try:
             self.result = self.call(tx)
+            tx.end_command()  # here, because it may raise an error of what was only sent
         except fatal:
             raise
         except Exception as error:  # noqa: BLE001 - passed on to the caller of the command
-            self.error = error
-            tx.execute("ROLLBACK TO SAVEPOINT command")
-        tx.execute("RELEASE SAVEPOINT command")
+            self.result, self.error = None, error
+            tx.undo_command()
 
     def answer(self) -> None:
         """Deliver the result; in the reactor's thread."""

@@ -1,8 +1,9 @@
 """
 Upgrades the schema of the database by migrations.
 
-Migrations are numbered SQL files; ``PRAGMA user_version`` is the number of the last one that ran. Each runs in one
-transaction with the change of that number, so a crash leaves the old version or the new one.
+Migrations are numbered SQL files, with a second one where PostgreSQL needs its own. ``PRAGMA user_version`` is the
+number of the last one that ran. Each runs in one transaction with the change of that number, so a crash leaves the old
+version or the new one.
 
 =======================  =========================================================================
 database found           action
@@ -39,20 +40,27 @@ _NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 @frozen
 class Migration:
-    """One step: ``sql`` upgrades version ``number - 1`` to ``number``."""
+    """
+    One step: ``sql`` upgrades version ``number - 1`` to ``number``.
+
+    ``postgresql`` is what PostgreSQL runs, if that is more than a translation.
+    """
 
     number: int
     name: str
     sql: str
+    postgresql: str | None = None
 
 
 def load_migrations() -> tuple[Migration, ...]:
     """Return the program's migrations, ordered by number."""
-    found = [
-        Migration(int(match[1]), entry.name, entry.read_text("utf-8"))
-        for entry in files(__package__).joinpath("migrations").iterdir()
-        if (match := _NAME.fullmatch(entry.name))
-    ]
+    texts = {entry.name: entry for entry in files(__package__).joinpath("migrations").iterdir()}
+    found = []
+    for name, entry in texts.items():
+        if match := _NAME.fullmatch(name):
+            other = texts.get(f"{name.removesuffix('.sql')}.postgresql.sql")
+            other_sql = None if other is None else other.read_text("utf-8")
+            found.append(Migration(int(match[1]), name, entry.read_text("utf-8"), other_sql))
     return tuple(sorted(found, key=lambda migration: migration.number))
 
 
@@ -77,7 +85,15 @@ def upgrade(connection: apsw.Connection, path: Path, migrations: Sequence[Migrat
     for migration in migrations:
         if migration.number > found:
             _run(connection, migration)
-            log.info("catalog migration {name} done", name=migration.name)
+    log_upgrade(found, wanted)
+
+
+def log_upgrade(found: int, wanted: int) -> None:
+    """Log one line about a catalog whose version was ``found`` and is ``wanted`` now; 0: there was none."""
+    if found:
+        log.info("the catalog was upgraded from schema {found} to {wanted}", found=found, wanted=wanted)
+    else:
+        log.info("the catalog was made, with schema {wanted}", wanted=wanted)
 
 
 def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:

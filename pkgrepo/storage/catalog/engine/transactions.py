@@ -52,8 +52,25 @@ class SqliteTransaction(SqliteReader):
         self._execute(sql, parameters).fetchall()
         return self.connection.changes()
 
+    def send(self, sql: str, parameters: Sequence[Value] = ()) -> None:
+        """Run one statement that has no result."""
+        self._execute(sql, parameters).fetchall()
+
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT with a RETURNING clause for the new row's integer key. Returns that key."""
         row = self.one(sql, parameters)
         assert row is not None
         return int(row[0])
+
+    def begin_command(self) -> None:
+        """Set the savepoint."""
+        self._execute("SAVEPOINT command")
+
+    def end_command(self) -> None:
+        """Release the savepoint."""
+        self._execute("RELEASE SAVEPOINT command")
+
+    def undo_command(self) -> None:
+        """Undo what the command did, and release the savepoint."""
+        self._execute("ROLLBACK TO SAVEPOINT command")
+        self._execute("RELEASE SAVEPOINT command")

@@ -97,14 +97,14 @@ def note_sight(
     tx: Transaction, repository_id: int, image: str, tag: str, digest: str, seen_ms: int, moved_ms: int
 ) -> None:
     """Record that a manifest was seen, and that a tag (unless it is empty) points to it from a time on."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO first_sight (repository_id, package_key, tag, digest, seen_at, moved_at) VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT (repository_id, package_key, digest, tag) DO UPDATE SET moved_at = excluded.moved_at
         """,
         (repository_id, image, tag, digest, seen_ms, moved_ms),
     )
-    tx.execute(
+    tx.send(
         """
         DELETE FROM first_sight WHERE repository_id = ? AND package_key = ? AND tag = ? AND moved_at < (
             SELECT moved_at FROM first_sight WHERE repository_id = ? AND package_key = ? AND tag = ?

@@ -74,7 +74,7 @@ def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None,
     )
     if changed:
         return False
-    tx.execute(
+    tx.send(
         "INSERT INTO package_blob (package_id, sha256, sha512, touched_at) VALUES (?, ?, ?, ?)",
         (package_id, key, second, now_ms),
     )
@@ -89,7 +89,7 @@ def touch_link(tx: Transaction, package_id: int, sha256: str, now_ms: int) -> bo
     if row is None:
         return False
     if row[0] < now_ms - TOUCH_MS:
-        tx.execute(
+        tx.send(
             "UPDATE package_blob SET touched_at = ? WHERE package_id = ? AND sha256 = ?",
             (now_ms, package_id, bytes.fromhex(sha256)),
         )

@@ -165,7 +165,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
         ),
     )
     for digest, kind in dict.fromkeys(new.references):
-        tx.execute(
+        tx.send(
             "INSERT INTO manifest_ref (manifest_id, package_id, digest, kind) VALUES (?, ?, ?, ?)",
             (manifest_id, package_id, digest, kind),
         )
@@ -200,12 +200,12 @@ def remove_manifest(tx: Transaction, package_id: int, digest: str) -> TagChanges
     # The tags are selected before they are updated: only the SELECT is sure to use the index on the digest.
     hidden = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
     if hidden:
-        tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
+        tx.send("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
     tags_of_manifest = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
     before = tx.all(tags_of_manifest, (package_id, digest))
     removed: list[Row] = []
     if before:
-        tx.execute(
+        tx.send(
             """
             UPDATE tag SET digest = served, served = NULL, expires_at = NULL
             WHERE package_id = ? AND digest = ? AND served IS NOT NULL
@@ -213,8 +213,8 @@ def remove_manifest(tx: Transaction, package_id: int, digest: str) -> TagChanges
             (package_id, digest),
         )
         removed = tx.all(tags_of_manifest, (package_id, digest))
-        tx.execute("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
-    tx.execute("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
+        tx.send("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
+    tx.send("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     released = {row[0] for row in before} - {row[0] for row in removed}
     return TagChanges([row[0] for row in removed], sorted(released), [row[0] for row in hidden])
 

@@ -48,7 +48,7 @@ def promise(tx: Transaction, package_id: int, digest: str, client: str, now_ms: 
         "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client <> ? LIMIT ?",
         (package_id, digest, client, MAX_CLIENTS),
     )
-    tx.execute(
+    tx.send(
         """
         INSERT INTO promise (package_id, digest, client, made_at) VALUES (?, ?, ?, ?)
         ON CONFLICT (package_id, digest, client) DO UPDATE SET made_at = excluded.made_at
@@ -62,9 +62,7 @@ def end_promises(tx: Transaction, package_id: int, digests: Iterable[str], clien
     if client == ANY_CLIENT:
         return
     for digest in digests:
-        tx.execute(
-            "DELETE FROM promise WHERE package_id = ? AND digest = ? AND client = ?", (package_id, digest, client)
-        )
+        tx.send("DELETE FROM promise WHERE package_id = ? AND digest = ? AND client = ?", (package_id, digest, client))
 
 
 def list_promised(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:

@@ -74,7 +74,7 @@ def list_signature_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
 def add_signature(tx: Transaction, package_id: int, manifest: str, subject: str, keys: Collection[str]) -> None:
     """Record that a manifest contains signatures for a digest, made with these keys; no effect without the manifest."""
     for key in keys:
-        tx.execute(
+        tx.send(
             """
             INSERT INTO signature (manifest_id, package_id, subject, key_id)
             SELECT id, package_id, ?, ? FROM manifest WHERE package_id = ? AND digest = ? ON CONFLICT DO NOTHING
@@ -116,7 +116,7 @@ def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collect
         descendants = _with_descendants(tx, package_id, digest)
         for manifest_id, _ in descendants:
             for key in lost:
-                tx.execute("DELETE FROM manifest_trust WHERE manifest_id = ? AND key_id = ?", (manifest_id, key))
+                tx.send("DELETE FROM manifest_trust WHERE manifest_id = ? AND key_id = ?", (manifest_id, key))
         for _, each in descendants:
             settled |= _add_keys(tx, package_id, each, trusted)
     else:
@@ -143,7 +143,7 @@ def set_key_set(tx: Transaction, package_id: int, before: str | None, key_set: s
 
     No effect if the image was removed, or if the stored value is not ``before``: then a signature was pushed meanwhile.
     """
-    tx.execute(
+    tx.send(
         """
         INSERT INTO image_trust (package_id, key_set) SELECT id, ? FROM package WHERE id = ?
         ON CONFLICT (package_id) DO UPDATE SET key_set = excluded.key_set WHERE image_trust.key_set = ?
@@ -154,7 +154,7 @@ def set_key_set(tx: Transaction, package_id: int, before: str | None, key_set: s
 
 def mark_unverified(tx: Transaction, package_id: int, key_set: str | None = None) -> None:
     """Have all signatures of an image verified again, unless they were verified against ``key_set``."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO image_trust (package_id, key_set) VALUES (?, ?)
         ON CONFLICT (package_id) DO UPDATE SET key_set = excluded.key_set WHERE image_trust.key_set <> ?
@@ -210,7 +210,7 @@ def _add_keys(tx: Transaction, package_id: int, digest: str, trusted: Collection
     settled = False
     for manifest_id, each in _with_descendants(tx, package_id, digest):
         for key in keys:
-            tx.execute(
+            tx.send(
                 "INSERT INTO manifest_trust (manifest_id, key_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 (manifest_id, key),
             )

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.storage.catalog.columns import at, load
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
 from .linked_blobs import find_in_package
@@ -51,20 +52,12 @@ class ImagePart:
 
 
 _COLUMNS = "m.digest, m.media_type, m.artifact_type, m.subject, m.annotations, m.expires_at"
-# By the name of the order: the condition on what comes after a position, and the order.
-_AFTER = {
-    "published_at": "WHERE (pushed, name) > (?, ?)",
-    "-published_at": "WHERE (pushed, name) < (?, ?)",
-    "version": "WHERE (name, pushed) > (?, ?)",
-    "-version": "WHERE (name, pushed) < (?, ?)",
-}
-_BY = {
-    "published_at": "pushed, name",
-    "-published_at": "pushed DESC, name DESC",
-    "version": "name, pushed",
-    "-version": "name DESC, pushed DESC",
-}
-IMAGE_ORDERS: Final = tuple(_BY)
+IMAGE_ORDERS: Final[Mapping[str, Order[ImageVersion]]] = both_ways(
+    {
+        "published_at": [("pushed", int, lambda each: each.pushed_ms), ("name", str, lambda each: each.name)],
+        "version": [("name", str, lambda each: each.name), ("pushed", int, lambda each: each.pushed_ms)],
+    }
+)
 # The condition on a manifest ``m`` that no tag and no index refers to it.
 _UNREFERENCED = """
     NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.digest = m.digest)
@@ -87,18 +80,13 @@ def list_image_versions(
     """
     A page of an image's versions in one of the ``IMAGE_ORDERS``, where ``version`` is the name.
 
-    It starts after the L{position_of_image} of the last one of the page before. With ``keys`` only what readers may
+    It starts after the position of the last one of the page before. With ``keys`` only what readers may
     see, see L{trust}.
     """
-    beyond = _AFTER[order] if after else ""
-    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {beyond} ORDER BY {_BY[order]} LIMIT ?"
+    sorting = IMAGE_ORDERS[order]
+    beyond = f"WHERE {sorting.beyond}" if after else ""
+    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, _version, sql, (*_versions_parameters(package_id, keys), *after, limit))
-
-
-def position_of_image(version: ImageVersion, order: str) -> tuple[Value, ...]:
-    """The place of a version in one of the ``IMAGE_ORDERS``."""
-    by_time = order.removeprefix("-") == "published_at"
-    return (version.pushed_ms, version.name) if by_time else (version.name, version.pushed_ms)
 
 
 def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:

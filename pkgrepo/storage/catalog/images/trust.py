@@ -108,11 +108,11 @@ def quarantine_manifest(tx: Transaction, package_id: int, digest: str, expires_m
 
     An older manifest without quarantine is unchanged: it was pushed before signatures were required.
     """
-    tx.execute(
+    tx.send(
         "UPDATE manifest SET expires_at = ? WHERE package_id = ? AND digest = ? AND (expires_at IS NOT NULL OR ? = 1)",
         (expires_ms, package_id, digest, int(new)),
     )
-    tx.execute(
+    tx.send(
         "UPDATE tag SET expires_at = ? WHERE package_id = ? AND digest = ? AND expires_at IS NOT NULL",
         (expires_ms, package_id, digest),
     )
@@ -120,7 +120,7 @@ def quarantine_manifest(tx: Transaction, package_id: int, digest: str, expires_m
 
 def quarantine_tag(tx: Transaction, package_id: int, name: str, served: str | None, expires_ms: int) -> None:
     """Put a tag that was just moved in quarantine; readers get the digest ``served`` meanwhile, or nothing (None)."""
-    tx.execute(
+    tx.send(
         "UPDATE tag SET served = ?, expires_at = ? WHERE package_id = ? AND name = ?",
         (served, expires_ms, package_id, name),
     )
@@ -198,11 +198,11 @@ def repositories_in_quarantine(r: Reader) -> list[int]:
 
 def set_quarantine_expiry(tx: Transaction, repository_id: int, expires_ms: int) -> None:
     """Set the expiry time of all manifests and tags of a repository that are in quarantine."""
-    tx.execute(
+    tx.send(
         "UPDATE manifest SET expires_at = ? WHERE repository_id = ? AND expires_at IS NOT NULL",
         (expires_ms, repository_id),
     )
-    tx.execute(
+    tx.send(
         """
         UPDATE tag SET expires_at = ?
         WHERE expires_at IS NOT NULL AND package_id IN (SELECT id FROM package WHERE repository_id = ?)
@@ -213,10 +213,10 @@ def set_quarantine_expiry(tx: Transaction, repository_id: int, expires_ms: int) 
 
 def accept_all(tx: Transaction, repository_id: int) -> None:
     """End the quarantine of all manifests and tags of a repository, because it no longer requires signatures."""
-    tx.execute(
+    tx.send(
         "UPDATE manifest SET expires_at = NULL WHERE repository_id = ? AND expires_at IS NOT NULL", (repository_id,)
     )
-    tx.execute(
+    tx.send(
         """
         UPDATE tag SET served = NULL, expires_at = NULL
         WHERE expires_at IS NOT NULL AND package_id IN (SELECT id FROM package WHERE repository_id = ?)

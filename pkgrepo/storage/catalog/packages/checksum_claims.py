@@ -28,7 +28,7 @@ def put_claim(tx: Transaction, repository_id: int, path: str, algorithm: str, di
     sql = "SELECT COUNT(*) FROM (SELECT 1 FROM checksum_claim WHERE repository_id = ? LIMIT ?) AS c"
     if number(tx, sql, (repository_id, MOST_CLAIMS)) >= MOST_CLAIMS:
         return False
-    tx.execute(
+    tx.send(
         """
         INSERT INTO checksum_claim (repository_id, path, algorithm, digest, made_at) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (repository_id, path, algorithm) DO UPDATE
@@ -51,7 +51,7 @@ def claims_for(r: Reader, repository_id: int, path: str, now_ms: int) -> Mapping
 def remove_claims(tx: Transaction, repository_id: int, paths: Sequence[str]) -> None:
     """Remove the claims for the files at these paths."""
     for some in batches(paths):
-        tx.execute(
+        tx.send(
             f"DELETE FROM checksum_claim WHERE repository_id = ? AND path IN ({placeholders(len(some))})",
             (repository_id, *some),
         )

@@ -100,6 +100,11 @@ def find_deployment(r: Reader, repository_id: int, uid: str) -> Deployment | Non
     return find(r, to_deployment, f"{DEPLOYMENT} WHERE repository_id = ? AND uid = ?", (repository_id, uid))
 
 
+def find_repository_id(r: Reader, uid: str) -> int | None:
+    """The repository of the deployment with this id, or None."""
+    return find(r, lambda row: int(row[0]), "SELECT repository_id FROM deployment WHERE uid = ?", (uid,))
+
+
 def find_state(r: Reader, repository_id: int, deployment_id: int) -> DeploymentState | None:
     """The present state of a deployment, or None if it was removed."""
     sql = "SELECT state FROM deployment WHERE repository_id = ? AND id = ?"
@@ -152,7 +157,7 @@ def set_state(
 def renew_leases(tx: Transaction, deployment_ids: Sequence[int], now_ms: int) -> None:
     """Renew the leases of the deployments that this process works on."""
     for each in deployment_ids:
-        tx.execute(
+        tx.send(
             "UPDATE deployment SET lease_until = ? WHERE id = ? AND lease_until IS NOT NULL", (now_ms + LEASE_MS, each)
         )
 
@@ -166,18 +171,18 @@ def finish_validation(tx: Transaction, deployment_id: int, size: int, *, leased:
     if not set_state(tx, deployment_id, VALIDATING, VALIDATED, leased=leased, now_ms=now_ms):
         return False
     set_size(tx, deployment_id, size)
-    tx.execute("DELETE FROM deployment_file WHERE deployment_id = ? AND path = ?", (deployment_id, ARCHIVE))
+    tx.send("DELETE FROM deployment_file WHERE deployment_id = ? AND path = ?", (deployment_id, ARCHIVE))
     return True
 
 
 def set_size(tx: Transaction, deployment_id: int, size: int) -> None:
     """Set the bytes that a deployment takes."""
-    tx.execute("UPDATE deployment SET size = ? WHERE id = ?", (size, deployment_id))
+    tx.send("UPDATE deployment SET size = ? WHERE id = ?", (size, deployment_id))
 
 
 def add_size(tx: Transaction, deployment_id: int, size: int, now_ms: int) -> None:
     """Add the bytes of a file that has arrived to those of its deployment."""
-    tx.execute("UPDATE deployment SET size = size + ?, touched_at = ? WHERE id = ?", (size, now_ms, deployment_id))
+    tx.send("UPDATE deployment SET size = size + ?, touched_at = ? WHERE id = ?", (size, now_ms, deployment_id))
 
 
 def end_deployment(
@@ -201,7 +206,7 @@ def end_deployment(
         (state, dump(errors), None if meta is None else dump(meta), now_ms, deployment_id),
     )
     if changed:
-        tx.execute("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+        tx.send("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
 
 
 def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
@@ -214,7 +219,25 @@ def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
 
 def forget_deployment(tx: Transaction, deployment_id: int) -> None:
     """Remove a deployment whose bytes did not arrive."""
-    tx.execute("DELETE FROM deployment WHERE id = ? AND state = 'PENDING'", (deployment_id,))
+    tx.send("DELETE FROM deployment WHERE id = ? AND state = 'PENDING'", (deployment_id,))
+
+
+def forget_published(tx: Transaction, deployment_id: int) -> None:
+    """Remove a deployment that is published, and that nobody will ask for."""
+    tx.send("DELETE FROM deployment WHERE id = ? AND state = 'PUBLISHED'", (deployment_id,))
+
+
+def forget_unused(tx: Transaction, repository_id: int, before_ms: int, limit: int) -> None:
+    """Remove at most ``limit`` deployments of a repository of which nothing has arrived since that time."""
+    tx.send(
+        """
+        DELETE FROM deployment WHERE id IN (
+            SELECT id FROM deployment
+            WHERE repository_id = ? AND state = 'PENDING' AND touched_at < ? AND lease_until IS NULL LIMIT ?
+        )
+        """,
+        (repository_id, before_ms, limit),
+    )
 
 
 def add_staged_file(tx: Transaction, deployment_id: int, storage_id: int, file: StagedFile) -> bool:

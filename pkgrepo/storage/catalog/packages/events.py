@@ -78,7 +78,7 @@ def append_events(tx: Transaction, new: Iterable[NewEvent], actor: Actor, now_ms
         for each in some:
             values += (each.repository_id, each.package_id, each.package_key, each.version_key, each.kind)
             values += (dump(each.data), actor.user_id, actor.name, actor.token_id, now_ms)
-        tx.execute(
+        tx.send(
             f"""
             INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor,
                                token_id, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pkgrepo.errors import FileBurned, FileExists
@@ -10,6 +10,7 @@ from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
 from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load, to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import column, every, find
 
 from .tombstones import UPSERT, has_tombstone
@@ -19,24 +20,16 @@ FILE = """
            f.media_type, b.digests, f.attrs, f.created_at
     FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
 """
-# By the name of the order: the condition on what comes after a position, and the order.
-_FILES_AFTER = {
-    "name": "AND f.path > ?",
-    "-name": "AND f.path < ?",
-    "size": "AND (f.size, f.path) > (?, ?)",
-    "-size": "AND (f.size, f.path) < (?, ?)",
-    "uploaded_at": "AND (f.created_at, f.path) > (?, ?)",
-    "-uploaded_at": "AND (f.created_at, f.path) < (?, ?)",
-}
-_FILES_BY = {
-    "name": "f.path",
-    "-name": "f.path DESC",
-    "size": "f.size, f.path",
-    "-size": "f.size DESC, f.path DESC",
-    "uploaded_at": "f.created_at, f.path",
-    "-uploaded_at": "f.created_at DESC, f.path DESC",
-}
-FILE_ORDERS: Final = tuple(_FILES_BY)
+FILE_ORDERS: Final[Mapping[str, Order[File]]] = both_ways(
+    {
+        "name": [("f.path", str, lambda each: each.path)],
+        "size": [("f.size", int, lambda each: each.size), ("f.path", str, lambda each: each.path)],
+        "uploaded_at": [
+            ("f.created_at", int, lambda each: to_ms(each.created_at)),
+            ("f.path", str, lambda each: each.path),
+        ],
+    }
+)
 FIND_FILE = FILE.replace("b.locator", LOCATOR)
 _FIND = f"{FIND_FILE} WHERE f.repository_id = ? AND f.path = ?"
 
@@ -61,22 +54,12 @@ def list_files_of_version(
     """
     A page of the files of a version in one of the ``FILE_ORDERS``. Reads all of them.
 
-    It starts after the L{position_of_file} of the last one of the page before.
+    It starts after the position of the last one of the page before.
     """
-    beyond = _FILES_AFTER[order] if after else ""
-    sql = f"{FILE} WHERE f.version_id = ? {beyond} ORDER BY {_FILES_BY[order]} LIMIT ?"
+    sorting = FILE_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
+    sql = f"{FILE} WHERE f.version_id = ? {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, to_file, sql, (version_id, *after, limit))
-
-
-def position_of_file(file: File, order: str) -> tuple[Value, ...]:
-    """The place of a file in one of the ``FILE_ORDERS``."""
-    match order.removeprefix("-"):
-        case "size":
-            return file.size, file.path
-        case "uploaded_at":
-            return to_ms(file.created_at), file.path
-        case _:
-            return (file.path,)
 
 
 def count_files_of_version(r: Reader, version_id: int) -> tuple[int, int]:
@@ -161,7 +144,7 @@ def insert_file(
     if has_tombstone(tx, repository_id, new.path):
         if not reuse:
             raise FileBurned(filename(new.path))
-        tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
+        tx.send("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
     attrs, blob = dump(new.attrs), new.blob
     file_id = tx.insert(
         """
@@ -248,14 +231,14 @@ def move_file(tx: Transaction, file: File, path: str) -> None:
     found = find_file(tx, file.repository_id, path)
     if found is not None:
         raise FileExists(filename(path), found.sha256)
-    tx.execute("UPDATE file SET path = ? WHERE id = ?", (path, file.id))
+    tx.send("UPDATE file SET path = ? WHERE id = ?", (path, file.id))
 
 
 def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
     """Remove a file; with ``tombstone``, leave a tombstone at its path (see L{tombstones})."""
-    tx.execute("DELETE FROM file WHERE id = ?", (file.id,))
+    tx.send("DELETE FROM file WHERE id = ?", (file.id,))
     if tombstone:
-        tx.execute(
+        tx.send(
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             VALUES (?, ?, COALESCE((SELECT key FROM package WHERE id = ?), ''), ?, ?, ?)

@@ -36,7 +36,7 @@ def find_followed(r: Reader, repository_id: int) -> Followed | None:
 
 def put_followed(tx: Transaction, repository_id: int, followed: Followed) -> None:
     """Record how far a repository follows."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO followed_wheels (repository_id, seq, converting) VALUES (?, ?, ?)
         ON CONFLICT (repository_id) DO UPDATE SET seq = excluded.seq, converting = excluded.converting
@@ -59,7 +59,7 @@ def unconverted_of(r: Reader, repository_id: int, package_key: str) -> list[Unco
 
 def put_unconverted(tx: Transaction, repository_id: int, wheel: Unconverted) -> None:
     """Record that a wheel cannot be converted."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO unconverted_wheel (repository_id, path, sha256, package_key, reason) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (repository_id, path)
@@ -71,4 +71,4 @@ def put_unconverted(tx: Transaction, repository_id: int, wheel: Unconverted) -> 
 
 def remove_unconverted(tx: Transaction, repository_id: int, path: str) -> None:
     """Forget what is recorded about a wheel, if anything."""
-    tx.execute("DELETE FROM unconverted_wheel WHERE repository_id = ? AND path = ?", (repository_id, path))
+    tx.send("DELETE FROM unconverted_wheel WHERE repository_id = ? AND path = ?", (repository_id, path))

@@ -11,6 +11,8 @@ from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, place
 from pkgrepo.storage.catalog.columns import LIKE, like
 from pkgrepo.storage.catalog.rows import column, number
 
+from .text_index import find_terms, narrowed, tables
+
 
 @frozen
 class Match:
@@ -56,19 +58,24 @@ _OF_VERSION = (
 
 
 def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int) -> list[str]:
-    """A page of the keys of packages with versions that match, ordered by key. Reads every package."""
+    """
+    A page of the keys of packages with versions that match, ordered by key.
+
+    Reads every package if many names match.
+    """
     if not repository_ids:
         return []
+    terms = find_terms(r, match.keys)
     return column(
         r,
         f"""
-        SELECT p.key FROM package p
-        WHERE p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        SELECT p.key FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         GROUP BY p.key ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key LIMIT ? OFFSET ?
         """,
-        (*repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
+        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
     )
 
 
@@ -76,33 +83,39 @@ def count_packages(r: Reader, repository_ids: Sequence[int], match: Match) -> in
     """The number of keys that ``matching_packages`` returns over all pages."""
     if not repository_ids:
         return 0
+    terms = find_terms(r, match.keys)
     return number(
         r,
         f"""
-        SELECT COUNT(DISTINCT p.key) FROM package p
-        WHERE p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        SELECT COUNT(DISTINCT p.key) FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         """,
-        (*repository_ids, *match.keys, *non_null(match.values)),
+        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
     )
 
 
 def matching_versions(
     r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int
 ) -> list[tuple[str, str]]:
-    """A page of pairs of package key and version key, the highest version of a package first. Reads every version."""
+    """
+    A page of pairs of package key and version key, the highest version of a package first.
+
+    Reads every version if many names match.
+    """
     if not repository_ids:
         return []
+    terms = find_terms(r, match.keys)
     return r.all(
         f"""
-        SELECT p.key, v.key FROM package p JOIN version v ON v.package_id = p.id
-        WHERE p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
         AND {optional_conditions(_OF_VERSION, match.values)}
         GROUP BY p.key, v.key, v.sort ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key, v.sort DESC, v.key
         LIMIT ? OFFSET ?
         """,
-        (*repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
+        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
     )
 
 
@@ -110,17 +123,18 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
     """The number of pairs that ``matching_versions`` returns over all pages."""
     if not repository_ids:
         return 0
+    terms = find_terms(r, match.keys)
     return number(
         r,
         f"""
         SELECT COUNT(*) FROM (
-            SELECT p.key, v.key FROM package p JOIN version v ON v.package_id = p.id
-            WHERE p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
-            AND {optional_conditions(_OF_VERSION, match.values)}
+            SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
+            WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys))} AND {optional_conditions(_OF_VERSION, match.values)}
             GROUP BY p.key, v.key
         ) found
         """,
-        (*repository_ids, *match.keys, *non_null(match.values)),
+        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
     )
 
 

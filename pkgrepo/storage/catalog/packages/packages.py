@@ -66,7 +66,7 @@ def touch_package(
     documents are sent with it as Last-Modified.
     """
     now_s = now_ms // 1000
-    tx.execute(
+    tx.send(
         """
         UPDATE package
         SET serial = ?, updated_at = ?, name = COALESCE(?, name), latest = COALESCE(?, latest),
@@ -80,17 +80,22 @@ def touch_package(
 
 def set_latest(tx: Transaction, package_id: int, latest: str | None) -> None:
     """Store the text of the latest version; None for the highest live one, if there is any."""
-    tx.execute("UPDATE package SET latest = ? WHERE id = ?", (latest, package_id))
+    tx.send("UPDATE package SET latest = ? WHERE id = ?", (latest, package_id))
 
 
 def set_alone(tx: Transaction, package_id: int, alone: bool) -> None:
     """Store whether the last push named the image without its repository."""
-    tx.execute("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
+    tx.send("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
+
+
+def set_derived(tx: Transaction, package_id: int, derived: bool) -> None:
+    """Store whether files of a package are made from those of one in the repository that its own belongs to."""
+    tx.send("UPDATE package SET derived = ? WHERE id = ? AND derived <> ?", (int(derived), package_id, int(derived)))
 
 
 def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int) -> None:
     """Set the times of a package that was restored, to those that it had before."""
-    tx.execute("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))
+    tx.send("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))
 
 
 def remove_package(tx: Transaction, package_id: int) -> None:
@@ -100,7 +105,7 @@ def remove_package(tx: Transaction, package_id: int) -> None:
     Its documents are removed separately, by key.
     """
     retired_names.retire(tx, package_id)
-    tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
+    tx.send("DELETE FROM package WHERE id = ?", (package_id,))
 
 
 def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[Package]:

@@ -92,7 +92,7 @@ def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage],
             values,
         )
         added.update((row[2], to_package(row)) for row in rows)
-        tx.execute(
+        tx.send(
             f"DELETE FROM retired_name WHERE repository_id = ? AND package_key IN ({marks})", (repository_id, *keys)
         )
     return added
@@ -153,7 +153,7 @@ def paths_with_tombstones(r: Reader, repository_id: int, paths: Iterable[str]) -
 def remove_tombstones(tx: Transaction, repository_id: int, paths: Collection[str]) -> None:
     """Remove the tombstones at these paths."""
     for some in batches(list(paths)):
-        tx.execute(
+        tx.send(
             f"DELETE FROM tombstone WHERE repository_id = ? AND path IN ({placeholders(len(some))})",
             (repository_id, *some),
         )

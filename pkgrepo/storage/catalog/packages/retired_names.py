@@ -71,7 +71,7 @@ def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int =
 
 def retire(tx: Transaction, package_id: int) -> None:
     """Retire the name of a package that is about to be removed, if its repository is hosted."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO retired_name (repository_id, package_key, retired_at)
         SELECT p.repository_id, p.key, p.updated_at FROM package p JOIN repository r ON r.id = p.repository_id

@@ -9,7 +9,7 @@ from pkgrepo.storage.catalog.rows import column
 
 def put_spelling(tx: Transaction, repository_id: int, package_id: int, spelling: str) -> None:
     """Record the spelling of a package, which never changes. It is removed with the package."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO package_spelling (package_id, repository_id, spelling) VALUES (?, ?, ?)
         ON CONFLICT (package_id) DO NOTHING

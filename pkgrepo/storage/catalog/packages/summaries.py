@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -10,9 +10,12 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import Origin, VersionState
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, placeholders
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import LIKE, at, like, load, to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every, find, number
+
+from .text_index import find_terms, narrowed, tables
 
 
 @frozen
@@ -62,8 +65,7 @@ class VersionSummary:
     fetched_at: datetime | None
 
 
-_CHUNK = 500  # repositories in one query
-
+# The words CROSS JOIN keep SQLite from reading all blobs of a storage first, which it does while it has no statistics.
 _PACKAGE = """
     SELECT p.key, p.name,
            COALESCE(p.latest, (SELECT v.text FROM version v WHERE v.package_id = p.id AND v.state = 'live'
@@ -80,8 +82,9 @@ _PACKAGE = """
            + (SELECT COUNT(*) FROM package_blob x WHERE x.package_id = p.id),
            (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id)
            + (SELECT COALESCE(SUM(m.size), 0) FROM manifest m WHERE m.package_id = p.id)
-           + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x JOIN repository r ON r.id = p.repository_id
-              JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = p.id),
+           + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x CROSS JOIN repository r CROSS JOIN blob b
+              WHERE x.package_id = p.id AND r.id = p.repository_id
+                  AND b.storage_id = r.storage_id AND b.sha256 = x.sha256),
            p.downloads, p.created_at, p.updated_at,
            CASE WHEN (SELECT r.type FROM repository r WHERE r.id = p.repository_id) <> 'Hosted' THEN (
                SELECT f.attrs FROM file f WHERE f.package_id = p.id AND f.attrs LIKE '%"upstream":%'
@@ -91,27 +94,18 @@ _PACKAGE = """
             AND d.route <> '' ORDER BY d.fetched_at DESC, d.id DESC LIMIT 1),
            (SELECT MAX(d.fetched_at) FROM upstream_document d
             WHERE d.repository_id = p.repository_id AND d.package_key = p.key AND d.route <> '')
-    FROM package p
 """
 _FILTERS = ("p.repository_id = ?", f"p.key {LIKE}")
-# By the name of the order: the condition on what comes after a position, and the order.
-_PACKAGES_AFTER = {
-    "name": "AND p.key > ?",
-    "-name": "AND p.key < ?",
-    "updated_at": "AND (p.updated_at, p.key) > (?, ?)",
-    "-updated_at": "AND (p.updated_at, p.key) < (?, ?)",
-    "downloads": "AND (p.downloads, p.key) > (?, ?)",
-    "-downloads": "AND (p.downloads, p.key) < (?, ?)",
-}
-_PACKAGES_BY = {
-    "name": "p.key",
-    "-name": "p.key DESC",
-    "updated_at": "p.updated_at, p.key",
-    "-updated_at": "p.updated_at DESC, p.key DESC",
-    "downloads": "p.downloads, p.key",
-    "-downloads": "p.downloads DESC, p.key DESC",
-}
-PACKAGE_ORDERS: Final = tuple(_PACKAGES_BY)
+PACKAGE_ORDERS: Final[Mapping[str, Order[PackageSummary]]] = both_ways(
+    {
+        "name": [("p.key", str, lambda each: each.key)],
+        "updated_at": [
+            ("p.updated_at", int, lambda each: to_ms(each.updated_at)),
+            ("p.key", str, lambda each: each.key),
+        ],
+        "downloads": [("p.downloads", int, lambda each: each.downloads), ("p.key", str, lambda each: each.key)],
+    }
+)
 
 _VERSION = """
     SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
@@ -122,24 +116,20 @@ _VERSION = """
     FROM version v
 """
 _VERSION_FILTERS = ("v.package_id = ?", f"v.text {LIKE}")
-_VERSIONS_AFTER = {
-    "version": "AND (v.sort, v.key) > (?, ?)",
-    "-version": "AND (v.sort, v.key) < (?, ?)",
-    "published_at": "AND (v.published_at, v.key) > (?, ?)",
-    "-published_at": "AND (v.published_at, v.key) < (?, ?)",
-}
-_VERSIONS_BY = {
-    "version": "v.sort, v.key",
-    "-version": "v.sort DESC, v.key DESC",
-    "published_at": "v.published_at, v.key",
-    "-published_at": "v.published_at DESC, v.key DESC",
-}
-VERSION_ORDERS: Final = tuple(_VERSIONS_BY)
+VERSION_ORDERS: Final[Mapping[str, Order[VersionSummary]]] = both_ways(
+    {
+        "version": [("v.sort", bytes, lambda each: each.sort), ("v.key", str, lambda each: each.key)],
+        "published_at": [
+            ("v.published_at", int, lambda each: to_ms(each.published_at)),
+            ("v.key", str, lambda each: each.key),
+        ],
+    }
+)
 
 
 def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
     """The summary of the package with this key, or None."""
-    return find(r, _package, f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
+    return find(r, _package, f"{_PACKAGE} FROM package p WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
 
 
 def list_package_summaries(
@@ -155,37 +145,37 @@ def list_package_summaries(
     """
     A page of summaries in one of the ``PACKAGE_ORDERS``; with ``search``, of the packages whose key contains it.
 
-    It starts after the L{position_of_package} of the last one of the page before. ``skip`` is an offset, for callers
+    It starts after the position of the last one of the page before. ``skip`` is an offset, for callers
     that address pages by number; the skipped rows are read as well.
     """
-    values = (repository_id, like(search.lower()) if search else None)
-    beyond = _PACKAGES_AFTER[order] if after else ""
+    pattern = like(search.lower()) if search else None
+    values, terms = (repository_id, pattern), find_terms(r, [pattern] if pattern else [])
+    sorting = PACKAGE_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
     return every(
         r,
         _package,
         f"""
-        {_PACKAGE} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {_PACKAGES_BY[order]}
+        {_PACKAGE} FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}{optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by}
         LIMIT ? OFFSET ?
         """,
-        (*non_null(values), *after, limit, skip),
+        (*terms, *non_null(values), *after, limit, skip),
     )
-
-
-def position_of_package(summary: PackageSummary, order: str) -> tuple[Value, ...]:
-    """The place of a package in one of the ``PACKAGE_ORDERS``."""
-    match order.removeprefix("-"):
-        case "updated_at":
-            return to_ms(summary.updated_at), summary.key
-        case "downloads":
-            return summary.downloads, summary.key
-        case _:
-            return (summary.key,)
 
 
 def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
     """The number of packages that ``list_package_summaries`` returns over all pages."""
-    values = (repository_id, like(search.lower()) if search else None)
-    return number(r, f"SELECT COUNT(*) FROM package p WHERE {optional_conditions(_FILTERS, values)}", non_null(values))
+    pattern = like(search.lower()) if search else None
+    values, terms = (repository_id, pattern), find_terms(r, [pattern] if pattern else [])
+    return number(
+        r,
+        f"""
+        SELECT COUNT(*) FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}{optional_conditions(_FILTERS, values)}
+        """,
+        (*terms, *non_null(values)),
+    )
 
 
 def list_version_summaries(
@@ -200,13 +190,14 @@ def list_version_summaries(
     """
     A page of versions in one of the ``VERSION_ORDERS``; with ``search``, of those whose text contains it.
 
-    It starts after the L{position_of_version} of the last one of the page before.
+    It starts after the position of the last one of the page before.
     """
     values = (package_id, like(search) if search else None)
-    beyond = _VERSIONS_AFTER[order] if after else ""
+    sorting = VERSION_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
     rows = r.all(
         f"""
-        {_VERSION} WHERE {optional_conditions(_VERSION_FILTERS, values)} {beyond} ORDER BY {_VERSIONS_BY[order]}
+        {_VERSION} WHERE {optional_conditions(_VERSION_FILTERS, values)} {beyond} ORDER BY {sorting.by}
         LIMIT ?
         """,
         (*non_null(values), *after, limit),
@@ -219,13 +210,6 @@ def list_version_summaries(
     ]
 
 
-def position_of_version(summary: VersionSummary, order: str) -> tuple[Value, ...]:
-    """The place of a version in one of the ``VERSION_ORDERS``."""
-    if order.removeprefix("-") == "published_at":
-        return to_ms(summary.published_at), summary.key
-    return summary.sort, summary.key
-
-
 def count_versions(r: Reader, package_id: int, search: str = "") -> int:
     """The number of versions that ``list_version_summaries`` returns over all pages."""
     values = (package_id, like(search) if search else None)
@@ -233,40 +217,33 @@ def count_versions(r: Reader, package_id: int, search: str = "") -> int:
     return number(r, sql, non_null(values))
 
 
-def search_packages(
-    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int
+def last_changed_packages(
+    r: Reader, repository_ids: Sequence[int], limit: int, *, derived: bool = True
 ) -> list[tuple[int, PackageSummary]]:
     """
-    The packages of some repositories whose key contains every word, as pairs (repository id, summary).
+    The packages of some repositories that changed last, as pairs (repository id, summary), the latest first.
 
-    Order: the key that equals the first word, then keys that start with it, then the others; each group by downloads,
-    the most first, and then by key.
+    Without ``derived`` as in a search.
     """
-    found: list[tuple[int, int, str, int]] = []
-    first = words[0] if words else ""
-    for start in range(0, len(repository_ids), _CHUNK):
-        chunk = repository_ids[start : start + _CHUNK]
-        parameters: list[Value] = [first, like(first)[1:], *chunk, *map(like, words), limit]
-        found += [(row[0], -row[1], row[2], row[3]) for row in r.all(_search(len(chunk), len(words)), parameters)]
-    return _summaries(r, [(owner, key) for _, _, key, owner in sorted(found)[:limit]])
-
-
-def last_changed_packages(r: Reader, repository_ids: Sequence[int], limit: int) -> list[tuple[int, PackageSummary]]:
-    """The packages of some repositories that changed last, as pairs (repository id, summary), the latest first."""
     found: list[tuple[int, str, int]] = []
     for repository_id in repository_ids:
         found += r.all(
-            """
-            SELECT updated_at, key, repository_id FROM package WHERE repository_id = ?
+            f"""
+            SELECT updated_at, key, repository_id FROM package WHERE repository_id = ? {own(derived)}
             ORDER BY updated_at DESC, key DESC LIMIT ?
             """,
             (repository_id, limit),
         )
-    return _summaries(r, [(owner, key) for _, key, owner in sorted(found, reverse=True)[:limit]])
+    return summaries_of(r, [(owner, key) for _, key, owner in sorted(found, reverse=True)[:limit]])
 
 
-def _summaries(r: Reader, places: Sequence[tuple[int, str]]) -> list[tuple[int, PackageSummary]]:
-    """The summaries of packages, given by repository id and key."""
+def own(derived: bool) -> str:
+    """The condition that leaves out packages that are made from others, unless ``derived``."""
+    return "" if derived else "AND derived = 0"
+
+
+def summaries_of(r: Reader, places: Sequence[tuple[int, str]]) -> list[tuple[int, PackageSummary]]:
+    """The summaries of packages, given by repository id and key; those that are gone are left out."""
     found = [(owner, find_package_summary(r, owner, key)) for owner, key in places]
     return [(owner, summary) for owner, summary in found if summary is not None]
 
@@ -282,14 +259,6 @@ def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | No
         (file_id,),
     )
     return None if row is None else (row[0], row[1])
-
-
-def _search(repositories: int, words: int) -> str:
-    return f"""
-        SELECT CASE WHEN key = ? THEN 0 WHEN key {LIKE} THEN 1 ELSE 2 END, downloads, key, repository_id
-        FROM package WHERE repository_id IN ({placeholders(repositories)}){f" AND key {LIKE}" * words}
-        ORDER BY 1, 2 DESC, 3 LIMIT ?
-    """
 
 
 def _source(attrs: str | None) -> tuple[str | None, datetime | None]:

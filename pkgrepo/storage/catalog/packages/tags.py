@@ -78,7 +78,7 @@ def set_tag(
     digest: str | None = None,
 ) -> None:
     """Upsert a tag that points to a version or a manifest. If the tag was in quarantine, that ends."""
-    tx.execute(
+    tx.send(
         """
         INSERT INTO tag (package_id, name, version_id, digest, updated_at, actor) VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT (package_id, name) DO UPDATE

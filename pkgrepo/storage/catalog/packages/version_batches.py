@@ -59,7 +59,7 @@ def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
         ids_by_state.setdefault((row.state, row.reason), []).append(row.id)
     for (state, reason), ids in ids_by_state.items():
         for some in batches(ids):
-            tx.execute(
+            tx.send(
                 f"UPDATE version SET state = ?, reason = ? WHERE id IN ({placeholders(len(some))})",
                 (state, reason, *some),
             )
@@ -78,7 +78,7 @@ def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tup
 def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: Actor, now_ms: int) -> None:
     """Add tombstones for the paths of all files of these versions."""
     for some in batches([row.id for row in rows]):
-        tx.execute(
+        tx.send(
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({placeholders(len(some))})
@@ -91,7 +91,7 @@ def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow]
 def remove_versions(tx: Transaction, rows: Iterable[VersionRow]) -> None:
     """Remove versions with their files and tags. Their fragments are removed separately, by key."""
     for some in batches([row.id for row in rows]):
-        tx.execute(f"DELETE FROM version WHERE id IN ({placeholders(len(some))})", some)
+        tx.send(f"DELETE FROM version WHERE id IN ({placeholders(len(some))})", some)
 
 
 def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[VersionRow]) -> dict[str, bytes]:
@@ -114,7 +114,7 @@ def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterab
         values: list[Value] = []
         for row, body in some:
             values += (package_id, kind, row.sort, row.key, body)
-        tx.execute(
+        tx.send(
             f"""
             INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
             ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
@@ -126,7 +126,7 @@ def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterab
 def remove_fragments(tx: Transaction, package_id: int, kind: str, rows: Iterable[VersionRow]) -> None:
     """Remove the fragments of one kind of these versions, where they exist."""
     for some in batches(list(rows)):
-        tx.execute(
+        tx.send(
             f"""
             DELETE FROM fragment
             WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {placeholders(len(some), _SORT_AND_KEY)})

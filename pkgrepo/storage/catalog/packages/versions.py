@@ -73,22 +73,22 @@ def texts_of_sort(r: Reader, package_id: int, sort: bytes) -> list[str]:
 
 def set_state(tx: Transaction, version_id: int, state: VersionState, reason: str) -> None:
     """Yank, deprecate or restore a version; the reason is free text for users."""
-    tx.execute("UPDATE version SET state = ?, reason = ? WHERE id = ?", (state, reason, version_id))
+    tx.send("UPDATE version SET state = ?, reason = ? WHERE id = ?", (state, reason, version_id))
 
 
 def set_meta(tx: Transaction, version_id: int, meta: Mapping[str, Any]) -> None:
     """Replace the metadata that the format stores for a version."""
-    tx.execute("UPDATE version SET meta = ? WHERE id = ?", (dump(meta), version_id))
+    tx.send("UPDATE version SET meta = ? WHERE id = ?", (dump(meta), version_id))
 
 
 def set_published_at(tx: Transaction, version_id: int, published_ms: int) -> None:
     """Set the publication time of a version that was restored, to the one that it had before."""
-    tx.execute("UPDATE version SET published_at = ? WHERE id = ?", (published_ms, version_id))
+    tx.send("UPDATE version SET published_at = ? WHERE id = ?", (published_ms, version_id))
 
 
 def remove_version(tx: Transaction, version_id: int) -> None:
     """Remove a version with its files and tags."""
-    tx.execute("DELETE FROM version WHERE id = ?", (version_id,))
+    tx.send("DELETE FROM version WHERE id = ?", (version_id,))
 
 
 def to_version(row: Row) -> Version:

@@ -7,21 +7,30 @@ A binding gives the packages of a repository whose names match a pattern to a pr
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Final, TypedDict, Unpack
 
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
-from pkgrepo.storage.catalog.columns import at
+from pkgrepo.storage.catalog.columns import at, to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every, find
 
 from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
 
 _PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
+
+PROJECT_ORDERS: Final[Mapping[str, Order[Project]]] = both_ways(
+    {
+        "key": [("key", str, lambda each: each.key)],
+        "visibility": [("visibility", str, lambda each: str(each.visibility)), ("key", str, lambda each: each.key)],
+        "updated_at": [("updated_at", int, lambda each: to_ms(each.updated_at)), ("key", str, lambda each: each.key)],
+    }
+)
 
 _BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
 _BINDING_FILTERS = ("project_id = ?", "repository_id = ?")
@@ -55,9 +64,11 @@ def get_project(r: Reader, project_id: int) -> Project:
     return existing(find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,)), "project", str(project_id))
 
 
-def list_projects(r: Reader, *, after: str = "", limit: int = 50) -> list[Project]:
-    """A page of projects in the order of their keys, beginning after the key ``after``."""
-    return every(r, _project, f"{_PROJECT} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
+def list_projects(r: Reader, *, after: Sequence[Value] = (), limit: int = 50, order: str = "key") -> list[Project]:
+    """A page of projects in one of the ``PROJECT_ORDERS``, beginning after a position."""
+    sorting = PROJECT_ORDERS[order]
+    beyond = f"WHERE {sorting.beyond}" if after else ""
+    return every(r, _project, f"{_PROJECT} {beyond} ORDER BY {sorting.by} LIMIT ?", (*after, limit))
 
 
 def add_project(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from attrs import evolve
 
 from pkgrepo.errors import existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every, find, number
 
 from .users import bump_generation, bump_identity_serial
@@ -21,6 +22,25 @@ _SELECT = """
            revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
     FROM token
 """
+NEVER_MS = 2**52  # later than any token expires
+TOKEN_ORDERS: Final[Mapping[str, Order[Token]]] = both_ways(
+    {
+        "created_at": [("id", int, lambda each: each.id)],
+        "name": [("name", str, lambda each: each.name), ("id", int, lambda each: each.id)],
+        "expires_at": [
+            (
+                f"COALESCE(expires_at, {NEVER_MS})",
+                int,
+                lambda each: to_ms(each.limits.expires_at) if each.limits.expires_at else NEVER_MS,
+            ),
+            ("id", int, lambda each: each.id),
+        ],
+        "last_used_at": [
+            ("COALESCE(last_used_at, 0)", int, lambda each: to_ms(each.last_used_at) if each.last_used_at else 0),
+            ("id", int, lambda each: each.id),
+        ],
+    }
+)
 
 
 class TokenChanges(TypedDict, total=False):
@@ -100,9 +120,14 @@ def get_token(r: Reader, token_id: int) -> Token:
     return existing(find_token(r, token_id), "token", str(token_id))
 
 
-def list_tokens(r: Reader, user_id: int, *, after: int = 0, limit: int = 50) -> list[Token]:
-    """A page of a user's tokens in the order of their ids, beginning after ``after``; includes revoked tokens."""
-    return every(r, _token, f"{_SELECT} WHERE id > ? AND user_id = ? ORDER BY id LIMIT ?", (after, user_id, limit))
+def list_tokens(
+    r: Reader, user_id: int, *, after: Sequence[Value] = (), limit: int = 50, order: str = "created_at"
+) -> list[Token]:
+    """A page of a user's tokens in one of the ``TOKEN_ORDERS``, beginning after a position; also revoked ones."""
+    sorting = TOKEN_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
+    sql = f"{_SELECT} WHERE user_id = ? {beyond} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _token, sql, (user_id, *after, limit))
 
 
 def count_tokens(r: Reader, user_id: int) -> int:

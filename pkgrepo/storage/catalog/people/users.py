@@ -8,15 +8,16 @@ transaction. Each process caches identities and permission decisions until the s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
-from typing import TypedDict, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypedDict, Unpack
 
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Action, TokenKind, User, UserKind
-from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions
+from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions, to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every, exists, find, number
 from pkgrepo.storage.catalog.server import settings
 
@@ -29,6 +30,18 @@ _USER = """
 """
 
 _SEARCH = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
+
+USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
+    {
+        "username": [("key", str, lambda each: each.key)],
+        "name": [("name", str, lambda each: each.name), ("key", str, lambda each: each.key)],
+        "created_at": [("created_at", int, lambda each: to_ms(each.created_at)), ("key", str, lambda each: each.key)],
+        "last_login_at": [
+            ("COALESCE(last_login_at, 0)", int, lambda each: to_ms(each.last_login_at) if each.last_login_at else 0),
+            ("key", str, lambda each: each.key),
+        ],
+    }
+)
 
 # The public id and the name of the user or group in row ``s`` (subject_kind, subject_id), and the joins that they need.
 SUBJECT_COLUMNS = "COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')"
@@ -100,16 +113,19 @@ def has_users(r: Reader) -> bool:
     return exists(r, "SELECT 1 FROM account LIMIT 1")
 
 
-def list_users(r: Reader, *, after: str = "", limit: int = 50, search: str = "") -> list[User]:
+def list_users(
+    r: Reader, *, after: Sequence[Value] = (), limit: int = 50, search: str = "", order: str = "username"
+) -> list[User]:
     """
-    A page of users in the order of their keys, beginning after the key ``after``.
+    A page of users in one of the ``USER_ORDERS``, beginning after the position of the last one of the page before.
 
     ``search`` selects users whose user name, name or email contains it (case does not matter).
     """
-    condition = f"AND ({_SEARCH})" if search else ""
-    return every(
-        r, _user, f"{_USER} WHERE key > ? {condition} ORDER BY key LIMIT ?", (after, *_search_values(search), limit)
-    )
+    sorting = USER_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
+    matching = f"AND ({_SEARCH})" if search else ""
+    sql = f"{_USER} WHERE 1 = 1 {beyond} {matching} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _user, sql, (*after, *_search_values(search), limit))
 
 
 def count_users(r: Reader, search: str = "") -> int:

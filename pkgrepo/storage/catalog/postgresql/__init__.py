@@ -6,8 +6,9 @@ translates. psycopg is installed with the extra ``postgresql`` of the package.
 """
 
 from .catalog import PostgresCatalog
+from .nodes import Nodes
 from .once import reading_once
 from .sessions import Address
 from .transfer import copy_to_postgresql, copy_to_sqlite
 
-__all__ = ["Address", "PostgresCatalog", "copy_to_postgresql", "copy_to_sqlite", "reading_once"]
+__all__ = ["Address", "Nodes", "PostgresCatalog", "copy_to_postgresql", "copy_to_sqlite", "reading_once"]

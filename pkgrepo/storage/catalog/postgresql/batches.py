@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from twisted.logger import Logger
@@ -31,11 +31,12 @@ LOCK: Final = 0x706B6772_636F6D6D  # "pkgrcomm": what the batches of all nodes l
 ATTEMPTS: Final = 5  # of a transaction that conflicts with one of another program
 OUTCOME_S: Final = 20.0  # how long it is asked what became of a transaction whose connection broke
 OUTCOME_PAUSE_S: Final = 0.25
-BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({LOCK})"
+BEGIN: Final = f"BEGIN; SELECT pg_current_xact_id()::text, pg_advisory_xact_lock({LOCK})"
 ANNOUNCE: Final = f"""
 WITH counted AS (UPDATE catalog_state SET commits = commits + 1 RETURNING commits)
-SELECT commits, pg_current_xact_id()::text, pg_notify('{CHANNEL}', commits::text) FROM counted
+SELECT commits, pg_notify('{CHANNEL}', commits::text) FROM counted
 """
+OUTCOME: Final = "SELECT pg_xact_status($1::text::xid8), commits FROM catalog_state"
 
 
 class PostgresBatches:
@@ -87,29 +88,31 @@ class PostgresBatches:
     def _transaction(self, batch: Batch) -> int:
         session = self._connect()
         self._begun = False
-        session.execute(BEGIN)
+        begun = session.execute(BEGIN)
+        begun.nextset()
+        (transaction, _) = _row(begun)
         self._begun = True
         tx = PostgresTransaction(session)
         for command in batch:
             command.run(tx, SERVER_ERRORS)
-        announced = session.execute(ANNOUNCE).fetchone()
-        assert announced is not None
-        number, transaction = int(announced[0]), str(announced[1])
         try:
-            session.execute("COMMIT")
+            return commit(session)
         except SERVER_ERRORS:
-            if not session.broken or not self._was_committed(transaction):
+            number = self._committed_as(transaction) if session.broken else None
+            if number is None:
                 raise
             log.info("a commit whose connection broke was made")
-        return number
+            return number
 
     def _was_lost_before(self) -> bool:
         """Whether the connection had been lost while it was idle, so that a new one may do better."""
         return not self._begun and self._session is not None and self._session.broken
 
-    def _was_committed(self, transaction: str) -> bool:
+    def _committed_as(self, transaction: str) -> int | None:
         """
         Ask a new connection what became of a transaction.
+
+        Returns None if it was not committed, otherwise a number of a commit that is not older.
 
         :raises psycopg.Error: nobody can be asked; whether it was committed stays unknown
         """
@@ -117,14 +120,13 @@ class PostgresBatches:
         while True:
             self._disconnect()
             try:
-                row = self._connect().execute("SELECT pg_xact_status($1::text::xid8)", (transaction,)).fetchone()
+                status, number = _row(self._connect().execute(OUTCOME, (transaction,)))
             except SERVER_ERRORS:
                 if time.monotonic() > until:
                     raise
             else:
-                status = row[0] if row else None
                 if status != "in progress" or time.monotonic() > until:
-                    return status == "committed"
+                    return int(number) if status == "committed" else None
             time.sleep(OUTCOME_PAUSE_S)
 
     def _failed(self, batch: Batch, error: psycopg.Error) -> None:
@@ -141,3 +143,21 @@ class PostgresBatches:
         session, self._session = self._session, None
         if session is not None:
             session.close()
+
+
+def commit(session: Session) -> int:
+    """
+    Commit, and announce that. Returns the number of the commit.
+
+    :raises psycopg.Error: it was not committed, or the connection broke, so that this is unknown
+    """
+    with session.pipeline():
+        announced = session.execute(ANNOUNCE)
+        session.execute("COMMIT")
+    return int(_row(announced)[0])
+
+
+def _row(cursor: psycopg.Cursor[tuple[Any, ...]]) -> tuple[Any, ...]:
+    row = cursor.fetchone()
+    assert row is not None
+    return row

@@ -21,9 +21,11 @@ from pkgrepo.storage.pools import Pool
 from .batches import PostgresBatches
 from .changes import Changes
 from .failures import SERVER_ERRORS, explain
+from .nodes import Nodes
 from .schema import upgrade
+from .server_clock import ServerClock
 from .sessions import Address, open_reader, open_writer
-from .transactions import PostgresReader
+from .transactions import PostgresReader, Snapshots, source_of
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -38,6 +40,7 @@ class PostgresCatalog:
     Queries and commands run on threads; nothing is answered in the reactor's thread.
 
     Each call reads one snapshot. A commit is visible to every ``look`` on all nodes after its ``write`` has returned.
+    ``nodes`` are the other processes that use the database.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class PostgresCatalog:
     ) -> None:
         self._address = address
         self._migrations = migrations
-        self._changes = Changes(address)
+        self.nodes = Nodes(address, reactor)
+        self._changes = Changes(address, on_news=self.nodes.received)
         self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
         self._lookers = Pool(reactor, "catalog-look", LOOKS)
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[PostgresReader] = []
+        self._snapshots = Snapshots()
         self._moment = GenerationPin(self._read_generation)
         self._running = False
 
@@ -67,7 +72,13 @@ class PostgresCatalog:
             await self._stop_threads()
             raise
         self._writer.start()
+        self.nodes.start()
         self._running = True
+
+    @property
+    def clock(self) -> ServerClock:
+        """The clock of the database's server, which all nodes share."""
+        return self._changes.server_clock
 
     async def wait_idle(self) -> bool:
         """Wait until all accepted commands and queries are done. Returns whether there were any."""
@@ -77,8 +88,10 @@ class PostgresCatalog:
         """Finish all accepted commands, then disconnect."""
         if not self._running:
             return
+        self.nodes.mute()
         self._running = False
         await self._writer.drain()
+        await self.nodes.stop()
         await self._scanners(self._changes.stop)
         await self._stop_threads()
         for each in self._idle:
@@ -97,7 +110,7 @@ class PostgresCatalog:
 
     def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a query of a few indexed look-ups on a thread."""
-        return self._lookers(self._read, lambda reader: query(reader, *args, **kwargs))
+        return self._lookers(self._read, source_of(query), lambda reader: query(reader, *args, **kwargs))
 
     def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T | NotNow:  # noqa: ARG002 - the interface has them
         """Return ``NOT_NOW``: the server must be waited for."""
@@ -105,7 +118,7 @@ class PostgresCatalog:
 
     def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a thread."""
-        return self._scanners(self._read, lambda reader: query(reader, *args, **kwargs))
+        return self._scanners(self._read, source_of(query), lambda reader: query(reader, *args, **kwargs))
 
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -130,14 +143,13 @@ class PostgresCatalog:
         await self._lookers.stop()
         await self._scanners.stop()
 
-    def _read(self, query: Callable[[Reader], T]) -> T:
+    def _read(self, code: object, query: Callable[[Reader], T]) -> T:
         """Run a query on a connection of this thread; again on a new one if an idle one turns out to be lost."""
         try:
             while True:
                 reader, is_new = self._idle_reader()
                 try:
-                    with reader:
-                        result = query(reader)
+                    result = self._snapshots.run(reader, code, query)
                 except SERVER_ERRORS:
                     reader.connection.close()
                     if is_new:

@@ -27,7 +27,9 @@ from twisted.logger import Logger
 
 from pkgrepo.diagnostics.failure_log import FailureLog
 
+from . import news
 from .batches import CHANNEL
+from .server_clock import ServerClock
 from .sessions import Address, Session, open_listener
 
 log = Logger()
@@ -36,13 +38,25 @@ RECHECK_S: Final = 1.0
 TRUSTED_S: Final = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
 TURN_S: Final = 0.1  # until the thread looks whether it is to end
 PAUSE_S: Final = 0.25  # before the next attempt to connect
-LAST_COMMIT: Final = "SELECT commits FROM catalog_state"
+LAST_COMMIT: Final = "SELECT commits, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM catalog_state"
 
 
 class Changes:
-    """The number of the present generation, kept by a thread with a connection of its own. ``clock`` gives seconds."""
+    """
+    The number of the present generation, kept by a thread with a connection of its own. ``clock`` gives seconds.
 
-    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+    The thread also passes each piece of news of other processes to ``on_news``, and measures ``server_clock``.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        on_news: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.server_clock = ServerClock(clock)
+        self._on_news = on_news
         self._address = address
         self._clock = clock
         self._numbers = count(1)
@@ -83,7 +97,7 @@ class Changes:
         while not self._stopping.is_set():
             try:
                 with open_listener(self._address) as session:
-                    session.execute(f"LISTEN {CHANNEL}")
+                    session.execute(f"LISTEN {CHANNEL}; LISTEN {news.CHANNEL}")
                     self._follow(session)
             except (psycopg.Error, OSError) as error:
                 self._failures.failed(error)
@@ -95,10 +109,14 @@ class Changes:
             asked = self._clock()
             row = session.execute(LAST_COMMIT).fetchone()
             assert row is not None
+            self.server_clock.measured(row[1], asked, self._clock())
             self.committed(row[0])
             self._trusted_until = asked + TRUSTED_S
             self._failures.succeeded()
             self._first_look.set()
             while not self._stopping.is_set() and self._clock() < asked + RECHECK_S:
                 for notification in session.notifies(timeout=TURN_S, stop_after=1):
-                    self.committed(int(notification.payload))
+                    if notification.channel == CHANNEL:
+                        self.committed(int(notification.payload))
+                    else:
+                        self._on_news(notification.payload)

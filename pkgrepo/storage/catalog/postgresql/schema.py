@@ -1,9 +1,9 @@
 """
 Creates and upgrades the schema.
 
-The migrations are those of the embedded engine, translated. Each runs in one transaction with the change of the number
-in the table of the catalog's state, while a lock keeps other nodes from doing the same. No copy is kept:
-the operator has the server's own backups.
+The migrations are those of the embedded engine, translated, or a text of their own. Each runs in one transaction with
+the change of the number in the table of the catalog's state, while a lock keeps other nodes from doing the same. No
+copy is kept: the operator has the server's own backups.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from twisted.logger import Logger
-
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql
-from pkgrepo.storage.catalog.engine.schema import Migration
+from pkgrepo.storage.catalog.engine.schema import Migration, log_upgrade
 
 from .sessions import Session
-
-log = Logger()
+from .trigrams import ensure_trigram_index
 
 LOCK: Final = 0x706B6772_6D696772  # "pkgrmigr": what upgrades of all nodes lock in turn
 OLDEST_SERVER: Final = 140_000  # as the server gives its version; functions in standard SQL came with it
@@ -49,9 +46,11 @@ def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
             )
         for migration in migrations[found:]:
             with session.transaction():
-                session.execute(schema_to_postgresql(migration.sql))
+                session.execute(migration.postgresql or schema_to_postgresql(migration.sql))
                 session.execute("UPDATE catalog_state SET version = $1", (migration.number,))
-            log.info("catalog migration {name} done", name=migration.name)
+        if found < wanted:
+            log_upgrade(found, wanted)
+        ensure_trigram_index(session)
     finally:
         session.execute("SELECT pg_advisory_unlock($1)", (LOCK,))
         session.execute("RESET statement_timeout")

@@ -9,6 +9,7 @@ connect timeout             a node that does not answer is given up
 TCP user timeout            so is one that vanished without closing its connections
 idle in transaction         a writer that was paused loses its turn, so that the other nodes go on
 statement timeout           a writer waits that long for its turn, and a statement runs that long
+keepalives                  the locks of a node that vanished are released
 target session attributes   of several hosts in the address, the one that can be written
 ==========================  ==================================================================================
 
@@ -32,6 +33,8 @@ CONNECT_TIMEOUT_S: Final = 5
 LOST_AFTER_MS: Final = 10_000  # milliseconds without an acknowledgement of what was sent
 STATEMENT_TIMEOUT_MS: Final = 30_000
 IDLE_IN_TRANSACTION_MS: Final = 5_000
+KEEPALIVE_S: Final = 5  # how often the server asks a machine whose connection is idle whether it is there
+KEEPALIVES: Final = 4  # unanswered ones, after which it ends the connection: later than this side, LOST_AFTER_MS
 STATEMENTS: Final = 400  # prepared statements kept by a connection; all statements of the program fit
 PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
 
@@ -115,20 +118,35 @@ def open_listener(address: Address) -> Session:
     return _open(address, "read-write")
 
 
+def open_member(address: Address) -> Session:
+    """Open a connection for locks, which the server ends when this machine vanishes. :raises psycopg.Error: as above"""
+    return _open(
+        address,
+        "read-write",
+        idle_session_timeout=0,
+        tcp_keepalives_idle=KEEPALIVE_S,
+        tcp_keepalives_interval=KEEPALIVE_S,
+        tcp_keepalives_count=KEEPALIVES,
+    )
+
+
 def _open(address: Address, attributes: str, **settings: object) -> Session:
     settings["statement_timeout"] = STATEMENT_TIMEOUT_MS
-    connection = psycopg.connect(
-        address.url,
-        password=address.password,
-        autocommit=True,
-        context=_Adapted(),
-        cursor_factory=RawCursor,
-        prepare_threshold=PREPARED_AFTER,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        tcp_user_timeout=LOST_AFTER_MS,
-        target_session_attrs=attributes,
-        application_name="pkgrepo",
-        options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
-    )
+    try:
+        connection = psycopg.connect(
+            address.url,
+            password=address.password,
+            autocommit=True,
+            context=_Adapted(),
+            cursor_factory=RawCursor,
+            prepare_threshold=PREPARED_AFTER,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            tcp_user_timeout=LOST_AFTER_MS,
+            target_session_attrs=attributes,
+            application_name="pkgrepo",
+            options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
+        )
+    except psycopg.ProgrammingError:  # its text may have all of the address, and what was mistyped may be a password
+        raise psycopg.OperationalError("the address of the database is not valid") from None
     connection.prepared_max = STATEMENTS
     return connection

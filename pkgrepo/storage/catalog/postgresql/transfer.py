@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from graphlib import TopologicalSorter
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,8 +93,10 @@ def copy_to_sqlite(address: Address, path: Path, report: Report) -> None:
 
 
 def _tables(connection: apsw.Connection) -> Sequence[_Table]:
-    """Every table, after those that it refers to."""
-    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+    """Every table with rows of its own, after those that it refers to."""
+    found = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'"
+    )
     order: TopologicalSorter[str] = TopologicalSorter()
     for (name,) in found.fetchall():
         referred = connection.execute('SELECT "table" FROM pragma_foreign_key_list(?)', (name,)).fetchall()
@@ -135,9 +138,12 @@ def _insert(target: apsw.Connection, table: _Table, rows: Iterator[tuple[Any, ..
     places = ", ".join("?" for _ in table.columns)
     columns = ", ".join(f'"{column}"' for column in table.columns)
     target.execute(f'DELETE FROM "{table.name}"')
-    before = target.total_changes()
-    target.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})', rows)
-    return target.total_changes() - before
+    counted = count()
+    target.executemany(
+        f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})',
+        (row for row, _ in zip(rows, counted, strict=False)),
+    )
+    return next(counted)
 
 
 def _continue_numbers(source: apsw.Connection, target: Session, table: _Table) -> None:

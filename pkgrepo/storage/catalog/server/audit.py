@@ -7,15 +7,16 @@ truncated to lengths that valid requests do not reach.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from attrs import Factory, frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor, AuditEntry
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import LAST_CHARACTER, at, dump, load
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every
 
 OK = "ok"
@@ -28,7 +29,6 @@ PRUNE_BATCH = 500  # rows in one transaction; takes some milliseconds
 
 _ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
 _FILTERS = (
-    "seq < ?",
     "actor = ?",
     "object = ?",
     "action >= ?",
@@ -37,6 +37,7 @@ _FILTERS = (
     "at >= ?",
     "at < ?",
 )
+AUDIT_ORDERS: Final[Mapping[str, Order[AuditEntry]]] = both_ways({"time": [("seq", int, lambda each: each.seq)]})
 
 
 @frozen
@@ -118,8 +119,9 @@ def prune_audit(tx: Transaction, before_ms: int) -> int:
 def list_audit(
     r: Reader,
     *,
-    before: int | None = None,
+    after: Sequence[Value] = (),
     limit: int = 50,
+    order: str = "-time",
     actor: str = "",
     object: str = "",
     action: str = "",
@@ -128,14 +130,13 @@ def list_audit(
     to_ms: int | None = None,
 ) -> list[AuditEntry]:
     """
-    A page of entries, newest first, beginning before the sequence number ``before``.
+    A page of entries in one of the ``AUDIT_ORDERS``, beginning after a position.
 
     An empty filter matches every entry. An ``action`` that ends with ``.`` matches all actions with this prefix.
     ``from_ms`` is inclusive, ``to_ms`` exclusive.
     """
     last = f"{action}{LAST_CHARACTER}" if action.endswith(".") else action
     values = (
-        before,
         actor or None,
         truncate(object) or None,
         action or None,
@@ -144,12 +145,10 @@ def list_audit(
         from_ms,
         to_ms,
     )
-    return every(
-        r,
-        _entry,
-        f"{_ENTRY} WHERE {optional_conditions(_FILTERS, values)} ORDER BY seq DESC LIMIT ?",
-        (*non_null(values), limit),
-    )
+    sorting = AUDIT_ORDERS[order]
+    beyond = f"AND {sorting.beyond}" if after else ""
+    sql = f"{_ENTRY} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _entry, sql, (*non_null(values), *after, limit))
 
 
 def _entry(row: Row) -> AuditEntry:

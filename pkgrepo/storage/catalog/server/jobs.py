@@ -19,17 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, frozen
 
 from pkgrepo.errors import Conflict, PkgrepoError, existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, load
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import every, find
 
 LOST = "the process that ran this job has ended"
+LONGEST_MS = 2**52  # longer than any job took: a running one comes after them
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 
 
@@ -60,6 +62,13 @@ class Job:
         """Whether the job is done, failed or cancelled."""
         return self.finished_at is not None
 
+    @property
+    def took_ms(self) -> int:
+        """The time from the start to the end in ms; ``LONGEST_MS`` while the job runs."""
+        if self.finished_at is None:
+            return LONGEST_MS
+        return round((self.finished_at - self.created_at).total_seconds() * 1000)
+
 
 @define
 class JobRunning(PkgrepoError):  # noqa: N818 - named for what is the case
@@ -74,7 +83,18 @@ class JobRunning(PkgrepoError):  # noqa: N818 - named for what is the case
 _JOB = """
     SELECT id, uid, kind, key, state, data, result, progress, cancel_at, lease_until, created_at, finished_at FROM job
 """
-_FILTERS = ("id < ?", "kind = ?", "state = ?")
+_FILTERS = ("kind = ?", "state = ?")
+JOB_ORDERS: Final[Mapping[str, Order[Job]]] = both_ways(
+    {
+        "created_at": [("id", int, lambda each: each.id)],
+        "kind": [("kind", str, lambda each: each.kind), ("id", int, lambda each: each.id)],
+        "state": [("state", str, lambda each: each.state), ("id", int, lambda each: each.id)],
+        "took": [
+            (f"COALESCE(finished_at - created_at, {LONGEST_MS})", int, lambda each: each.took_ms),
+            ("id", int, lambda each: each.id),
+        ],
+    }
+)
 
 
 def begin_job(
@@ -183,11 +203,21 @@ def get_job(r: Reader, uid: str) -> Job:
     return found
 
 
-def list_jobs(r: Reader, *, before: int | None = None, limit: int = 50, kind: str = "", state: str = "") -> list[Job]:
-    """A page of jobs, the newest first, beginning before the row ``before``. An empty filter matches every job."""
-    values = (before, kind or None, state or None)
-    sql = f"{_JOB} WHERE {optional_conditions(_FILTERS, values)} ORDER BY id DESC LIMIT ?"
-    return every(r, _job, sql, (*non_null(values), limit))
+def list_jobs(
+    r: Reader,
+    *,
+    after: Sequence[Value] = (),
+    limit: int = 50,
+    kind: str = "",
+    state: str = "",
+    order: str = "-created_at",
+) -> list[Job]:
+    """A page of jobs in one of the ``JOB_ORDERS``, beginning after a position. An empty filter matches every job."""
+    sorting = JOB_ORDERS[order]
+    values = (kind or None, state or None)
+    beyond = f"AND {sorting.beyond}" if after else ""
+    sql = f"{_JOB} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _job, sql, (*non_null(values), *after, limit))
 
 
 def last_job(r: Reader, kind: str, key: str) -> Job | None:

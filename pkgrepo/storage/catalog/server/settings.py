@@ -10,6 +10,7 @@ from pkgrepo.storage.catalog.rows import number
 
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
+CREDENTIALS_KEY = "credentials_key"  # the fingerprint of the key that all nodes have
 UNCLAIMED_BEFORE = "unclaimed_before"  # ms; a reindex could not assign every older blob to a package
 
 
@@ -35,6 +36,13 @@ def ensure_secret(tx: Transaction, key: str) -> str:
 def ensure_server_uid(tx: Transaction) -> str:
     """The id of this installation, created by the first call."""
     return _ensure(tx, SERVER_UID, str(uuid.uuid4()))
+
+
+def ensure_credentials_key(tx: Transaction, fingerprint: str, *, alone: bool) -> str:
+    """The fingerprint of the nodes' key: that of the first one, or the given one if no other node runs (``alone``)."""
+    if alone:
+        put(tx, CREDENTIALS_KEY, fingerprint)
+    return _ensure(tx, CREDENTIALS_KEY, fingerprint)
 
 
 def server_uid(r: Reader) -> str | None:

@@ -115,15 +115,13 @@ def _size_without_manifest(r: Reader, storage_id: int, repository_id: int) -> in
     return number(
         r,
         """
-        SELECT COALESCE(SUM(b.size), 0) FROM package p
-        JOIN package_blob x ON x.package_id = p.id
-        JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
-        WHERE p.repository_id = ? AND NOT EXISTS (
+        SELECT COALESCE(SUM(b.size), 0) FROM package p CROSS JOIN package_blob x CROSS JOIN blob b
+        WHERE p.repository_id = ? AND x.package_id = p.id AND b.storage_id = ? AND b.sha256 = x.sha256 AND NOT EXISTS (
             SELECT 1 FROM manifest_ref y WHERE y.package_id = x.package_id
             AND y.digest IN ('sha256:' || lower(hex(x.sha256)), 'sha512:' || lower(hex(x.sha512)))
         )
         """,
-        (storage_id, repository_id),
+        (repository_id, storage_id),
     )
 
 
@@ -168,8 +166,9 @@ def _size(r: Reader, package_id: int) -> int:
         SELECT (SELECT COALESCE(SUM(size), 0) FROM file WHERE package_id = ?)
             + (SELECT COALESCE(SUM(size), 0) FROM manifest WHERE package_id = ?)
             + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x
-               JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
-               JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = ?)
+               CROSS JOIN package p CROSS JOIN repository r CROSS JOIN blob b
+               WHERE x.package_id = ? AND p.id = x.package_id AND r.id = p.repository_id
+                   AND b.storage_id = r.storage_id AND b.sha256 = x.sha256)
     """
     return number(r, sql, (package_id, package_id, package_id))
 

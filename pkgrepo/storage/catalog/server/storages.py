@@ -24,6 +24,7 @@ class StorageChanges(TypedDict, total=False):
     """What ``update_storage`` can change."""
 
     name: str
+    kind: str
     settings: Mapping[str, Any]
     active: bool
 
@@ -92,14 +93,41 @@ def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: 
     if tx.one("SELECT 1 FROM storage WHERE key = ? AND id <> ?", (key, storage_id)) is not None:
         raise AlreadyExists("storage", after.name)
     tx.execute(
-        "UPDATE storage SET name = ?, key = ?, settings = ?, active = ?, updated_at = ? WHERE id = ?",
-        (after.name, key, dump(after.settings), int(after.active), now_ms, storage_id),
+        "UPDATE storage SET name = ?, key = ?, kind = ?, settings = ?, active = ?, updated_at = ? WHERE id = ?",
+        (after.name, key, after.kind, dump(after.settings), int(after.active), now_ms, storage_id),
     )
     if after.readable_layout != before.readable_layout:
         ids = column(tx, "SELECT id FROM repository WHERE storage_id = ?", (storage_id,))
         (layout_pending.add_repositories if after.readable_layout else layout_pending.remove_repositories)(tx, ids)
     bump_config_serial(tx)
     return get_storage(tx, storage_id)
+
+
+def begin_move(tx: Transaction, before: Storage, *, kind: str, settings: Mapping[str, Any], now_ms: int) -> Storage:
+    """
+    Give a storage another place, to which its copies are moved; until ``end_move`` it also has the old one.
+
+    :raises NotFound: no such storage; :raises Conflict: it has changed meanwhile
+    """
+    if get_storage(tx, before.id) != before:
+        raise Conflict(f"storage {before.name!r} was changed meanwhile")
+    old = {"kind": before.kind, "settings": before.settings, "begun_ms": now_ms}
+    # A readable layout is made of files, which are in one place only after the move.
+    moving = {**settings, "readable_layout": False, "before": old}
+    return update_storage(tx, before.id, kind=kind, settings=moving, now_ms=now_ms)
+
+
+def end_move(tx: Transaction, moving: Storage, *, now_ms: int) -> Storage:
+    """
+    Give a storage its new place alone, to which all its copies were moved; a folder gets its readable layout again.
+
+    :raises NotFound: no such storage; :raises Conflict: it has changed meanwhile
+    """
+    if get_storage(tx, moving.id) != moving:
+        raise Conflict(f"storage {moving.name!r} was changed meanwhile")
+    left = {"before"} | ({"readable_layout"} if moving.is_local else set())
+    settings = {name: value for name, value in moving.settings.items() if name not in left}
+    return update_storage(tx, moving.id, settings=settings, now_ms=now_ms)
 
 
 def remove_storage(tx: Transaction, storage_id: int) -> None:

@@ -149,10 +149,10 @@ def sizes_with_blobs(
     blobs: dict[str, tuple[bytes, int]] = {}
     for sha256, sha512, size in r.all(
         """
-        SELECT x.sha256, x.sha512, b.size FROM package_blob x JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
-        WHERE x.package_id = ?
+        SELECT x.sha256, x.sha512, b.size FROM package_blob x CROSS JOIN blob b
+        WHERE x.package_id = ? AND b.storage_id = ? AND b.sha256 = x.sha256
         """,
-        (storage_id, package_id),
+        (package_id, storage_id),
     ):
         blobs[f"sha256:{sha256.hex()}"] = sha256, size
         if sha512 is not None:

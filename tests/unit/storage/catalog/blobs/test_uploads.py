@@ -38,12 +38,24 @@ def test_one_holder_has_the_lease_until_it_saves_or_the_lease_expires() -> None:
     assert catalog.do(uploads.lease_upload, UID, "two", NOW + 30, NOW).leased
     assert catalog.do(uploads.renew_lease, UID, "one", NOW + 60, NOW)
     assert catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 59).leased
-    assert not catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 60).leased
+    taken = catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 60)
+    assert (taken.leased, taken.abandoned) == (False, True)
     assert not catalog.do(uploads.renew_lease, UID, "one", NOW + 99, NOW + 61)
     assert not catalog.do(uploads.save_upload, UID, "one", b"lost", 5, NOW + 61)
     assert catalog.do(uploads.save_upload, UID, "two", b"saved", 7, NOW + 62)
     found = catalog.peek(uploads.find_upload, UID, NOW + 63)
     assert (found.state, found.position, found.leased) == (b"saved", 7, False)
+
+
+def test_only_the_holder_of_the_lease_removes_an_upload() -> None:
+    catalog = catalog_with_upload()
+    assert not catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW).abandoned
+    catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 60)
+    assert not catalog.do(uploads.remove_leased_upload, UID, "one")
+    catalog.do(uploads.save_upload, UID, "two", b"saved", 7, NOW + 61)
+    assert not catalog.do(uploads.remove_leased_upload, UID, "two")
+    catalog.do(uploads.lease_upload, UID, "three", NOW + 99, NOW + 62)
+    assert catalog.do(uploads.remove_leased_upload, UID, "three")
 
 
 def test_a_released_lease_leaves_the_progress_unchanged() -> None:

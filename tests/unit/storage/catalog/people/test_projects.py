@@ -23,7 +23,7 @@ def test_a_project_is_found_by_id_and_by_key_in_any_case(catalog, acme):
 def test_projects_are_listed_by_key_in_pages(catalog, acme):
     catalog.do(projects.add_project, key="zinc", now_ms=1)
     assert [each.key for each in catalog.peek(projects.list_projects, limit=1)] == ["acme"]
-    assert [each.key for each in catalog.peek(projects.list_projects, after="acme")] == ["zinc"]
+    assert [each.key for each in catalog.peek(projects.list_projects, after=("acme",))] == ["zinc"]
 
 
 def test_changes_keep_the_rest(catalog, acme):

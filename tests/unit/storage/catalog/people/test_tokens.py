@@ -58,7 +58,7 @@ def test_lists_are_paged_by_owner(catalog, alice):
     mine = [add(catalog, alice, number) for number in (1, 2, 3)]
     add(catalog, bob, 4)
     assert catalog.peek(tokens.list_tokens, alice.id, limit=2) == mine[:2]
-    assert catalog.peek(tokens.list_tokens, alice.id, after=mine[1].id) == mine[2:]
+    assert catalog.peek(tokens.list_tokens, alice.id, after=(mine[1].id,)) == mine[2:]
 
 
 def test_new_limits_invalidate_short_lived_tokens_and_a_new_name_does_not(catalog, alice):

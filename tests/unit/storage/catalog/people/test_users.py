@@ -61,7 +61,7 @@ def test_lists_go_on_after_the_last_key_seen(catalog):
         add(catalog, name)
     first = catalog.peek(users.list_users, limit=2)
     assert [user.key for user in first] == ["alice", "bob"]
-    assert [user.key for user in catalog.peek(users.list_users, after=first[-1].key)] == ["carol", "dave"]
+    assert [user.key for user in catalog.peek(users.list_users, after=(first[-1].key,))] == ["carol", "dave"]
 
 
 @pytest.mark.parametrize(("query", "found"), [("LIC", ["alice"]), ("example", ["bob"]), ("100%", ["percy"]), ("_", [])])

@@ -1,5 +1,8 @@
 """What becomes of commands and queries when connections break, other nodes stop, or the server is away."""
 
+import os
+import socket
+import traceback
 from contextlib import suppress
 
 import psycopg
@@ -12,7 +15,7 @@ from pkgrepo.errors import Invalid, StorageFailed
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import Migration, load_migrations
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog, batches, changes, reading_once, sessions
-from pkgrepo.storage.catalog.postgresql.batches import LOCK, PostgresBatches
+from pkgrepo.storage.catalog.postgresql.batches import LOCK
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import turn
 from tests.support.postgresql import postgresql
@@ -53,39 +56,24 @@ def break_connections(url):
         )
 
 
-class Breaking:
-    """A connection that breaks once at a COMMIT: before it is sent, or after it was made."""
-
-    def __init__(self, session, *, made):
-        self.session = session
-        self.broken = False
-        self.made = made
-
-    def __getattr__(self, name):
-        return getattr(self.session, name)
-
-    def execute(self, sql, *parameters):
-        if sql != "COMMIT":
-            return self.session.execute(sql, *parameters)
-        if self.made:
-            self.session.execute(sql)
-        self.session.close()
-        self.broken = True
-        raise psycopg.OperationalError("the connection broke")
-
-
 @pytest.fixture
 def break_at_commit(monkeypatch):
-    """Make the connection of the next batch break at its COMMIT."""
+    """Make the connection of the next batch break at its COMMIT: before it is sent, or after it was made."""
 
     def arrange(*, made):
-        connect, pending = PostgresBatches._connect, [True]
+        pending, commit = [True], batches.commit
 
-        def connecting(self):
-            session = connect(self)
-            return Breaking(session, made=made) if pending and pending.pop() else session
+        def breaking(session):
+            if not pending:
+                return commit(session)
+            pending.clear()
+            if made:
+                commit(session)
+            with socket.socket(fileno=os.dup(session.fileno())) as connection:
+                connection.shutdown(socket.SHUT_RDWR)
+            return session.execute("SELECT 1").rowcount
 
-        monkeypatch.setattr(PostgresBatches, "_connect", connecting)
+        monkeypatch.setattr(batches, "commit", breaking)
 
     return arrange
 
@@ -251,3 +239,10 @@ async def test_the_catalog_is_read_without_a_start(catalog, url, databases):
 
 def test_a_password_is_not_shown():
     assert "hunter2" not in repr(Address("postgresql://somewhere/", "hunter2"))
+
+
+@pytest.mark.parametrize("rest", ["u@h/db?passwrd=hunter2", "u@h/db?application_name=hunter2%", "u:hunter2@[h"])
+def test_an_address_that_is_not_valid_is_not_shown(rest):
+    with pytest.raises(CatalogUnusable, match="not valid") as caught, reading_once(Address(f"postgresql://{rest}")):
+        pass
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))

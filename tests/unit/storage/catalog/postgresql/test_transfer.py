@@ -36,7 +36,8 @@ def fill(tx):
 def contents(path):
     with apsw.Connection(str(path)) as connection:
         found = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_stat%'"
+            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+            " AND name NOT IN ('sqlite_schema', 'sqlite_stat1', 'sqlite_stat4')"
         )
         tables = [name for (name,) in found]
         return {name: sorted(connection.execute(f'SELECT * FROM "{name}"'), key=repr) for name in tables}

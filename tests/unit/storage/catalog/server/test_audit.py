@@ -56,7 +56,7 @@ def test_filters_select_entries_newest_first(catalog, filters, times):
 
 def test_the_next_page_begins_before_the_last_entry(catalog):
     first = catalog.peek(audit.list_audit, limit=3)
-    assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, before=first[-1].seq)] == [1]
+    assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, after=(first[-1].seq,))] == [1]
 
 
 def test_long_texts_are_truncated_and_found_by_the_whole_text(catalog):

@@ -1,0 +1,148 @@
+"""
+Searches for packages of some repositories by words in their keys.
+
+==================================  ==================================================================================
+packages with the words             are found by
+==================================  ==================================================================================
+few, in all repositories            the index of trigrams
+more, in a small repository         reading its keys, together with those of other small ones
+more, in a large repository         reading its keys by downloads, the most first, until there are enough
+==================================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pkgrepo.interfaces import Reader, Value
+from pkgrepo.storage.catalog.clauses import placeholders
+from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
+from pkgrepo.storage.catalog.rows import column, number
+
+from .summaries import PackageSummary, own, summaries_of
+from .text_index import FEW, find_terms, narrowed, tables
+
+SMALL: Final = 1000  # packages of a repository up to which all its keys are read
+_CHUNK: Final = 500  # repositories in one query
+
+_Hit = tuple[int, int, str, int]  # 0 to 2 by how the key fits the first word, downloads, key, id of the repository
+_HIT: Final = f"""
+    SELECT CASE WHEN p.key = ? THEN 0 WHEN p.key {LIKE} THEN 1 ELSE 2 END, p.downloads, p.key, p.repository_id
+"""
+
+
+def search_packages(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
+) -> list[tuple[int, PackageSummary]]:
+    """
+    The packages of some repositories whose key contains every word, as pairs (repository id, summary).
+
+    Without ``derived`` those are left out that are made from packages of other repositories; see L{set_derived}.
+
+    Order: the key that equals the first word, then keys that start with it, then the others; each group by downloads,
+    the most first, and then by key.
+    """
+    terms = find_terms(r, [like(word) for word in words])
+    large = [] if terms else _large(r, repository_ids)
+    together = sorted({*repository_ids}.difference(large))
+    found: set[_Hit] = set()
+    for start in range(0, len(together), _CHUNK):
+        found.update(_all_hits(r, together[start : start + _CHUNK], words, terms, limit, derived=derived))
+    for repository_id in large:
+        found.update(_leading_hits(r, repository_id, words, limit, derived=derived))
+    ordered = sorted((fit, -downloads, key, owner) for fit, downloads, key, owner in found)
+    return summaries_of(r, [(owner, key) for _, _, key, owner in ordered[:limit]])
+
+
+def _large(r: Reader, repository_ids: Sequence[int]) -> list[int]:
+    """Those of the repositories that are not read as a whole."""
+    found: list[int] = []
+    for start in range(0, len(repository_ids), _CHUNK):
+        chunk = repository_ids[start : start + _CHUNK]
+        sql = f"SELECT id FROM repository WHERE id IN ({placeholders(len(chunk))}) AND package_count > ?"
+        found += column(r, sql, (*chunk, SMALL))
+    return found
+
+
+def _all_hits(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], terms: Sequence[str], limit: int, *, derived: bool
+) -> list[_Hit]:
+    """The first hits in several repositories, all of which are sorted."""
+    return r.all(
+        f"""
+        {_HIT} FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_with_words(len(words))} {own(derived)}
+        ORDER BY 1, 2 DESC, 3 LIMIT ?
+        """,
+        (*_first(words), *terms, *repository_ids, *map(like, words), limit),
+    )
+
+
+def _leading_hits(r: Reader, repository_id: int, words: Sequence[str], limit: int, *, derived: bool) -> list[_Hit]:
+    """
+    The first hits in one repository with many packages, from each of three groups: the first word itself, what begins
+    with it, and all.
+
+    The second group is read from the first word on in the order of keys if it is small. What begins with the word in
+    capital letters is then part of the third group only.
+    """
+    if not words:
+        return _by_downloads(r, repository_id, words, [], limit, derived=derived)
+    first = words[0]
+    beginnings = (first, first + LAST_CHARACTER)
+    sql = "SELECT COUNT(*) FROM (SELECT 1 FROM package WHERE repository_id = ? AND key >= ? AND key < ? LIMIT ?) found"
+    if number(r, sql, (repository_id, *beginnings, FEW + 1)) <= FEW:
+        found: list[_Hit] = r.all(
+            f"""
+            {_HIT} FROM package p
+            WHERE p.repository_id = ? AND p.key >= ? AND p.key < ? {_with_words(len(words))} {own(derived)}
+            ORDER BY 1, 2 DESC, 3 LIMIT ?
+            """,
+            (*_first(words), repository_id, *beginnings, *map(like, words), limit),
+        )
+    else:
+        found = r.all(
+            f"{_HIT} FROM package p WHERE p.repository_id = ? AND p.key = ? {_with_words(len(words))} {own(derived)}",
+            (*_first(words), repository_id, first, *map(like, words)),
+        )
+        found += _by_downloads(r, repository_id, words, [like(first)[1:]], limit, derived=derived)
+    if len(found) < limit:
+        found += _by_downloads(r, repository_id, words, [], limit, derived=derived)
+    return found
+
+
+def _by_downloads(
+    r: Reader, repository_id: int, words: Sequence[str], patterns: Sequence[str], limit: int, *, derived: bool
+) -> list[_Hit]:
+    """The hits with the most downloads; their keys match the patterns, too."""
+    every = [*map(like, words), *patterns]
+    found: list[_Hit] = r.all(
+        f"""
+        {_HIT} FROM package p
+        WHERE p.repository_id = ? AND p.downloads > 0 {_with_words(len(every))} {own(derived)}
+        ORDER BY p.downloads DESC, p.key LIMIT ?
+        """,
+        (*_first(words), repository_id, *every, limit),
+    )
+    if len(found) < limit:  # most packages may have none: in one query all of these would be sorted
+        found += r.all(
+            f"""
+            {_HIT} FROM package p
+            WHERE p.repository_id = ? AND p.downloads = 0 {_with_words(len(every))} {own(derived)}
+            ORDER BY p.key LIMIT ?
+            """,
+            (*_first(words), repository_id, *every, limit - len(found)),
+        )
+    return found
+
+
+def _first(words: Sequence[str]) -> tuple[Value, Value]:
+    """The parameters of ``_HIT``."""
+    first = words[0] if words else ""
+    return first, like(first)[1:]
+
+
+def _with_words(count: int) -> str:
+    return f" AND p.key {LIKE}" * count

@@ -1,0 +1,57 @@
+"""
+Narrows queries for parts of names to the packages that the index of trigrams finds.
+
+``package_text`` has the key of each package by its parts of three characters. On SQLite it is an FTS5 table, which
+triggers keep up; on PostgreSQL a view, and a trigram index of the table itself is used. It covers all repositories.
+A pattern for it must have no ESCAPE, so it stands for at least the texts of the pattern that it is made from:
+queries test that one, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.rows import number
+
+# Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
+FEW: Final = 1000
+SHORTEST: Final = 3  # characters that are indexed together
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_WILDCARDS: Final = re.compile("[%_]")
+
+
+def find_terms(r: Reader, patterns: Sequence[str]) -> list[str]:
+    """
+    The patterns of the index for operands of LIKE with ESCAPE, if at most ``FEW`` packages match all of them.
+
+    Otherwise, or if none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are then those
+    of all packages.
+    """
+    terms = [_ESCAPED.sub(_unescape, each) for each in patterns]
+    terms = [each for each in terms if any(len(part) >= SHORTEST for part in _WILDCARDS.split(each))]
+    if not terms:
+        return []
+    sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {_all(len(terms))} LIMIT ?) found"
+    return terms if number(r, sql, (*terms, FEW + 1)) <= FEW else []
+
+
+def tables(terms: int) -> str:
+    """The tables of a query for packages ``p`` by this number of terms."""
+    # The words CROSS JOIN keep SQLite from reading the tables in the other order.
+    return "package_text t CROSS JOIN package p" if terms else "package p"
+
+
+def narrowed(terms: int) -> str:
+    """The beginning of the condition of such a query; the terms are its parameters."""
+    return f"p.id = t.rowid AND {_all(terms)} AND " if terms else ""
+
+
+def _all(terms: int) -> str:
+    return " AND ".join(["t.key LIKE ?"] * terms)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "_" if match[1] in "%_\\" else match[1]

@@ -1,0 +1,150 @@
+"""Searches for packages by words: the same results by the index of trigrams, by reading all keys, and by downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.packages import name_search, packages, summaries, text_index
+from pkgrepo.storage.catalog.packages.matches import Match, count_packages, matching_packages
+from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.usage import downloads
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, ensure_version
+
+DOWNLOADS = {"my-pad": 0, "pad-a": 1, "pad": 2, "pad-b": 3, "left-pad": 4, "a_pad": 0, "axpad": 0, "pa": 1, "100%": 0}
+
+
+@pytest.fixture
+def catalog() -> Any:
+    catalog: Any = MemoryCatalog()
+    catalog.repository = catalog.do(add_repository)
+    for number, (key, count) in enumerate(DOWNLOADS.items()):
+        add(catalog, key, number, count)
+    catalog.do(repositories.add_usage, catalog.repository.id, 0, len(DOWNLOADS))
+    return catalog
+
+
+def add(catalog: Any, key: str, number: int = 99, count: int = 0) -> int:
+    """Add a package with a version, and return its id."""
+    repository_id = catalog.repository.id
+    package, _ = catalog.do(packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + number)
+    catalog.do(ensure_version, package.id, key="1", text="1", sort=b"1", meta={}, publisher=SYSTEM, now_ms=NOW)
+    one = downloads.Download(number, repository_id, package.id, key, None, None, NOW)
+    catalog.do(downloads.record_downloads, [one] * count)
+    identifier: int = package.id
+    return identifier
+
+
+def search(catalog: Any, *words: str, limit: int = 10, **how: Any) -> list[str]:
+    """The keys that a search finds."""
+    found: Sequence[Any] = catalog.peek(search_packages, [catalog.repository.id, 99], words, limit, **how)
+    return [each.key for _, each in found]
+
+
+@pytest.fixture(params=["index", "all-keys", "by-downloads", "by-downloads-from-many"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each search be answered in one of the ways, whatever it finds."""
+    if request.param != "index":
+        monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
+    if request.param.startswith("by-downloads"):
+        monkeypatch.setattr(name_search, "SMALL", 0)
+    if request.param == "by-downloads-from-many":
+        monkeypatch.setattr(name_search, "FEW", 0)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pad"], ["pad", "pad-b", "pad-a", "left-pad", "a_pad", "axpad", "my-pad"]),
+        (["pad", "my"], ["my-pad"]),
+        (["a_p"], ["a_pad"]),
+        (["a_pad"], ["a_pad"]),
+        (["%"], ["100%"]),
+        (["a"], ["a_pad", "axpad", "left-pad", "pad-b", "pad", "pa", "pad-a", "my-pad"]),
+        (["pa", "t-p"], ["left-pad"]),
+        (["nothing"], []),
+        (["\\"], []),
+        ([], ["left-pad", "pad-b", "pad", "pa", "pad-a", "100%", "a_pad", "axpad", "my-pad"]),
+    ],
+    ids=[
+        "word",
+        "words",
+        "wildcard",
+        "long-wildcard",
+        "percent",
+        "short",
+        "short-and-long",
+        "none",
+        "backslash",
+        "all",
+    ],
+)
+def test_a_search_finds_equals_then_beginnings_then_others_each_by_downloads(
+    catalog: Any, words: list[str], expected: list[str]
+) -> None:
+    assert search(catalog, *words) == expected
+    assert search(catalog, *words, limit=2) == expected[:2]
+
+
+@pytest.mark.usefixtures("way")
+def test_capitals_are_found(catalog: Any) -> None:
+    add(catalog, "org.Example:PadCore")
+    assert search(catalog, "padcore") == ["org.Example:PadCore"]
+    assert search(catalog, "org.example") == ["org.Example:PadCore"]
+
+
+@pytest.mark.usefixtures("way")
+def test_packages_made_from_others_are_left_out(catalog: Any) -> None:
+    catalog.do(packages.set_derived, add(catalog, "pad-z", count=9), True)
+    assert search(catalog, "pad", limit=2) == ["pad", "pad-z"]
+    assert search(catalog, "pad", limit=2, derived=False) == ["pad", "pad-b"]
+
+
+def test_the_index_follows_packages_that_come_and_go(catalog: Any) -> None:
+    added = add(catalog, "xylophone")
+    assert search(catalog, "lopho") == ["xylophone"]
+    catalog.do(packages.remove_package, added)
+    assert search(catalog, "lopho") == []
+    add(catalog, "xylophone")
+    assert search(catalog, "lopho") == ["xylophone"]
+    catalog.tx.execute("INSERT INTO package_text (package_text, rank) VALUES ('integrity-check', 1)")
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["many", "few"])
+def test_lists_and_matches_are_the_same_with_and_without_the_index(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(text_index, "FEW", few)
+    repository_id = catalog.repository.id
+    listed = catalog.peek(summaries.list_package_summaries, repository_id, search="PAD", limit=3, order="-name")
+    assert [each.key for each in listed] == ["pad-b", "pad-a", "pad"]
+    after = summaries.PACKAGE_ORDERS["-name"].position(listed[-1])
+    rest = catalog.peek(summaries.list_package_summaries, repository_id, search="PAD", after=after, order="-name")
+    assert [each.key for each in rest] == ["my-pad", "left-pad", "axpad", "a_pad"]
+    assert catalog.peek(summaries.count_packages, repository_id, "a_pa") == 1
+    match = Match(keys=("%-pad%",), best="my%")
+    assert catalog.peek(matching_packages, [repository_id], match, 0, 9) == ["my-pad", "left-pad"]
+    assert catalog.peek(count_packages, [repository_id], match) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "term"),
+    [
+        ("%pad%", "%pad%"),
+        (r"%left\_pad%", "%left_pad%"),
+        (r"%a\_b%", None),
+        ("%ab%", None),
+        ("%:%", None),
+        (r"%a\\bcd%", "%a_bcd%"),
+        (r"%a\%bcd%", "%a_bcd%"),
+    ],
+    ids=["word", "underscore", "too-short-parts", "short", "colon", "backslash", "percent"],
+)
+def test_a_pattern_of_the_index_has_no_escapes(catalog: Any, pattern: str, term: str | None) -> None:
+    assert catalog.peek(text_index.find_terms, [pattern]) == ([] if term is None else [term])
