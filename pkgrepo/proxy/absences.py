@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from pkgrepo.errors import NotFound
@@ -16,11 +17,21 @@ MOST: Final = 10_000
 
 
 class Absences:
-    """Remembers keys for the repository's ``negative_ttl``. ``what`` they name is said in errors."""
+    """
+    Remembers keys for the repository's ``negative_ttl``. ``what`` they name is said in errors.
 
-    def __init__(self, clock: Clock, what: str) -> None:
+    ``on_note`` is called with the id of a repository, a key, and until when it counts, for the ``add`` of others.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        what: str,
+        on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None,
+    ) -> None:
         self._clock = clock
         self._what = what
+        self._on_note = on_note
         self._until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
     def check(self, repository: Repository, key: str, trace: Trace | None = None) -> None:
@@ -33,8 +44,14 @@ class Absences:
 
     def note(self, repository: Repository, key: str) -> None:
         """Remember that no upstream has it."""
-        place = (repository.id, key)
-        self._until_ms[place] = self._clock.now_ms() + proxy_config_of(repository).negative_ttl_s * 1000
+        until_ms = self._clock.now_ms() + proxy_config_of(repository).negative_ttl_s * 1000
+        self.add(repository.id, key, until_ms)
+        self._on_note(repository.id, key, until_ms)
+
+    def add(self, repository_id: int, key: str, until_ms: int) -> None:
+        """Remember what another process has noted."""
+        place = (repository_id, key)
+        self._until_ms[place] = until_ms
         self._until_ms.move_to_end(place)
         if len(self._until_ms) > MOST:
             self._until_ms.popitem(last=False)

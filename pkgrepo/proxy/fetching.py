@@ -52,7 +52,7 @@ class Fetching:
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         key = remote.repository.id, remote.source.path
-        kept: File | None = await self._catalog.look(files.find_file, *key)
+        kept = await self._find(remote)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
         self._counters.add(remote.repository.id, CacheCounts(misses=1))
@@ -64,6 +64,10 @@ class Fetching:
         transfer = self._transfers.find(remote.repository.id, remote.source.path)
         if transfer is not None:
             transfer.when_recorded(listener)
+
+    async def _find(self, remote: RemoteFile) -> File | None:
+        found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
+        return found
 
     def _download(self, remote: RemoteFile) -> Download[File]:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))
@@ -79,6 +83,7 @@ class Fetching:
             open=open_,
             stage=lambda: self._publisher.stage(remote.repository),
             record=record,
+            find=lambda: self._find(remote),
             expected=remote.source.digests,
             size=remote.source.size,
         )

@@ -47,9 +47,12 @@ class Keeper:
         """
         release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
         release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
-        with suppress(FileExists):  # another process was faster: what was kept first stays
-            await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
         path = remote.source.path
+        with suppress(FileExists):  # another process was faster: what was kept first stays
+            published = await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
+            found = next((each for each in published.files if each.path == path), None)
+            if found is not None:
+                return found
         return existing(await self._catalog.look(files.find_file, remote.repository.id, path), "file", path)
 
     def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:

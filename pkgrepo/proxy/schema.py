@@ -16,7 +16,7 @@ from pkgrepo.untrusted.patterns import END, ONE_LINE
 from pkgrepo.untrusted.quantities import seconds_of
 from pkgrepo.untrusted.quoting import quoted
 
-from .urls import parse_url
+from .urls import UserInfoError, parse_url
 
 MOST_ROUTES = 32
 MOST_MEMBERS = 64
@@ -80,6 +80,9 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         """
         try:
             parse_url(self.url)
+        except UserInfoError as error:
+            sentence = f"this is not the URL of an upstream: {error}; give them as {auth}"
+            raise Invalid(sentence, f"{pointer}/{url}") from None
         except ValueError as error:
             raise Invalid(f"this is not the URL of an upstream: {error}", f"{pointer}/{url}") from None
         if {*"?#"} & {*self.url}:
@@ -92,6 +95,8 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             try:
                 parse_url(f"http://{named}")
                 parse_url(there)
+                if {*"?#"} & {*there}:
+                    raise ValueError("it has a query or a fragment")
             except ValueError as error:
                 raise Invalid(f"hosts has a URL for each host: {error}", f"{pointer}/hosts") from None
         return replace(self, name=self.name or default_name(self.url))

@@ -24,6 +24,10 @@ _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 Origin = tuple[str, str, int]
 
 
+class UserInfoError(ValueError):
+    """A URL has a user name or a password before its host."""
+
+
 @frozen
 class Target:
     """
@@ -91,7 +95,7 @@ def _parse_root(root: str) -> tuple[str, str, int, str]:
     except ValueError:
         raise ValueError("it is not a URL") from None
     if parts.username is not None or parts.password is not None:
-        raise ValueError("it has a user name or a password")
+        raise UserInfoError("it has a user name or a password")
     host = parts.hostname or ""
     if not _is_host(host) or ("[" in parts.netloc) != (":" in host) or port == 0:
         raise ValueError("it has no valid host and port")

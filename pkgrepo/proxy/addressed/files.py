@@ -45,9 +45,17 @@ T = TypeVar("T")
 
 
 class AddressedFiles:
-    """The files of all proxies that never change."""
+    """
+    The files of all proxies that never change.
 
-    def __init__(self, context: Context, keeper: Keeper) -> None:
+    ``on_mistrust`` is told a repository's id and the path of a file of which a wrong one was sent, for other processes;
+    L{mistrust} is for what they tell.
+    """
+
+    def __init__(
+        self, context: Context, keeper: Keeper, on_mistrust: Callable[[int, str], None] = lambda *_: None
+    ) -> None:
+        self._on_mistrust = on_mistrust
         self._context = context
         self._keeper = keeper
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
@@ -108,7 +116,8 @@ class AddressedFiles:
         if kept is not None:
             return kept
         remote, _ = await self._join(proxy, request, Transfer.verify)
-        return remote
+        # Another process may have recorded it without a word of where it comes from.
+        return await self.find_kept(proxy, request) or remote
 
     async def _find_now(self, proxy: Repository, request: FileRequest, trace: Trace) -> File | None:
         """The file, if a transfer that ended after the caller had looked for it has kept it."""
@@ -142,8 +151,9 @@ class AddressedFiles:
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
             raise NotFound("file", request.path) from None
 
-    def _mistrust(self, place: tuple[int, str]) -> None:
-        self._mistrusted[place] = None
+    def mistrust(self, repository_id: int, path: str) -> None:
+        """Let nobody read a file before it is verified, in this process, until it is kept."""
+        self._mistrusted[repository_id, path] = None
         if len(self._mistrusted) > MOST_MISTRUSTED:
             self._mistrusted.popitem(last=False)
 
@@ -158,7 +168,8 @@ class AddressedFiles:
 
         def again(error: UpstreamFailed) -> bool:
             if isinstance(error, UpstreamMismatch):
-                self._mistrust(place)
+                self.mistrust(*place)
+                self._on_mistrust(*place)
             return walk.again(error)
 
         return Download(
@@ -170,6 +181,10 @@ class AddressedFiles:
             algorithms=request.algorithms,
             announced=walk.announced,
             again=again,
+            find=lambda: self.find_kept(proxy, request),
+            digests_of=lambda file: {**file.digests, "sha256": file.sha256},
+            describe=walk.describe,
+            adopt=walk.adopt,
             shared=place not in self._mistrusted,
         )
 

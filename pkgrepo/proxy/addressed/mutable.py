@@ -159,6 +159,10 @@ class MutableFiles:
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> UpstreamDocument:
             return await self._record(proxy, request, walk, staged, blob)
 
+        async def find() -> UpstreamDocument | None:
+            found = await self.find_kept(proxy, request)
+            return found.document if found is not None and self.is_fresh(found) else None
+
         return Download(
             route=walk.route_name(),
             asked=walk.route_name,
@@ -168,6 +172,9 @@ class MutableFiles:
             algorithms=request.algorithms,
             announced=walk.announced,
             again=walk.again,
+            find=find,
+            describe=walk.describe,
+            adopt=walk.adopt,
         )
 
     async def _record(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from attrs import define
+from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
@@ -68,6 +69,7 @@ class Walk:
         self._digests: Mapping[str, str] = {}
         self._url = ""
         self._fields: Headers | None = None
+        self._published_ms: int | None = None
         self._early: Deferred[str | UpstreamFailed | None] | None = (
             None  # the first of the checksums, asked for with the file itself
         )
@@ -75,26 +77,43 @@ class Walk:
     @property
     def remote(self) -> RemoteFile:
         """The file as the last answer describes it; its digests are those that are announced."""
-        request, fields = self._request, self._fields
+        request = self._request
         source = FileSource(request.path, self._url, None, dict(self._digests), request.media_type, {})
-        published_ms = None if fields is None else _milliseconds(fields.get("Last-Modified"))
-        entry = Entry(request.sort, request.version_key, request.version_text, published_ms, False, {}, [])
+        entry = Entry(request.sort, request.version_key, request.version_text, self._published_ms, False, {}, [])
         return RemoteFile(self._repository, request.package_key, self.route.name, source, entry)
 
     @property
     def route(self) -> Route:
-        """The route that has the file, or was asked last."""
-        assert self._route is not None, "a route was asked before"
-        return self._route
+        """The route that has the file, or was asked last; the first one if another process has asked."""
+        return self._route or proxy_config_of(self._repository).routes[0]
 
     def route_name(self) -> str:
-        """The name of that route, or of the first one."""
-        return (self._route or proxy_config_of(self._repository).routes[0]).name
+        """The name of that route."""
+        return self.route.name
 
     @property
     def validators(self) -> tuple[str | None, str | None]:
         """ETag and Last-Modified of the last answer."""
         return (None, None) if self._fields is None else (self._fields.get("ETag"), self._fields.get("Last-Modified"))
+
+    def describe(self) -> dict[str, Any]:
+        """Where the file comes from, for a process that has readers of it, too."""
+        etag, last_modified = self.validators
+        return {
+            "route": self.route_name(),
+            "url": self._url,
+            "digests": dict(self._digests),
+            "etag": etag,
+            "last_modified": last_modified,
+        }
+
+    def adopt(self, described: Mapping[str, Any]) -> None:
+        """Take what another process has described."""
+        routes = proxy_config_of(self._repository).routes
+        self._route = next((each for each in routes if each.name == described["route"]), routes[0])
+        self._url, self._digests = described["url"], described["digests"]
+        self._fields = _Validators(described["etag"], described["last_modified"])
+        self._published_ms = _milliseconds(described["last_modified"])
 
     @asynccontextmanager
     async def open(self, headers: Mapping[str, str], *, method: str = "GET") -> AsyncIterator[IUpstreamResponse]:
@@ -118,6 +137,7 @@ class Walk:
                     raise
                 self._context.winners.note(self._repository, self._request, self.route)
             self._fields = response.headers
+            self._published_ms = _milliseconds(response.headers.get("Last-Modified"))
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
             self._context.announcers.note(self._repository.id, self.route.name, announces=bool(self._digests))
             yield response
@@ -231,6 +251,15 @@ class Walk:
         url = _url(route, self._request)
         async with upstream.open(method, url, headers or {}, limits=self._context.limits) as response:
             yield response
+
+
+@frozen
+class _Validators:
+    etag: str | None
+    last_modified: str | None
+
+    def get(self, name: str) -> str | None:
+        return {"etag": self.etag, "last-modified": self.last_modified}.get(name.lower())
 
 
 def with_digests(remote: RemoteFile, digests: Mapping[str, str]) -> RemoteFile:

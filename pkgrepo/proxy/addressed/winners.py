@@ -3,7 +3,7 @@ Which route has served a version before: all files of a version come from one ro
 
 Otherwise a route that has a version of the same name could add files of its own to that of another. What is kept tells
 the route, and memory does until something is kept. While nobody knows, one file of a version is asked for at a time,
-and the others wait for the head of its answer.
+and the others wait for the head of its answer. A proxy with one route has nothing to decide.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ class Winners:
 
     async def candidates(self, repository: Repository, request: FileRequest) -> Sequence[Route]:
         """The routes to ask for a file, in order."""
-        winner = await self.find(repository, request)
-        routes = proxy_config_of(repository).routes if winner is None else (winner,)
+        routes = proxy_config_of(repository).routes
+        winner = await self.find(repository, request) if len(routes) > 1 else None
+        routes = routes if winner is None else (winner,)
         return [each for each in routes if each.serves(request.package_key)]
 
     @asynccontextmanager
     async def deciding(self, repository: Repository, request: FileRequest) -> AsyncIterator[None]:
-        """A block in which nobody else decides about the version; without waiting if it is decided."""
-        if not request.version_key or await self.find(repository, request) is not None:
+        """A block in which nobody else decides about the version; without waiting if there is nothing to decide."""
+        alone = len(proxy_config_of(repository).routes) == 1
+        if alone or not request.version_key or await self.find(repository, request) is not None:
             yield
             return
         place = _place(repository, request)

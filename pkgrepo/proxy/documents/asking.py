@@ -197,7 +197,7 @@ class Asker:
                 last_modified=modified,
                 source=source,
                 parts=parts,
-                content=_content(staged, parts, request),
+                content=staged.content(parts),
                 staged=staged,
                 stack=stack.pop_all(),
             )
@@ -241,7 +241,7 @@ class Asker:
                     last_modified=modified,
                     source=outcome.sha256,
                     parts=outcome.parts,
-                    content=_content(staged, outcome.parts, request),
+                    content=staged.content(outcome.parts),
                     staged=staged,
                     stack=stack.pop_all(),
                 )
@@ -265,10 +265,3 @@ def _meta(request: DocumentRequest, outcome: Outcome) -> dict[str, Any]:
     """What is kept of a whole document for the questions that follow."""
     size = {} if request.growing is None else {"bytes": outcome.size}
     return size if request.listing is None else {**size, "md5": outcome.digests["md5"]}
-
-
-def _content(staged: Staged, parts: BlobInfo, request: DocumentRequest) -> int | bytes:
-    content = staged.content(parts)
-    if content is None:
-        raise BlobMissing(request.key)
-    return content

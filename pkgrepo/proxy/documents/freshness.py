@@ -21,7 +21,7 @@ A client is answered as soon as an answer is normalised; it is stored afterwards
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -47,6 +47,7 @@ from .asking import Asker, Confirmed, Received
 from .held import DocumentRequest, Held, UnstoredParts
 from .kept_answers import KeptAnswers
 from .listings import Listings
+from .turns import Turns
 
 STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
@@ -70,10 +71,19 @@ class Unknown:
 class Documents:
     """The answers of all upstreams of all proxy repositories, as this process serves them."""
 
-    def __init__(self, *, kept: KeptAnswers, asker: Asker, clock: Clock, counters: CacheCounters) -> None:
+    def __init__(
+        self,
+        *,
+        kept: KeptAnswers,
+        asker: Asker,
+        clock: Clock,
+        counters: CacheCounters,
+        turns: Turns | None = None,
+    ) -> None:
         self._kept = kept
         self._counters = counters
         self._asker = asker
+        self._turns = turns
         self._clock = clock
         self._listings = Listings(kept)
         self._flight: SingleFlight[tuple[int, str], Held | Unknown] = SingleFlight()
@@ -109,8 +119,8 @@ class Documents:
         if held is None or not cached:
             refuse_circle(repository.id, repository.path)
 
-            async def work() -> Held | Unknown:
-                if self._kept.changes == changes:
+            async def work(*, is_current: bool) -> Held | Unknown:
+                if is_current and self._kept.changes == changes:
                     return await self._refresh(repository, request, first)
                 # Another call may have ended since the look-up.
                 before = await self._look(repository, request)
@@ -118,7 +128,9 @@ class Documents:
                     return before
                 return await self._refresh(repository, request, before)
 
-            outcome = await self._flight.run((repository.id, request.key), work)
+            outcome = await self._flight.run(
+                (repository.id, request.key), lambda: self._take_turns(repository, request, work)
+            )
             if isinstance(outcome, Unknown):
                 trace.recall(repository.path, outcome.steps)
                 raise outcome.failure
@@ -173,6 +185,23 @@ class Documents:
         if held is None or request.listing is None:
             return held
         return await self._listings.compare(repository, request, held, self._clock.now_ms())
+
+    async def _take_turns(
+        self, repository: Repository, request: DocumentRequest, work: Callable[..., Awaitable[Held | Unknown]]
+    ) -> Held | Unknown:
+        """What ``work`` returns, in one process at a time until it is stored: the others find it then."""
+        if self._turns is None:
+            return await work(is_current=True)
+        turn = await self._turns.begin(repository.id, request.key)
+        key = request.key
+        try:
+            # A commit of another process may have come between the look-up and the turn, also without a wait.
+            outcome = await work(is_current=False)
+            if isinstance(outcome, Held):
+                key = outcome.document.key
+            return outcome
+        finally:
+            self._kept.when_stored(repository, key, turn.end)
 
     def _suffices(self, repository: Repository, request: DocumentRequest, held: Held, *, revalidate: bool) -> bool:
         document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
@@ -315,7 +344,7 @@ class Documents:
         held = Held(document, stored=False)
         if before is not None and before.stored and before.document.found:
             return self._kept.put_absent(repository, held)
-        return self._kept.hold(repository, held)
+        return self._kept.hold_absent(repository, held)
 
 
 def _count_use(before: Held | None, held: Held) -> CacheCounts:

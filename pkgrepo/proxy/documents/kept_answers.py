@@ -8,8 +8,8 @@ new             memory, with a descriptor of its staged parts                   
                                                                                      forgotten, and asked for again
 stored          a row, and its parts in a blob                                       it is replaced or purged
 confirmed       memory, with its new times; the row gets them in the background      the row has them
-stale, absent   memory only: anybody can ask for any number of names                 it is asked for again; of many the
-                                                                                     oldest are forgotten
+stale, absent   memory only: anybody can ask for any number of names; an absence is  it is asked for again; of many the
+                in that of all workers                                               oldest are forgotten
 ==============  ===================================================================  ==================================
 """
 
@@ -57,7 +57,8 @@ class KeptAnswers:
     """
     Finds, reads and stores answers, by repository and key. With a ``linger`` more are stored together, later.
 
-    ``on_forget`` is called with what was removed, for other processes.
+    ``on_forget`` is called with what was removed, for other processes; ``on_absent`` with an answer that no upstream
+    has it, which is nowhere else.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class KeptAnswers:
         pools: Pools,
         linger: Linger | None = None,
         on_forget: Callable[[Repository, Sequence[str]], None] = lambda _repository, _keys: None,
+        on_absent: Callable[[Repository, UpstreamDocument], None] = lambda _repository, _document: None,
     ) -> None:
         self._on_forget = on_forget
+        self._on_absent = on_absent
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
@@ -79,6 +82,7 @@ class KeptAnswers:
         self._pools = pools
         self.changes = 0  # a number that changes with what is held in memory
         self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
+        self._under_way: dict[tuple[int, str], Deferred[None]] = {}  # the last that is being stored
         self._recent = RecentParts()
         self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
             self._store_together, most=STORED_TOGETHER, linger=linger
@@ -151,18 +155,39 @@ class KeptAnswers:
         if document is None or not document.locator or document.fetched_ms < held.document.fetched_ms:
             raise BlobMissing(held.document.key)
         store = await self._stores.of(self._registry.storage(document.storage_id))
-        descriptor: int | None = store.open(document.locator).descriptor()
-        if descriptor is None:
-            raise BlobMissing(document.locator)
+        descriptor: int = await store.open(document.locator).as_file()
         return descriptor
 
     def hurrying(self) -> AbstractContextManager[None]:
         """A block in which answers are stored without waiting for others."""
         return self._storing.hurrying()
 
+    def when_stored(self, repository: Repository, key: str, then: Callable[[], None]) -> None:
+        """Call a function when nothing of an answer is being stored any more: at once, if nothing is."""
+        under_way = self._under_way.get((repository.id, key))
+        if under_way is None:
+            then()
+        else:
+            under_way.addCallback(lambda _: then())
+
     def hold(self, repository: Repository, held: Held) -> Held:
         """Keep an answer in memory."""
-        key = (repository.id, held.document.key)
+        return self._hold(repository.id, held)
+
+    def hold_absent(self, repository: Repository, held: Held) -> Held:
+        """Keep in memory that no upstream has it, also in that of other processes."""
+        self._on_absent(repository, held.document)
+        return self.hold(repository, held)
+
+    def add_absent(self, repository_id: int, document: UpstreamDocument) -> None:
+        """Keep such an answer that another process got, unless there is a later one here."""
+        key = (repository_id, document.key)
+        held = self._held.get(key)
+        if held is None or (held.unstored is None and held.document.checked_ms < document.checked_ms):
+            self._hold(repository_id, Held(document, stored=False))
+
+    def _hold(self, repository_id: int, held: Held) -> Held:
+        key = (repository_id, held.document.key)
         self.changes += 1
         self._held[key] = held
         self._held.move_to_end(key)
@@ -247,6 +272,10 @@ class KeptAnswers:
         key = (repository.id, held.document.key)
         self.hold(repository, held)
 
+        def forget(_: object) -> None:
+            if self._under_way.get(key) is storing:
+                del self._under_way[key]
+
         def done(result: object) -> None:
             failed = isinstance(result, Failure)
             if isinstance(result, Failure):
@@ -262,7 +291,10 @@ class KeptAnswers:
             elif now is not None and not now.stored and now.is_of(held):  # it was confirmed while it was stored
                 self.renew(repository, evolve(now, stored=True))
 
-        Deferred.fromCoroutine(work).addBoth(done)
+        storing = Deferred.fromCoroutine(work).addBoth(done)
+        if not storing.called:
+            self._under_way[key] = storing
+            storing.addCallback(forget)
 
 
 def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:

@@ -1,5 +1,5 @@
 """
-Documents of upstreams made of what is kept of a package, after the catalog was rebuilt from the readable layout.
+Documents of upstreams made of what is kept of packages, after the catalog was rebuilt from the readable layout.
 
 They lack what is not in the sidecars: all that was not fetched, and what upstreams say about a package as a whole. As
 old answers they are served while upstreams fail, and replaced by the first one that answers.

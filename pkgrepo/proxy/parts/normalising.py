@@ -148,9 +148,7 @@ class Normaliser:
         return Outcome(digests, len(document), await staged.store(parts))
 
     async def _run_in_worker(self, upload: IBlobUpload, job: Job, staged: Staged, previous: int | None) -> BlobInfo:
-        document = upload.descriptor()
-        if document is None:
-            raise NormalisingFailed("this storage has no files")
+        document: int = upload.descriptor()
         try:
             return await self._supervisor.run(job, document, previous, staged)
         finally:

@@ -109,7 +109,7 @@ class AddressedMembers:
 
     async def _with_version(self, proxies: Sequence[Leaf], request: FileRequest) -> Sequence[Leaf]:
         """The proxies to ask: the one that has served the version, or all."""
-        for each in proxies:
+        for each in proxies if len(proxies) > 1 else ():
             if await self._files.has_version(each.repository, request):
                 return [each]
         return proxies

@@ -14,6 +14,7 @@ from .download import Download, Headers
 
 _STRONG_ETAG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_PASSED = ("content-type", "etag", "last-modified")
 _PAGES = ("text/html", "application/xhtml+xml")
 
 
@@ -30,6 +31,23 @@ class Origin:
     size: int | None
     etag: str | None
     is_plain: bool
+
+
+@frozen
+class Fields:
+    """The header fields that count for a file, as they are passed to another process."""
+
+    values: dict[str, str]
+
+    @classmethod
+    def of(cls, headers: Headers) -> Fields:
+        """Those of an answer."""
+        found = {name: headers.get(name) for name in _PASSED}
+        return cls({name: value for name, value in found.items() if value is not None})
+
+    def get(self, name: str) -> str | None:
+        """See L{Headers.get}."""
+        return self.values.get(name.lower())
 
 
 def check_first(download: Download[Any], path: str, response: IUpstreamResponse) -> Origin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import Factory, frozen
 
@@ -18,6 +18,15 @@ T = TypeVar("T")
 
 def _never_again(error: UpstreamFailed) -> bool:  # noqa: ARG001 - of L{Download.again}
     return False
+
+
+async def _find_nothing() -> None:
+    """Of L{Download.find}."""
+
+
+def _no_digests(_: object) -> Mapping[str, str]:
+    """Of L{Download.digests_of}."""
+    return {}
 
 
 class Headers(Protocol):
@@ -43,6 +52,10 @@ class Download(Generic[T]):
     of the first answer, while the body arrives; they are among ``algorithms``. ``again`` is called with each failure,
     and says whether the next ``open`` may bring a better file, if no reader has bytes yet. Without ``shared`` nobody
     reads before the file is verified. ``asked`` is the name of the route that is asked at present, if that changes.
+
+    Four things are for files that several processes have readers of. ``find`` looks for the row that another process
+    has recorded, which has the digests ``digests_of``. What ``describe`` says of where the file comes from, in values
+    of JSON, ``adopt`` gets there, perhaps several times, before its readers get bytes.
     """
 
     route: str
@@ -56,6 +69,10 @@ class Download(Generic[T]):
     again: Callable[[UpstreamFailed], bool] = _never_again
     shared: bool = True
     asked: Callable[[], str] | None = None
+    find: Callable[[], Awaitable[T | None]] = _find_nothing
+    digests_of: Callable[[T], Mapping[str, str]] = _no_digests
+    describe: Callable[[], dict[str, Any]] = dict
+    adopt: Callable[[Mapping[str, Any]], object] = dict
 
     @property
     def upstream(self) -> str:

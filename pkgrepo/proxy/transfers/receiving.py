@@ -8,34 +8,40 @@ have it from.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from attrs import frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
 from pkgrepo.errors import (
     DigestMismatch,
+    PkgrepoError,
     UpstreamFailed,
     UpstreamMismatch,
     UpstreamTimeout,
     UpstreamTruncated,
     UpstreamUnavailable,
 )
-from pkgrepo.interfaces import IBlobUpload, IUpstreamResponse
+from pkgrepo.interfaces import IBlobUpload, IGrowingFiles, IUpstreamResponse
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 from .answers import Origin, check_first, check_rest, fields_for_rest
 from .download import Download
+from .sharing import Sharing
 
 SMALL = 64 * 1024  # bytes; nobody reads a file up to this before it is verified: it takes one or two packets more
+COPIED = 256 * 1024  # bytes that are read at once, of a file that was just written: 50 us
 RESUME_PAUSES_S = (0.0, 0.5, 2.0)  # before each request for the rest; the first failure is usually the only one
 
 T = TypeVar("T")
 
+_STRONG = frozenset(("sha256", "sha512"))  # of these, one shows that bytes are the whole file
+_ENDED = "the process that fetched its file has ended, and nothing shows that the whole was read"
 _BROKEN = (UpstreamTruncated, UpstreamTimeout, UpstreamUnavailable)
 
 
@@ -44,10 +50,11 @@ class Context:
     """
     What transfers use of the process. There are as many ``resume_pauses_s`` as resumptions of one transfer.
 
-    Files are recorded sooner within a block of ``hurrying``.
+    Files are recorded sooner within a block of ``hurrying``. Without ``sharing`` there are no other processes.
     """
 
     reactor: Any
+    sharing: Sharing | None = None
     hurrying: Callable[[], AbstractContextManager[None]] = nullcontext
     resume_pauses_s: Sequence[float] = RESUME_PAUSES_S
 
@@ -57,13 +64,14 @@ class Receiver:
     One file on its way into a storage.
 
     ``on_progress`` is called when there is more to read. ``is_read`` is set by whoever lets others read bytes that are
-    not verified.
+    not verified; ``is_left`` lets another process go on after an error, with the bytes that there are.
     """
 
     def __init__(
         self, download: Download[Any], path: str, *, context: Context, on_progress: Callable[[], None]
     ) -> None:
         self.is_read = False
+        self.is_left = False
         self.origin: Origin | None = None
         self._download = download
         self._path = path
@@ -95,11 +103,60 @@ class Receiver:
         """
         A new descriptor of the ``readable`` bytes, which the caller closes.
 
-        None when the file is about to be verified, or the store has no files.
+        None when the file is about to be verified.
 
         :raises StorageFailed: there is none
         """
         return None if self._sealing or self._upload is None else self._upload.descriptor()
+
+    @property
+    def upload_id(self) -> str:
+        """The id of the upload, once something is readable."""
+        assert self._upload is not None
+        return str(self._upload.id)
+
+    async def expose(self, growing: IGrowingFiles) -> bool:
+        """
+        Let other processes read the upload. Returns False when it is about to be verified.
+
+        :raises StorageFull, StorageFailed: it has failed
+        """
+        if self._sealing or self._upload is None:
+            return False
+        self.is_read = True
+        await growing.expose(self._upload)
+        return True
+
+    def take_over(self, upload: IBlobUpload, origin: Origin) -> None:
+        """Begin with an upload that another process has left."""
+        self._upload, self.origin = upload, origin
+        self._ask_announced(origin)
+        upload.share(self._on_progress)
+
+    async def copy(self, staged: Staged, descriptor: int, size: int, digests: Mapping[str, str]) -> BlobInfo:
+        """
+        Stage a copy of the first ``size`` bytes of a file that another process has received, if it has these digests.
+
+        :raises UpstreamUnavailable: it has others, or is shorter, or cannot be read, or no strong digest is given
+        :raises StorageFull: or ``StorageFailed``
+        """
+        if not digests.keys() & _STRONG:
+            raise UpstreamUnavailable(self._download.upstream, _ENDED)
+        algorithms = (*self._download.expected, *self._download.algorithms)
+        upload = self._upload = staged.begin(algorithms, expect_size=size)
+        expected = {name: digest for name, digest in digests.items() if name in ("sha256", *algorithms)}
+        try:
+            while chunk := os.pread(descriptor, min(COPIED, size - upload.offset), upload.offset):
+                upload.write(chunk)
+                await upload.drained()
+            info: BlobInfo = await upload.seal(expected)
+        except BaseException as error:
+            await self._discard()
+            if isinstance(error, DigestMismatch | OSError):
+                raise UpstreamUnavailable(self._download.upstream, _ENDED) from None
+            raise
+        staged.add_sealed(upload, info)
+        return info
 
     async def receive(self, staged: Staged) -> tuple[IBlobUpload, BlobInfo]:
         """
@@ -119,8 +176,14 @@ class Receiver:
                         raise
                 await self._discard()
         except BaseException:
+            if self.is_left and self._upload is not None:
+                await self._leave(self._upload)
             await self._discard()
             raise
+
+    async def _leave(self, upload: IBlobUpload) -> None:
+        with suppress(PkgrepoError, CancelledError):  # then nothing is left
+            await upload.suspend()
 
     async def _receive_all(self, staged: Staged) -> None:
         pauses = iter(self._context.resume_pauses_s)
@@ -168,14 +231,17 @@ class Receiver:
             await previous.abort()
         algorithms = (*self._download.expected, *self._download.algorithms)
         self.origin = origin
+        self._ask_announced(origin)
+        self._upload = staged.begin(algorithms, expect_size=origin.size)
+        if origin.size is not None and origin.size > SMALL and self._download.shared:
+            self._upload.share(self._on_progress)
+
+    def _ask_announced(self, origin: Origin) -> None:
         if self._download.announced is not None:
             if self._announced is not None:
                 self._announced.addErrback(lambda _: None)
                 self._announced.cancel()
             self._announced = Deferred.fromCoroutine(_coroutine(self._download.announced(origin.headers)))
-        self._upload = staged.begin(algorithms, expect_size=origin.size)
-        if origin.size is not None and origin.size > SMALL and self._download.shared:
-            self._upload.share(self._on_progress)
 
     async def _copy(self, response: IUpstreamResponse, held: int) -> None:
         """Write the body without its first ``held`` bytes, which are there already."""

@@ -13,7 +13,7 @@ from .download import Download
 from .receiving import Context
 from .transfer import Transfer
 
-MOST = 64  # at once; each has 1 MiB of chunks in memory at most, and two or three descriptors
+MOST = 64  # at once; each has 2 MiB of chunks in memory at most, and two or three descriptors
 
 Key = tuple[int, str]
 T = TypeVar("T")
@@ -49,9 +49,7 @@ class Transfers:
         if found is not None:
             refuse_circle(repository_id, found.route)
             return found
-        transfer: Transfer[T] = Transfer(
-            make(), path, context=self._context, on_end=lambda: self._forget(key, transfer)
-        )
+        transfer: Transfer[T] = Transfer(make(), key, context=self._context, on_end=lambda: self._forget(key, transfer))
         self._running[key] = transfer
         transfer.start(self._permit(repository_id))
         return transfer

@@ -14,6 +14,8 @@ failed      the error; those that have bytes already lose        -
             their connections
 ==========  ===================================================  ==============================================
 
+A transfer that another process has begun waits for that one first, and its readers follow it, see ``sharing``.
+
 The first three states become failed by an error; the first two also when nobody reads any more, unless more than half
 of the file is there. Nothing is kept then. A crash leaves what a crash during an upload leaves.
 
@@ -25,19 +27,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from typing import Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import PkgrepoError, UpstreamMismatch, UpstreamUnavailable
+from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, UpstreamMismatch, UpstreamUnavailable
+from pkgrepo.interfaces import IGrowingFiles
 from pkgrepo.model import BlobInfo
+from pkgrepo.proxy.circles import refuse_circle
+from pkgrepo.repositories.publish.staged import Staged
 
+from .answers import Fields, Origin
 from .arriving import ArrivingBody
 from .download import Download
+from .following import Following
+from .leading import Leading
+from .notices import Growing, Place, Verified
 from .receiving import Context, Receiver
+from .sharing import Sharing, lease_of
+from .waiting import Waiters
 
 log = Logger()
 
@@ -51,12 +62,17 @@ class Transfer(Generic[T]):
     ``on_end`` is called, perhaps twice, when no more readers should come: it is over or given up.
     """
 
-    def __init__(self, download: Download[T], path: str, *, context: Context, on_end: Callable[[], None]) -> None:
+    def __init__(self, download: Download[T], place: Place, *, context: Context, on_end: Callable[[], None]) -> None:
         self._download = download
-        self._path = path
+        self._place = place
+        self._path = place[1]
         self._context = context
         self._on_end = on_end
-        self._receiver = Receiver(download, path, context=context, on_progress=self._wake)
+        self._receiver = Receiver(download, place[1], context=context, on_progress=self._progress)
+        self._source: Receiver | Following = self._receiver  # whose bytes readers get
+        self._leading: Leading | None = None
+        self._growing: IGrowingFiles | None = None  # known to the leader
+        self._hurrying = ExitStack()
         self._work: Deferred[None] | None = None
         self._descriptor = -1  # of the file of the upload, from the first reader on
         self._verified: BlobInfo | None = None
@@ -64,7 +80,7 @@ class Transfer(Generic[T]):
         self._file: T | None = None
         self._failure: Failure | None = None
         self._readers = 0
-        self._waiting: list[Deferred[None]] = []
+        self._waiters = Waiters()
         self._listeners: list[Callable[[T], None]] = []
 
     def start(self, permit: AbstractAsyncContextManager[None]) -> None:
@@ -79,6 +95,8 @@ class Transfer(Generic[T]):
         ended: Deferred[None] = Deferred()
         work.addBoth(ended.callback)
         if self._verified is None:
+            followed = self._leading is not None and self._leading.followed
+            self._receiver.is_left = followed and self._growing is not None
             self._give_up()
         await ended
 
@@ -132,27 +150,27 @@ class Transfer(Generic[T]):
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
         """
         with self._reading():
-            while self._verified is None:
+            while self._verified is None and self._file is None:
                 if self._failure is not None:
                     self._failure.raiseException()
                 await self.wait()
-            return self._verified.digests
+            return self.digests
 
     @property
     def digests(self) -> Mapping[str, str]:
         """The digests of the file, as far as it is verified."""
-        return {} if self._verified is None else self._verified.digests
+        if self._verified is None:
+            return {} if self._file is None else self._download.digests_of(self._file)
+        return self._verified.digests
 
     @property
     def available(self) -> int:
         """How many bytes from the beginning readers may have."""
-        return self._receiver.readable if self._verified is None else self._verified.size
+        return self._source.readable if self._verified is None else self._verified.size
 
     def wait(self) -> Deferred[None]:
         """A Deferred that fires when it has got further, and fails when it has failed; it may be cancelled."""
-        waiting: Deferred[None] = Deferred(self._forget)
-        self._waiting.append(waiting)
-        return waiting
+        return self._waiters.add()
 
     def _find_content(self, holds_parts: bool) -> ArrivingBody | bytes | T | None:
         if self._file is not None:
@@ -161,10 +179,10 @@ class Transfer(Generic[T]):
             self._failure.raiseException()
         if self._data is not None:
             return self._data
-        size = self._receiver.size if self._verified is None else self._verified.size
+        size = self._source.size if self._verified is None else self._verified.size
         if size is None or not self.available or not self._open():
             return None
-        self._receiver.is_read = True
+        self._source.is_read = True
         body = ArrivingBody(self, size, os.dup(self._descriptor), self._context.reactor, holds_parts=holds_parts)
         self._readers += 1
         return body
@@ -172,11 +190,16 @@ class Transfer(Generic[T]):
     def _open(self) -> bool:
         """Whether there is a descriptor for readers; else they wait for the row of the file."""
         if self._descriptor < 0 and self._verified is None:
-            self._keep(self._receiver.descriptor())
+            self._keep(self._source.descriptor())
         return self._descriptor >= 0
 
     def _keep(self, descriptor: int | None) -> None:
         self._descriptor = -1 if descriptor is None else descriptor
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -194,41 +217,31 @@ class Transfer(Generic[T]):
 
     @property
     def _is_mostly_there(self) -> bool:
-        size = self._receiver.size
-        return size is not None and 2 * self._receiver.received > size
+        size = self._source.size
+        return size is not None and 2 * self._source.received > size
 
     def _give_up(self) -> None:
         if self._work is not None:
             self._on_end()
             self._work.cancel()
 
-    def _forget(self, waiting: Deferred[None]) -> None:
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
+    def _progress(self) -> None:
+        if self._leading is not None:
+            self._leading.progress()
+        self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if each.called:  # cancelled by what one before it did
-                continue
-            if self._failure is not None:
-                each.errback(self._failure)
-            else:
-                each.callback(None)
+        self._waiters.wake(self._failure)
 
     # The work
 
     async def _run(self, permit: AbstractAsyncContextManager[None]) -> None:
         try:
             async with self._download.stage() as staged:
-                async with permit:
-                    upload, self._verified = await self._receiver.receive(staged)
-                self._data = upload.data
-                if self._data is None and self._descriptor < 0:
-                    self._keep(upload.descriptor())
-                self._wake()
-                assert self._receiver.origin is not None
-                self._file = await self._download.record(staged, self._verified, self._receiver.origin.headers)
+                if self._context.sharing is None:
+                    self._file = await self._fetch(staged, permit)
+                else:
+                    self._file = await self._share(self._context.sharing, staged, permit)
                 for listener in self._listeners:
                     listener(self._file)
         except CancelledError:
@@ -245,8 +258,142 @@ class Transfer(Generic[T]):
                 log.failure("the transfer of {path!r} failed", path=self._path)
         finally:
             self._work = None
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+            self._close_descriptor()
+            self._hurrying.close()
             self._on_end()
             self._wake()
+
+    async def _fetch(self, staged: Staged, permit: AbstractAsyncContextManager[None]) -> T:
+        async with permit:
+            upload, self._verified = await self._receiver.receive(staged)
+        self._data = upload.data
+        if self._data is None and self._descriptor < 0:
+            self._keep(upload.descriptor())
+        self._progress()
+        assert self._receiver.origin is not None
+        return await self._download.record(staged, self._verified, self._receiver.origin.headers)
+
+    # With other processes
+
+    async def _share(self, sharing: Sharing, staged: Staged, permit: AbstractAsyncContextManager[None]) -> T:
+        """Fetch the file, unless another process does or has done so."""
+        lease, followed, leads = lease_of(self._place), None, True
+        if not await sharing.leases.acquire(lease):
+            refuse_circle(self._place[0], self.route)
+            with sharing.follow(
+                self._place, route=self.route, growing=staged.growing, on_change=self._follow
+            ) as following:
+                self._source = following
+                leads = await following.acquire(lease)
+                followed = following
+        if not leads:
+            log.info("{path!r} is fetched here, too: the process that fetches it is silent", path=self._path)
+            self._read_own()
+            return await self._download.find() or await self._fetch(staged, permit)
+        failure: BaseException | None = None
+        self._growing = staged.growing
+        leading = sharing.lead(self._place, self, exposes=self._growing is not None)
+        try:
+            found = await self._download.find()
+            if found is not None:
+                if followed is not None and followed.is_read and self._verified is None:
+                    digests = {**self._download.expected, **self._download.digests_of(found)}
+                    await self._copy(followed, staged, digests)
+                return found
+            if followed is not None and self._verified is not None and self._descriptor >= 0:
+                return await self._record_copy(followed, staged, self._verified)
+            if followed is not None:
+                await self._take_over(followed, staged)
+            self._leading = leading
+            return await self._fetch(staged, permit)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._leading = None
+            sharing.end(self._place, leading, failure)
+
+    def _follow(self) -> None:
+        """Use what the leader has told."""
+        following = self._source
+        assert isinstance(following, Following)
+        if following.latest is not None:
+            self._download.adopt(following.latest.source)
+        if following.verified is not None:
+            told = following.verified
+            self._download.adopt(told.source)
+            if self._descriptor < 0:
+                self._keep(following.descriptor())
+            self._verified = BlobInfo(told.sha256, told.size, told.locator, told.digests)
+        self._wake()
+
+    async def _take_over(self, following: Following, staged: Staged) -> None:
+        """Go on where a leader has ended."""
+        told, growing = following.latest, staged.growing
+        self._receiver.is_read = following.is_read
+        self._read_own()
+        if told is None or growing is None:
+            return
+        try:
+            algorithms = (*self._download.expected, *self._download.algorithms)
+            upload = await growing.take_over(told.upload, told.readable, algorithms)
+        except (BlobMissing, StorageFailed):
+            return
+        log.debug("{path!r} is fetched on from byte {offset}", path=self._path, offset=told.readable)
+        self._receiver.take_over(upload, Origin(Fields(told.fields), told.size, told.etag, told.is_plain))
+
+    async def _record_copy(self, following: Following, staged: Staged, verified: BlobInfo) -> T:
+        """Record what a leader has verified and did not record. Readers have the same bytes as the copy."""
+        copy = await self._copy(following, staged, {**verified.digests, "sha256": verified.sha256})
+        log.debug("{path!r} is recorded from the bytes that another process has verified", path=self._path)
+        assert following.latest is not None
+        return await self._download.record(staged, copy, Fields(following.latest.fields))
+
+    async def _copy(self, following: Following, staged: Staged, digests: Mapping[str, str]) -> BlobInfo:
+        """
+        Stage a copy of what readers have of a leader's file, which is the whole file if it has these digests.
+
+        A copy, since the leader may have ended at any step of its commit, after which the file may be swept.
+
+        :raises UpstreamUnavailable: it is not, or that is not known
+        """
+        assert following.latest is not None, "readers have bytes of it"
+        self._verified = await self._receiver.copy(staged, self._descriptor, following.latest.size, digests)
+        self._wake()
+        return self._verified
+
+    def _read_own(self) -> None:
+        """Have readers read what this process receives."""
+        self._verified, self._source = None, self._receiver
+        if not self._receiver.is_read:
+            self._close_descriptor()
+
+    # As L{Led}
+
+    def join(self) -> None:
+        """See L{Led.join}."""
+        self._readers += 1
+        self._hurrying.enter_context(self._context.hurrying())  # the others see small files when they are recorded
+
+    def notice(self) -> Growing | Verified | None:
+        """See L{Led.notice}."""
+        done, origin = self._verified, self._receiver.origin
+        if done is not None and origin is not None:
+            upload, source = self._receiver.upload_id, self._download.describe()
+            return Verified(self._place, upload, done.sha256, done.size, done.locator, dict(done.digests), source)
+        if origin is None or origin.size is None or not self._receiver.readable:
+            return None
+        return Growing(
+            self._place,
+            upload=self._receiver.upload_id,
+            readable=self._receiver.readable,
+            size=origin.size,
+            etag=origin.etag,
+            is_plain=origin.is_plain,
+            fields=Fields.of(origin.headers).values,
+            source=self._download.describe(),
+        )
+
+    async def expose(self) -> bool:
+        """See L{Led.expose}."""
+        return self._growing is not None and await self._receiver.expose(self._growing)

@@ -18,6 +18,7 @@ from zope.interface import implementer
 from pkgrepo import __version__
 from pkgrepo.concurrency import hops
 from pkgrepo.concurrency.fair_semaphore import QueueFull
+from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import (
     Invalid,
     UpstreamFailed,
@@ -28,7 +29,7 @@ from pkgrepo.errors import (
     UpstreamUnavailable,
 )
 from pkgrepo.interfaces import IUpstream
-from pkgrepo.model import ReadLimits, UpstreamHealth
+from pkgrepo.model import ReadLimits, UpstreamHealth, UpstreamState
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
@@ -36,7 +37,7 @@ from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_ref
 from .connecting.agent import RequestFields, UpstreamAgent, Ways
 from .connecting.connection import Answer
 from .connecting.connections import Connections
-from .deadlines import Deadline, TimedOut
+from .deadlines import Deadline
 from .failures import ERRORS, explain
 from .health import Health
 from .permits import HostPermits
@@ -248,7 +249,9 @@ class Upstream:
                     await deferLater(self._reactor, 0)
                 return outcome
             await stack.aclose()
-            pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if request.retry else None
+            # After the failures of others no second try would be sent: nobody waits for it.
+            retry = request.retry and health.state is not UpstreamState.OPEN
+            pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if retry else None
             if pause_s is None or pause_s >= request.deadline.left_s or self._closed:
                 if isinstance(outcome, UpstreamLimited):
                     health.limited(outcome.retry_after_s)

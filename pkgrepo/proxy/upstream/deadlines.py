@@ -1,50 +1,17 @@
-"""Time limits of a single wait, and of a whole request."""
+"""The time limit of a whole request."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from attrs import define, frozen
+from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.python.failure import Failure
+
+from pkgrepo.concurrency.time_limits import within
 
 T = TypeVar("T")
-
-
-@define
-class TimedOut(Exception):  # noqa: N818 - named for what happened
-    """The time is over; ``reason`` is a clause for people."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-async def within(seconds: float, work: Deferred[T], reactor: IReactorTime, reason: str) -> T:
-    """
-    The result of ``work``. When the time is over, or the caller is cancelled, ``work`` is cancelled.
-
-    The caller then gets L{TimedOut} or ``CancelledError``, whatever ``work`` makes of its cancellation.
-
-    :raises TimedOut: with ``reason``
-    """
-    outcome: Deferred[T] = Deferred()
-
-    def relay(result: Any) -> None:
-        if not outcome.called:
-            (outcome.errback if isinstance(result, Failure) else outcome.callback)(result)
-
-    timer = reactor.callLater(max(seconds, 0), lambda: outcome.errback(TimedOut(reason)))
-    work.addBoth(relay)
-    try:
-        return await outcome
-    finally:
-        if timer.active():
-            timer.cancel()
-        work.cancel()
 
 
 @frozen

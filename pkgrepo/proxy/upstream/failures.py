@@ -16,12 +16,12 @@ from twisted.internet.error import (
     NoRouteError,
 )
 
+from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
 
 from .connecting.endpoints import AddressRefused
 from .connecting.head import HeadTooLarge, NotHttp
 from .connecting.tunnel import ProxyRefused
-from .deadlines import TimedOut
 
 # What a request may raise beside the errors of its caller.
 ERRORS = (

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import lru_cache
 
 from attrs import frozen
+from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from zope.interface import implementer
 
+from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
+from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 
-from .body import BodyLost, ReceivedBody
-from .connecting.connection import Answer
+from .connecting.connection import RECEIVED, Answer
 from .connecting.head import Head
-from .deadlines import Deadline, TimedOut
+from .deadlines import Deadline
 from .decoding import BadCoding, Inflater, make_inflater
 
 _CODING = b"content-encoding"
@@ -31,7 +34,7 @@ class ResponseHeaders:
 
     def get(self, name: str) -> str | None:
         """The value, ISO-8859-1 decoded; fields of one name are joined by a comma (RFC 9110 section 5.3)."""
-        value = self._fields.get(name.lower().encode("ascii"))
+        value = self._fields.get(_on_the_wire(name))
         return None if value is None else value.decode("latin-1")
 
 
@@ -75,7 +78,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
         self._inflater: Inflater | None = None
         self._inflated: Iterator[bytes] = iter(())
         self._inflated_in_turn = 0
-        self._body = ReceivedBody()
+        self._body = ReceivedBody(RECEIVED)
         answer.deliverBody(self._body)
 
     @property
@@ -158,7 +161,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
     async def _receive(self) -> bytes:
         reading = self._reading
         try:
-            data = await self._body.read(reading.idle_s, reading.deadline)
+            data = await self._body.read(self._wait)
         except BodyLost:
             reason = "it ended the connection in the middle of its answer"
             reading.on_failure(reason)
@@ -171,10 +174,20 @@ class UpstreamResponse(AsyncIterator[bytes]):
             self.ended_s = reading.deadline.reactor.seconds()
         return data
 
+    async def _wait(self, work: Deferred[None]) -> None:
+        reason = f"it sent nothing for {self._reading.idle_s:g} s (proxy.idle_timeout)"
+        await self._reading.deadline.wait(work, self._reading.idle_s, reason)
+
     def _too_large(self) -> UpstreamTooLarge:
         return UpstreamTooLarge(
             self._reading.route, f"its answer is larger than {self._reading.limits.max_bytes} bytes"
         )
+
+
+@lru_cache(maxsize=100)
+def _on_the_wire(name: str) -> bytes:
+    """A name as heads have it. Each answer is asked for a dozen, always the same ones."""
+    return name.lower().encode("ascii")
 
 
 def _announced_length(head: Head, method: str) -> int | None:

@@ -94,6 +94,20 @@ async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> Non
 
 
 @pytest_twisted.ensureDeferred
+async def test_nobody_waits_for_a_second_try_that_would_not_be_sent(scene: Any) -> None:
+    upstream = scene.upstream(f"http://127.0.0.1:{closed_port()}")
+
+    async def failure() -> str:
+        with pytest.raises(UpstreamUnavailable) as caught:
+            await fetch(upstream)
+        return str(caught.value)
+
+    sentences = await gatherResults([Deferred.fromCoroutine(failure()) for _ in range(20)])
+    # Those whose failures came first wanted to try again.
+    assert sum("in a row" in sentence for sentence in sentences) < FAILURES
+
+
+@pytest_twisted.ensureDeferred
 async def test_failures_of_another_host_do_not_close_the_route(scene: Any) -> None:
     server, files = scene.serve({"/x": b"x"}), scene.serve({"/file": faults.failing(500)})
     upstream = scene.upstream(server.url)

@@ -94,8 +94,26 @@ def test_the_cache_ttl_is_default_or_a_duration(text):
 
 
 @pytest.mark.parametrize(
+    ("config", "pointer", "setting"),
+    [
+        (proxy("https://ci:hidden@a.example"), "/proxy/routes/0/url", "auth"),
+        (proxy({"url": "https://hidden@a.example/x"}), "/proxy/routes/0/url", "auth"),
+        ({"type": "Proxy", "config": {"upstream_url": "http://a:hidden@b"}}, "/config/upstream_url", "upstream_auth"),
+    ],
+    ids=["text", "route", "upstream_url"],
+)
+def test_credentials_in_an_address_are_refused_with_the_setting_they_belong_to(config, pointer, setting):
+    with pytest.raises(Invalid) as raised:
+        ALL.validate(config)
+    assert raised.value.pointer == pointer
+    assert raised.value.message.endswith(f"it has a user name or a password; give them as {setting}")
+
+
+@pytest.mark.parametrize(
     ("given", "pointer"),
     [
+        (proxy({"url": URL, "hosts": {"cdn.example": "http://a:b@c.example"}}), "/proxy/routes/0/hosts"),
+        (proxy({"url": URL, "hosts": {"cdn.example": "http://c.example/?token=hidden"}}), "/proxy/routes/0/hosts"),
         ({"type": "Proxy"}, "/proxy"),
         ({**proxy(URL), "config": {"upstream_url": URL}}, "/proxy"),
         (proxy(), "/proxy/routes"),

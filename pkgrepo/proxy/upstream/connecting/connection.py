@@ -33,9 +33,7 @@ from pkgrepo.untrusted.chunks import ChunkDecoder, MalformedChunks
 
 from .head import Head, HeadReader, HeadTooLarge, NotHttp
 
-RECEIVED = (
-    256 * 1024
-)  # bytes read from a connection at once; with Twisted's 64 KiB large files take a tenth more CPU time
+RECEIVED = 512 * 1024  # bytes read from a connection at once; with 256 KiB images take a fifth more of its time
 
 _COMPLETE: Final = Failure(ResponseDone("the body is complete"))
 _UNFRAMED: Final = Failure(PotentialDataLoss("the body ended with the connection"))

@@ -21,7 +21,7 @@ from twisted.internet.interfaces import (
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from pkgrepo.proxy.upstream.deadlines import within
+from pkgrepo.concurrency.time_limits import within
 
 from .addresses import AddressGuard
 

@@ -1,4 +1,4 @@
-"""Metadata of upstreams: freshness, confirmation, failures, and what is kept of it."""
+"""Metadata of upstreams: freshness, confirmation, absence, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
-from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
+from pkgrepo.errors import NotFound, StorageFull
 from pkgrepo.model import SYSTEM
-from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
 from pkgrepo.repositories.upkeep.progress import NoProgress
@@ -28,16 +27,6 @@ def start(coroutine: Any) -> Deferred[Any]:
     return Deferred.fromCoroutine(coroutine)
 
 
-async def texts(world: ProxyWorld, proxy: Any, held: Any) -> list[str]:
-    """The versions in the parts of an answer."""
-    request = world.format.document_request("left")
-
-    def read(parts: PartsFile) -> list[str]:
-        return [entry.version for entry in parts.entries()]
-
-    return await world.documents.read(proxy, request, held, read)
-
-
 @run
 async def test_fresh_answer_is_served_without_asking_also_after_a_restart(world: ProxyWorld) -> None:
     up = world.upstream()
@@ -51,7 +40,7 @@ async def test_fresh_answer_is_served_without_asking_also_after_a_restart(world:
     assert again.is_of(first)
     assert kinds(trace.steps) == ["mirror a fetched", "mirror a cached"]
     await world.restart()
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 1
 
 
@@ -107,7 +96,7 @@ async def test_old_answer_is_confirmed(world: ProxyWorld, confirmation: str) -> 
     await world.restart()
     kept = await world.get(proxy, "left")
     assert kept.document.checked_ms == world.clock.ms
-    assert await texts(world, proxy, kept) == ["1.0.0"]
+    assert await world.versions_in(proxy, kept) == ["1.0.0"]
     assert up.count() == 2
 
 
@@ -155,7 +144,7 @@ async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_b
     kept = await world.get(proxy, "left")
     assert kept.stored
     assert kept.document.checked_ms == confirmed.document.checked_ms
-    assert await texts(world, proxy, kept) == ["1.0.0"]
+    assert await world.versions_in(proxy, kept) == ["1.0.0"]
     assert up.count() == 2
 
 
@@ -203,101 +192,14 @@ async def test_answer_that_cannot_be_stored_is_served_once_and_asked_for_again(
     with monkeypatch.context() as patch:
         patch.setattr(world.core.publisher, "change_with_blobs", fail)
         held = await world.get(proxy, "left")
-        assert await texts(world, proxy, held) == ["1.0.0"]
+        assert await world.versions_in(proxy, held) == ["1.0.0"]
         gate.callback(None)
         await world.settle()
     assert await world.documents.find(proxy, "packument/left") is None
-    assert await texts(world, proxy, held) == ["1.0.0"]  # asked for again: it has gone meanwhile
+    assert await world.versions_in(proxy, held) == ["1.0.0"]  # asked for again: it has gone meanwhile
     await world.settle()
     assert (await world.get(proxy, "left")).stored
     assert up.count() == 2
-
-
-@pytest.mark.parametrize("fault", [failing(500), Fault(cut_at=10), failing(429, "3"), Answer(body=b"<html>")])
-@run
-async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld, fault: Any) -> None:
-    up = world.upstream()
-    up.add("left")
-    proxy = await world.proxy("mirror", up)
-    first = await world.get(proxy, "left")
-    await world.settle()
-    world.clock.advance(301)
-    up.add("left", "1.1.0")
-    up.misbehave("/left", fault, repeat=True)
-    trace = Trace()
-    stale = await world.get(proxy, "left", trace)
-    assert stale.is_of(first)
-    assert stale.failure is not None
-    assert kinds(trace.steps) == ["mirror a failed", "mirror a stale"]
-    asked = up.count()
-    world.clock.advance(9)
-    assert await texts(world, proxy, await world.get(proxy, "left", revalidate=True)) == ["1.0.0"]
-    assert up.count() == asked
-    up.behave()
-
-
-@run
-async def test_upstream_is_asked_again_some_seconds_after_a_failure(world: ProxyWorld) -> None:
-    up = world.upstream()
-    up.add("left")
-    proxy = await world.proxy("mirror", up)
-    await world.get(proxy, "left")
-    world.clock.advance(301)
-    up.misbehave("/left", failing(500))
-    assert (await world.get(proxy, "left")).failure is not None
-    world.clock.advance(10)
-    assert (await world.get(proxy, "left")).failure is None
-
-
-@run
-async def test_routes_are_asked_in_order_of_priority(world: ProxyWorld) -> None:
-    first, second = world.upstream(), world.upstream()
-    second.add("left")
-    proxy = await world.proxy("mirror", first, second)
-    trace = Trace()
-    held = await world.get(proxy, "left", trace)
-    assert held.document.route == "b"
-    assert kinds(trace.steps) == ["mirror a absent", "mirror b fetched"]
-    first.add("left", "2.0.0")
-    world.clock.advance(301)
-    assert (await world.get(proxy, "left")).document.route == "a"
-
-
-@run
-async def test_next_route_is_asked_if_one_fails(world: ProxyWorld) -> None:
-    first, second = world.upstream(), world.upstream()
-    second.add("left")
-    first.misbehave("/left", failing(500), repeat=True)
-    proxy = await world.proxy("mirror", first, second)
-    trace = Trace()
-    assert (await world.get(proxy, "left", trace)).document.route == "b"
-    assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
-
-
-@run
-async def test_what_a_route_said_before_is_better_than_what_another_one_says(world: ProxyWorld) -> None:
-    first, second = world.upstream(), world.upstream()
-    first.add("left", "1.0.0")
-    second.add("left", "9.0.0")
-    proxy = await world.proxy("mirror", first, second)
-    await world.get(proxy, "left")
-    world.clock.advance(301)
-    first.misbehave("/left", failing(500), repeat=True)
-    held = await world.get(proxy, "left")
-    assert (held.document.route, second.count()) == ("a", 0)
-
-
-@run
-async def test_answer_of_a_route_that_was_removed_is_not_served(world: ProxyWorld) -> None:
-    first, second = world.upstream(), world.upstream()
-    first.add("left", "1.0.0")
-    second.add("left", "2.0.0")
-    proxy = await world.proxy("mirror", first)
-    await world.get(proxy, "left")
-    await world.settle()
-    routes = [{"name": "z", "url": second.url}]
-    proxy = await world.change(proxy, config={**proxy.config, "proxy": {"routes": routes}})
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["2.0.0"]
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -331,21 +233,6 @@ async def test_package_that_an_upstream_removes_is_gone_also_after_a_restart(wor
     with pytest.raises(NotFound):
         await world.get(proxy, "left")
     assert up.count() == 2
-
-
-@run
-async def test_failure_is_never_the_answer_that_there_is_no_package(world: ProxyWorld) -> None:
-    up = world.upstream()
-    proxy = await world.proxy("mirror", up)
-    with pytest.raises(NotFound):
-        await world.get(proxy, "left")
-    world.clock.advance(61)
-    up.misbehave("*", failing(500), repeat=True)
-    for _ in range(2):
-        with pytest.raises(UpstreamFailed):
-            await world.get(proxy, "left")
-    with pytest.raises(UpstreamFailed):
-        await world.get(proxy, "never-asked")
 
 
 @run
@@ -387,9 +274,9 @@ async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWor
     path.unlink()
     if damage != "lost":
         path.write_bytes(body[:-5] if damage == "cut" else bytes(20) + body[20:])
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     await world.restart()
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 2
 
 
@@ -403,14 +290,14 @@ async def test_parts_that_were_read_are_served_from_memory_until_they_are_known_
     await world.get(proxy, "left")
     await world.restart()
     held = await world.get(proxy, "left")
-    assert await texts(world, proxy, held) == ["1.0.0"]
+    assert await world.versions_in(proxy, held) == ["1.0.0"]
     for path in world.config.data.dir.rglob(held.document.locator.rpartition("/")[2]):
         path.unlink()
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 1
     document = held.document
     await world.core.catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
-    assert await texts(world, proxy, await world.get(proxy, "left")) == ["1.0.0"]
+    assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 2
 
 
@@ -424,16 +311,3 @@ async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     await world.proxies.purge.purge(proxy, Selection(package="left"), SYSTEM, NoProgress())
     await world.get(proxy, "left")
     assert up.count() == 2
-
-
-@run
-async def test_route_whose_certificates_cannot_be_used_is_a_failing_one(world: ProxyWorld) -> None:
-    up = world.upstream()
-    up.add("left")
-    proxy = await world.proxy("mirror", up)
-    routes = [{"name": "a", "url": "https://127.0.0.1:1/", "ca_file": "/none/ca.pem"}, {"name": "b", "url": up.url}]
-    proxy = await world.change(proxy, config={**proxy.config, "proxy": {"routes": routes}})
-    trace = Trace()
-    assert (await world.get(proxy, "left", trace)).document.route == "b"
-    assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
-    assert "/none" not in trace.steps[0].why

@@ -4,7 +4,8 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.proxy.upstream.deadlines import Deadline, TimedOut, within
+from pkgrepo.concurrency.time_limits import TimedOut, within
+from pkgrepo.proxy.upstream.deadlines import Deadline
 
 
 class Scene:

@@ -9,10 +9,10 @@ from service_identity import VerificationError
 from twisted.internet import error
 from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError, NoRouteError
 
+from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
 from pkgrepo.proxy.upstream.connecting.endpoints import AddressRefused
 from pkgrepo.proxy.upstream.connecting.head import HeadTooLarge, NotHttp
-from pkgrepo.proxy.upstream.deadlines import TimedOut
 from pkgrepo.proxy.upstream.failures import explain
 
 
