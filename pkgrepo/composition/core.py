@@ -13,11 +13,11 @@ from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.concurrency.batches import Linger
 from pkgrepo.config import Config
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
+from pkgrepo.errors import StorageFailed
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.process.workers.peers import NoPeers, Peers
-from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -29,6 +29,9 @@ from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.blobs.moving import MovingBlobStore
+from pkgrepo.storage.blobs.s3.store import BucketBlobStore
+from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
@@ -38,10 +41,12 @@ from pkgrepo.storage.secret_box import SecretBox
 from .databases import make_catalog
 from .exclusive import ChangeRelay
 from .formats import check_settings, make_formats
+from .nodes import clock_of, nodes_of, peers_of
 
 log = Logger()
 
 STORED_TOGETHER = 32  # fetched documents or files; the reactor works some milliseconds on the results
+SPOOL = "spool"  # name of the folder in the data folder for temporary files of storages in buckets
 KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
@@ -49,19 +54,25 @@ class Core:
     """
     Catalog, blob stores, repositories and formats, without a network. Offline commands use only this.
 
-    ``peers`` are the other worker processes of a server.
+    ``peers`` are the other worker processes of a server, which are in ``workers``, too; None: it is not one of several.
+    With a database for several nodes ``nodes`` are its processes.
     """
 
     def __init__(self, config: Config, reactor: Any, peers: Peers | None = None) -> None:
         self.config = config
-        self.peers: Peers = peers or NoPeers()
         self.reactor = reactor
-        self.clock = SystemClock()
         self.pools = Pools(reactor)
         self.catalog = make_catalog(config, reactor)
+        self.nodes = nodes_of(self.catalog)
+        self.workers = peers
+        self.lease_folder = config.database_path.parent if config.database_path else config.data.dir
+        self.peers = peers_of(self.catalog, peers, reactor)
+        self.clock = clock_of(self.catalog)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
+        self.alone = True  # whether no other node ran when this one started
         self.exclusive_since: dict[int, datetime] = {}
+        self._buckets: list[BucketBlobStore] = []
         self._process_locks: dict[Path, ProcessLock] = {}
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
@@ -79,7 +90,9 @@ class Core:
             formats=self.formats,
         )
         self.follower = LayoutFollower(self.context)
-        self.relay = None if peers is None else ChangeRelay(self.follower, self.registry, peers, reactor)
+        self.relay = (
+            None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follower, self.registry, self.peers, reactor)
+        )
         self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
         self.linger = Linger(reactor, config.proxy.store_delay_s, STORED_TOGETHER)
         self.publisher = Publisher(
@@ -103,17 +116,26 @@ class Core:
         uid: str | None = await self.catalog.look(settings.server_uid)
         if uid is None:
             uid = await self.catalog.write(settings.ensure_server_uid)
-        self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))
+        home = None if self.nodes is None else await self.nodes.database()
+        self.folders = StorageFolders(data.dir, uid, Durability(data.fsync), new=data.storages, home=home)
         self.secrets: SecretBox = await self.pools.disk(SecretBox.load, data.dir / KEY_FILE)
+        self.buckets = StorageBuckets(
+            secrets=self.secrets, pools=self.pools, spool=data.dir / SPOOL, low_water=data.low_water
+        )
 
     async def open_storages(self) -> None:
         """
         Open every storage. Paths inside the data folder are stored relative to it from now on.
 
+        One in a bucket that does not answer is opened later, by the first request for it.
+
         :raises Conflict: one is missing, or belongs to another catalog; :raises StorageFailed: one cannot be opened
         """
         await self.registry.refresh()
         for storage in self.registry.storages():
+            if not storage.is_local or storage.before is not None:
+                await self._open_bucket(storage)
+                continue
             await self.stores.open(storage)
             path = self.folders.spell(self.folders.folder(storage))
             if path != storage.settings["path"]:
@@ -125,6 +147,8 @@ class Core:
     async def stop(self) -> None:
         """Finish the work in progress, then close everything."""
         await self.wait_idle()
+        for bucket in self._buckets:
+            await bucket.stop()
         await self.catalog.stop()
         await self.pools.stop()
         for lock in self._process_locks.values():
@@ -142,7 +166,24 @@ class Core:
             self.reactor.callLater(0, next_turn.callback, None)
             await next_turn
 
+    async def _open_bucket(self, storage: Storage) -> None:
+        try:
+            await self.stores.open(storage)
+        except StorageFailed as error:
+            log.warn("storage {storage} is opened later: {error}", storage=storage.name, error=str(error))
+
     async def _open_store(self, storage: Storage) -> IBlobStore:
+        place, before = await self._open_place(storage), storage.before
+        return place if before is None else MovingBlobStore(await self._open_place(before), place)
+
+    async def _open_place(self, storage: Storage) -> FilesystemBlobStore | BucketBlobStore:
+        if not storage.is_local:
+            store = await self.buckets.open(storage)
+            self._buckets.append(store)
+            return store
+        return await self._open_folder(storage)
+
+    async def _open_folder(self, storage: Storage) -> FilesystemBlobStore:
         folder = self.folders.folder(storage)
         try:
             await self.pools.disk(self.folders.check, storage.name, storage.uid, folder)
@@ -170,7 +211,7 @@ class Core:
         """Lock the folder of a storage for this process; an earlier lock of the same folder is released afterwards."""
         lock = ProcessLock(root)
         since = await self.pools.disk(lock.acquire)
-        if since is not None:
+        if since is not None and self.alone:
             self.exclusive_since[storage_id] = since
         earlier = self._process_locks.get(root)
         if earlier is None or lock.is_open:

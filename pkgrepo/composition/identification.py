@@ -22,6 +22,7 @@ from pkgrepo.config import Config
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.management.api.audit_file import AuditFile
 from pkgrepo.management.api.audit_log import AuditLog
+from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
 
@@ -45,21 +46,22 @@ class Identification:
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
     """Put it together over a core that was started; creates the secret of bearer tokens at the first start."""
-    catalog = core.catalog
-    bearer = BearerTokens(catalog, SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret")))
+    catalog, clock = core.catalog, seconds_of(core.clock)
+    keys = SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret"))
+    bearer = BearerTokens(catalog, keys, clock=clock)
     unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
-    sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours))
+    sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours), clock=clock)
     throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks, news=LoginNews(core.peers))
     receive_news(core.peers, throttle)
     checkers = [
-        PasswordChecker(catalog, core.passwords, throttle),
-        TokenChecker(catalog),
-        SignedChecker(catalog, bearer),
+        PasswordChecker(catalog, core.passwords, throttle, clock=clock),
+        TokenChecker(catalog, clock=clock),
+        SignedChecker(catalog, bearer, clock=clock),
         SessionChecker(sessions),
     ]
-    uses = TokenUses(catalog)
-    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses)
-    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
+    uses = TokenUses(catalog, clock=clock)
+    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock)
+    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock)
     audit_log = AuditLog(catalog, core.clock, reactor, _audit_file(config), flush_others=flush_others(core.peers))
     answer_flushes(core.peers, audit_log)
     accounts = Accounts(

@@ -9,6 +9,12 @@ login.done       account and address of a login, which all processes trust from 
 audit            a question: rows of the audit log that wait in memory are written before it is answered
 proxy.files      the id of a proxy repository, of whose files nothing that is only in memory counts any more
 proxy.documents  the same, and the keys of documents that were removed
+proxy.transfer   a notice about a file that is fetched, see L{pkgrepo.proxy.transfers.notices}; what is only for
+                 workers of the same master goes through that
+proxy.waiting    the name of a lease: a document is to be stored at once
+proxy.absent     the id of a repository, and the answer that no upstream has a document
+proxy.no_file    the id of a repository, and the key of a file that no upstream has; until when that counts
+proxy.mistrust   the id of a proxy, and the path of a file of which a wrong one was sent
 proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 ===============  ===============================================================================================
 """
@@ -23,19 +29,29 @@ from pkgrepo.auth.login.throttle import Key, Throttle
 from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.model import Repository
 from pkgrepo.process.workers.peers import Peers
+from pkgrepo.proxy.absences import Absences
+from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.winners import Winners
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.turns import Turns
 from pkgrepo.proxy.resolving.package_files import PackageFiles
+from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
 FILES, DOCUMENTS, WINNER = "proxy.files", "proxy.documents", "proxy.winner"
+TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
+ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
 
 _encode = msgspec.msgpack.encode
 _keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _login = msgspec.msgpack.Decoder(tuple[str, str])
 _id = msgspec.msgpack.Decoder(int)
 _winner = msgspec.msgpack.Decoder(tuple[int, str, str, str])
+_absent = msgspec.msgpack.Decoder(tuple[int, UpstreamDocument])
+_mistrusted = msgspec.msgpack.Decoder(tuple[int, str])
+_no_file = msgspec.msgpack.Decoder(tuple[int, str, int])
 _documents = msgspec.msgpack.Decoder(tuple[int, list[str]])
 
 
@@ -93,10 +109,65 @@ class ProxyNews:
         """Tell them which route has served a version."""
         self._peers.publish(WINNER, _encode((repository_id, package_key, version_key, route)))
 
+    def mistrusted(self, repository_id: int, path: str) -> None:
+        """Tell them that a wrong file was sent."""
+        self._peers.publish(MISTRUST, _encode((repository_id, path)))
+
+
+def receive_mistrust(peers: Peers, files: AddressedFiles) -> None:
+    """Let nobody read files before they are verified of which other processes have sent a wrong one."""
+    peers.subscribe(MISTRUST, lambda data: files.mistrust(*_mistrusted.decode(data)))
+
 
 def receive_winners(peers: Peers, winners: Winners) -> None:
     """Remember which routes have served versions in other processes."""
     peers.subscribe(WINNER, lambda data: winners.add(*_winner.decode(data)))
+
+
+class FetchNews:
+    """
+    What processes tell each other about fetches; see L{pkgrepo.proxy.transfers.notices.Notices}.
+
+    ``peers`` are all other processes; ``workers`` are those of the same master, if there are any: they share its disk.
+    """
+
+    def __init__(self, peers: Peers, workers: Peers | None) -> None:
+        self._peers = peers
+        self._workers = workers
+        self.has_near = workers is not None
+
+    def send(self, data: bytes) -> None:
+        """Send all others a notice about a transfer."""
+        self._peers.publish(TRANSFER, data)
+
+    def send_near(self, data: bytes) -> None:
+        """Send one to the workers of the same master."""
+        if self._workers is not None:
+            self._workers.publish(TRANSFER, data)
+
+    def waiting(self, lease: str) -> None:
+        """Tell them that this process waits for a document."""
+        self._peers.publish(WAITING, lease.encode())
+
+    def absent(self, repository: Repository, document: UpstreamDocument) -> None:
+        """Tell them that no upstream has a document."""
+        self._peers.publish(ABSENT, _encode((repository.id, document)))
+
+    def no_file(self, repository_id: int, key: str, until_ms: int) -> None:
+        """Tell them that no upstream has a file."""
+        self._peers.publish(NO_FILE, _encode((repository_id, key, until_ms)))
+
+    def receive(self, sharing: Sharing, turns: Turns) -> None:
+        """Handle what the others tell."""
+        self._peers.subscribe(TRANSFER, sharing.receive)
+        if self._workers is not None and self._workers is not self._peers:
+            self._workers.subscribe(TRANSFER, sharing.receive)
+        self._peers.subscribe(WAITING, lambda data: turns.hurry(data.decode()))
+
+    def receive_absences(self, kept: KeptAnswers, files: Absences) -> None:
+        """Remember what upstreams do not have."""
+        self._peers.subscribe(ABSENT, lambda data: kept.add_absent(*_absent.decode(data)))
+        self._peers.subscribe(NO_FILE, lambda data: files.add(*_no_file.decode(data)))
 
 
 def receive_purges(peers: Peers, registry: Registry, kept: KeptAnswers, files: PackageFiles) -> None:

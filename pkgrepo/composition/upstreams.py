@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies_environment
 
 from twisted.application.service import IService
@@ -12,6 +13,7 @@ from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
+from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.addressed.announced import Announcers
 from pkgrepo.proxy.addressed.context import Context as AddressedContext
@@ -23,6 +25,7 @@ from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.documents.asking import Asker
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.turns import Turns
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.keeping import Keeper
 from pkgrepo.proxy.parts.normalising import Normaliser
@@ -33,14 +36,21 @@ from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upkeep.limits import CacheLimits
 from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.settings import UpstreamSettings
+from pkgrepo.storage.key_leases import KeyLeases
 
 from .core import Core
 from .formats import indexed_formats
-from .shared_news import ProxyNews, receive_purges, receive_winners
+from .shared_news import FetchNews, ProxyNews, receive_mistrust, receive_purges, receive_winners
+
+if TYPE_CHECKING:
+    from pkgrepo.storage.catalog.postgresql import Nodes
+
+FETCHES = "fetches"  # name of the lock file in the folder of the database
 
 
 class ProxyParts:
@@ -49,6 +59,9 @@ class ProxyParts:
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
         self._news = ProxyNews(core.peers)
+        self._leases = FetchLeases(core.lease_folder / FETCHES, core.nodes)
+        fetches = None if isinstance(core.peers, NoPeers) else FetchNews(core.peers, core.workers)
+        sharing = None if fetches is None else Sharing(self._leases, fetches, reactor)
         self.counters = CacheCounters(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.upstreams = Upstreams(
             upstream_settings(config.proxy, getproxies_environment()),
@@ -65,8 +78,16 @@ class ProxyParts:
             pools=core.pools,
             linger=core.linger,
             on_forget=self._news.documents,
+            on_absent=_tell_nobody if fetches is None else fetches.absent,
         )
+        self._absences = Absences(core.clock, "file", _tell_nobody if fetches is None else fetches.no_file)
+        turns = None
+        if fetches is not None and sharing is not None:
+            turns = Turns(self._leases, tell=fetches.waiting, hurrying=kept.hurrying, reactor=reactor)
+            fetches.receive(sharing, turns)
+            fetches.receive_absences(kept, self._absences)
         self.documents = Documents(
+            turns=turns,
             kept=kept,
             asker=Asker(
                 publisher=core.publisher,
@@ -86,7 +107,7 @@ class ProxyParts:
             formats=formats,
         )
         self._publisher = core.publisher
-        self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying))
+        self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying, sharing=sharing))
         keeper = Keeper(
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
@@ -118,15 +139,17 @@ class ProxyParts:
             transfers=self.transfers,
             winners=winners,
             announcers=Announcers(),
-            absences=Absences(core.clock, "file"),
+            absences=self._absences,
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )
+        addressed_files = AddressedFiles(context, keeper, self._news.mistrusted)
+        receive_mistrust(core.peers, addressed_files)
         addressed = AddressedMembers(
             catalog=core.catalog,
             resolver=self.resolver,
             rules=rules,
-            files=AddressedFiles(context, keeper),
+            files=addressed_files,
             mutable=MutableFiles(context),
         )
         return PackageFiles(
@@ -153,6 +176,48 @@ class ProxyParts:
             await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
+        self._leases.close()
+
+
+def _tell_nobody(*_: object) -> None:
+    """There are no other processes."""
+
+
+class FetchLeases:
+    """
+    Leases among the processes of one machine, and with ``nodes`` of all; see L{pkgrepo.proxy.leases.Leases}.
+
+    Of those of one machine one at a time asks the database for the lease of a name.
+    """
+
+    def __init__(self, path: Path, nodes: Nodes | None) -> None:
+        self._leases = KeyLeases(path)
+        self._nodes = nodes
+
+    async def acquire(self, name: str) -> bool:
+        """See L{pkgrepo.proxy.leases.Leases.acquire}."""
+        if not self._leases.acquire(name):
+            return False
+        if self._nodes is None:
+            return True
+        try:
+            held = await self._nodes.acquire_lease(name)
+        except BaseException:  # cancelled: a thread may take it yet
+            self.release(name)
+            raise
+        if not held:
+            self._leases.release(name)
+        return held
+
+    def release(self, name: str) -> None:
+        """See L{pkgrepo.proxy.leases.Leases.release}."""
+        self._leases.release(name)
+        if self._nodes is not None:
+            self._nodes.release_lease(name)
+
+    def close(self) -> None:
+        """Release the leases of this machine, and with the catalog all others."""
+        self._leases.close()
 
 
 def upstream_settings(proxy: Proxy, proxies: Mapping[str, str]) -> UpstreamSettings:

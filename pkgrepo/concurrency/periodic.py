@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
@@ -13,6 +12,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import StorageFull
+
+from .services import Service
 
 log = Logger()
 
@@ -50,12 +51,12 @@ class PeriodicTask(Service):
 
     def startService(self) -> None:
         """Start the calls."""
-        super().startService()  # type: ignore[no-untyped-call]
+        super().startService()
         self._loop.start(self._every_s, now=self._last is None)
 
     def stopService(self) -> Deferred[None] | None:
         """End the calls, as the class says."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         self._loop.stop()
         if self._last is not None:
             return self._run(self._last)

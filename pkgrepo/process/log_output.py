@@ -85,10 +85,16 @@ class JsonLines:
         self._file.flush()
 
 
-def make_observer(file: IO[str], *, style: str, level: str) -> ILogObserver:
-    """An observer that writes events of ``level`` and above to the file, in the ``text`` or ``json`` style."""
+def make_observer(file: IO[str], *, style: str, level: str, one_of_several: bool = False) -> ILogObserver:
+    """
+    An observer that writes events of ``level`` and above to the file, in the ``text`` or ``json`` style.
+
+    Of ``one_of_several`` processes that do the same, it leaves out what Twisted says of ports and of its main loop.
+    """
     observer = JsonLines(file) if style == "json" else textFileLogObserver(file)
-    filtered: ILogObserver = FilteringLogObserver(
-        observer, [AcceptErrorFilter(), LogLevelFilterPredicate(LEVELS[level])]
-    )
+    levels = LogLevelFilterPredicate(LEVELS[level])
+    if one_of_several:
+        for namespace in ("log_legacy", "twisted.internet.base"):
+            levels.setLogLevelForNamespace(namespace, max(LEVELS[level], LogLevel.warn))
+    filtered: ILogObserver = FilteringLogObserver(observer, [AcceptErrorFilter(), levels])
     return filtered

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList, FirstError, gatherResults
 from twisted.internet.defer import TimeoutError as LateError
 from twisted.internet.interfaces import IDelayedCall
@@ -29,6 +28,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.services import Service
 from pkgrepo.management.metrics.sums import growing
 from pkgrepo.process.sd_notify import Notifier
 
@@ -96,18 +96,18 @@ class Master(Service):
 
     def privilegedStartService(self) -> None:
         """Bind the sockets while twistd has its privileges."""
-        super().privilegedStartService()  # type: ignore[no-untyped-call]
+        super().privilegedStartService()
         self._bind()
 
     def startService(self) -> None:
         """Start the workers; see ``when_ready``."""
-        super().startService()  # type: ignore[no-untyped-call]
+        super().startService()
         self._bind()
         Deferred.fromCoroutine(self._start()).addCallbacks(self._ready.callback, self._ready.errback)
 
     def stopService(self) -> Deferred[None]:
         """Stop the workers, and wait for them."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         return Deferred.fromCoroutine(self._stop())
 
     def reload(self) -> None:
@@ -139,11 +139,13 @@ class Master(Service):
             return
         self._watch.start(ALIVE_S, now=False)
         self._started = True
+        status = f"{len(self._slots)} workers serve at " + " ".join(outcome[0].addresses)
+        log.info("{status}", status=status)
         self._announce(outcome[0])
         for each in self._slots:  # one may have ended while others started
             if each.child is None and each.respawning is None:
                 self._respawn(each)
-        self._notifier.ready(f"{len(self._slots)} workers serve at " + " ".join(outcome[0].addresses))
+        self._notifier.ready(status)
 
     async def _begin(self, first: Child, others: Sequence[Child]) -> Ready:
         first.begin()

@@ -24,6 +24,8 @@ SUPPORTED = ("tcp:", "tcp6:", "unix:", "systemd:")
 
 def endpoint_problem(description: str) -> str | None:
     """Why several workers cannot listen at an address, or None if they can."""
+    if description.startswith("tcp") and not hasattr(socket, "SO_REUSEPORT"):
+        return f"server.listen: {description!r} takes server.workers = 1, since this system has no SO_REUSEPORT"
     if description.startswith(SUPPORTED):
         return None
     return f"server.listen: {description!r} takes server.workers = 1; several listen at tcp, tcp6, unix and systemd"

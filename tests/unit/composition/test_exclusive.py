@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest_twisted
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from pkgrepo.composition.exclusive import RELAY_S, TRY_S, WATCH_S, ChangeRelay, CommitWatch, ExclusiveServices
@@ -132,4 +132,43 @@ def test_commits_of_which_nobody_told_are_found() -> None:
     clock.pump([WATCH_S] * 4)
     assert follower.told == [None, None]
     watch.stopService()
+    assert clock.getDelayedCalls() == []
+
+
+class OtherNodes:
+    """Nodes that leave the work to this process while ``free`` is true."""
+
+    def __init__(self) -> None:
+        self.free = False
+        self.released = 0
+
+    def hold_work(self) -> Deferred[bool]:
+        return succeed(self.free)
+
+    def release_work(self) -> Deferred[bool]:
+        self.released += 1
+        return succeed(True)
+
+
+@pytest_twisted.ensureDeferred
+async def test_with_several_nodes_it_also_needs_the_right_to_work_for_all(tmp_path: Path) -> None:
+    clock, nodes = Clock(), OtherNodes()
+    exclusive, work = ExclusiveServices(tmp_path / "lease", clock, nodes), Work()  # type: ignore[arg-type]
+    work.setServiceParent(exclusive.services)  # type: ignore[no-untyped-call]
+    exclusive.startService()
+    assert not work.running
+    nodes.free = True
+    clock.advance(TRY_S)
+    assert work.running
+    nodes.free = False
+    clock.advance(TRY_S)
+    assert not work.running
+    nodes.free = True
+    clock.advance(TRY_S)
+    assert not work.running  # the end of the work of before is awaited
+    work.ending.callback(None)
+    clock.advance(TRY_S)
+    assert work.running
+    await exclusive.stopService()
+    assert (work.running, nodes.released) == (0, 1)
     assert clock.getDelayedCalls() == []

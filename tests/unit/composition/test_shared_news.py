@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 
 from pkgrepo.auth.login.throttle import Throttle
-from pkgrepo.composition.shared_news import LoginNews, ProxyNews, receive_news, receive_purges, receive_winners
+from pkgrepo.composition.shared_news import (
+    FetchNews,
+    LoginNews,
+    ProxyNews,
+    receive_mistrust,
+    receive_news,
+    receive_purges,
+    receive_winners,
+)
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
 from pkgrepo.proxy.addressed.winners import Winners
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 
 class Workers:
@@ -64,6 +73,28 @@ def test_purges_reach_the_others() -> None:
     news.files(SimpleNamespace(id=4))  # type: ignore[arg-type]  # which the other does not know yet
     news.documents(repository, ["a", "b"])
     assert found == [repository, ("files", repository), (3, ["a", "b"])]
+
+
+def test_what_no_upstream_has_the_others_know() -> None:
+    workers, found = Workers(), list[object]()
+    document = UpstreamDocument(key="left", trace=({"kind": "absent"},), fetched_ms=1, checked_ms=2, fresh_until_ms=3)
+    kept: Any = SimpleNamespace(add_absent=lambda *what: found.append(what))
+    files: Any = SimpleNamespace(add=lambda *what: found.append(what))
+    FetchNews(workers.other, None).receive_absences(kept, files)
+    FetchNews(workers.one, None).absent(SimpleNamespace(id=3), document)  # type: ignore[arg-type]
+    FetchNews(workers.one, None).no_file(4, "a/b.jar", 9)
+    [(repository_id, told), file] = found  # type: ignore[misc]
+    assert (repository_id, file) == (3, (4, "a/b.jar", 9))
+    assert (told.key, told.found, list(told.trace)) == ("left", False, [{"kind": "absent"}])
+    assert (told.fetched_ms, told.checked_ms, told.fresh_until_ms) == (1, 2, 3)
+
+
+def test_files_of_which_a_wrong_one_was_sent_are_known_to_all() -> None:
+    workers, found = Workers(), list[object]()
+    files: Any = SimpleNamespace(mistrust=lambda *place: found.append(place))
+    receive_mistrust(workers.other, files)
+    ProxyNews(workers.one).mistrusted(3, "a/b.jar")
+    assert found == [(3, "a/b.jar")]
 
 
 def test_the_route_of_a_version_is_that_of_all() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from twisted.internet import tcp
-from twisted.logger import Logger, LogPublisher, PredicateResult
+from twisted.logger import Logger, LogLevel, LogPublisher, PredicateResult
 
 from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
 from pkgrepo.process.log_output import AcceptErrorFilter, make_observer
@@ -44,6 +44,21 @@ def test_events_below_the_level_are_left_out(style):
     log.error("loud")
     assert "quiet" not in file.getvalue()
     assert "loud" in file.getvalue()
+
+
+def test_one_of_several_processes_leaves_out_what_all_of_them_would_say():
+    file = io.StringIO()
+    observer = make_observer(file, style="text", level="info", one_of_several=True)
+    for namespace, level in [
+        ("twisted.internet.base", "info"),
+        ("log_legacy", "info"),
+        ("log_legacy", "critical"),
+        ("pkgrepo.service", "info"),
+    ]:
+        log = Logger(namespace, observer=LogPublisher(observer))
+        log.emit(LogLevel.lookupByName(level), "said: {name} {severity}", name=namespace, severity=level)
+    said = [line.partition("said: ")[2] for line in file.getvalue().splitlines()]
+    assert said == ["log_legacy critical", "pkgrepo.service info"]
 
 
 class FullListener:

@@ -1,0 +1,60 @@
+"""How many processors a process may use in containers and services."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.process.processors import usable_processors
+
+
+@pytest.fixture(autouse=True)
+def _eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+
+
+def count(groups: Path, membership: str) -> int:
+    (groups / "membership").write_text(membership)
+    return usable_processors(groups, groups / "membership")
+
+
+def test_without_control_groups_it_is_the_set_of_processors(tmp_path: Path) -> None:
+    assert usable_processors(tmp_path, tmp_path / "missing") == 8
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [
+        ("max 100000\n", 8),
+        ("200000 100000\n", 2),
+        ("150000 100000\n", 2),
+        ("1000 100000\n", 1),
+        ("6400000 100000\n", 8),
+        ("nonsense", 8),
+        ("100000 0\n", 8),
+        ("", 8),
+    ],
+    ids=["none", "whole", "part", "tiny", "more", "damaged", "no-period", "empty"],
+)
+def test_a_container_has_its_quota(tmp_path: Path, quota: str, expected: int) -> None:
+    (tmp_path / "cpu.max").write_text(quota)
+    assert count(tmp_path, "0::/\n") == expected
+
+
+def test_the_quota_of_a_slice_above_counts(tmp_path: Path) -> None:
+    (tmp_path / "some.slice" / "own.service").mkdir(parents=True)
+    (tmp_path / "some.slice" / "cpu.max").write_text("300000 100000\n")
+    (tmp_path / "some.slice" / "own.service" / "cpu.max").write_text("max 100000\n")
+    assert count(tmp_path, "0::/some.slice/own.service\n") == 3
+
+
+def test_a_quota_of_version_1(tmp_path: Path) -> None:
+    group = tmp_path / "cpu" / "docker"
+    group.mkdir(parents=True)
+    (group / "cpu.cfs_quota_us").write_text("400000\n")
+    (group / "cpu.cfs_period_us").write_text("100000\n")
+    assert count(tmp_path, "4:cpu,cpuacct:/docker\n2:memory:/docker\n") == 4
+    (group / "cpu.cfs_quota_us").write_text("-1\n")
+    assert count(tmp_path, "4:cpu,cpuacct:/docker\n") == 8
