@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -20,6 +21,11 @@ class SystemClock:
     def now_ms(self) -> int:
         """Return the milliseconds since the epoch, UTC."""
         return time.time_ns() // 1_000_000
+
+
+def seconds_of(clock: Clock) -> Callable[[], float]:
+    """A function that returns the seconds since the epoch by this clock."""
+    return time.time if isinstance(clock, SystemClock) else lambda: clock.now_ms() / 1000
 
 
 def from_ms(value: int) -> datetime:

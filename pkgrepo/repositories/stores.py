@@ -24,7 +24,7 @@ Opener = Callable[[Storage], Awaitable[IBlobStore]]
 @frozen
 class _Opened:
     store: IBlobStore
-    place: object  # the path in the settings
+    place: object  # the path in the settings and where it was before, or all settings of a bucket
 
 
 class Stores:
@@ -78,4 +78,5 @@ class Stores:
 
 
 def _place(storage: Storage) -> object:
-    return storage.settings.get("path")
+    settings = storage.settings
+    return (settings.get("path"), settings.get("before")) if storage.is_local else settings

@@ -9,6 +9,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.formats.conda.anaconda.posts import BRANCH, PostSite
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.records import index_package
 from pkgrepo.formats.conda.index.versions import VERSIONS, latest, read_parts
@@ -16,8 +17,10 @@ from pkgrepo.formats.conda.proxied.channels import MemberChannels
 from pkgrepo.formats.conda.proxied.explaining import explain_package
 from pkgrepo.formats.conda.proxied.questions import channel_probes, package_question
 from pkgrepo.formats.conda.proxied.releases import make_release
+from pkgrepo.formats.conda.proxied.restoring import restore_documents
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import (
     IBackgroundFormat,
     ICompanionFormat,
@@ -25,10 +28,13 @@ from pkgrepo.interfaces import (
     IFormat,
     IProbedFormat,
     IProxiedFormat,
+    IRestorableListsFormat,
+    IRootFormat,
     Reader,
 )
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -37,6 +43,7 @@ from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from . import layout
@@ -46,7 +53,16 @@ from .routes import CondaSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICompanionFormat, IBackgroundFormat, IExplainingFormat, IProbedFormat, IProxiedFormat)
+@implementer(
+    IFormat,
+    ICompanionFormat,
+    IBackgroundFormat,
+    IExplainingFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    IRestorableListsFormat,
+    IRootFormat,
+)
 class CondaFormat(FormatBase):
     """A channel that conda, mamba and pixi install from."""
 
@@ -64,6 +80,14 @@ class CondaFormat(FormatBase):
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
         return CondaSite(services, repository, self._caches, self._channels).resource()
+
+    def branches(self, services: Services, _token_service: IResource) -> Mapping[str, IResource]:
+        """Where anaconda-client sends files. See L{IRootFormat.branches}."""
+        return {BRANCH: PostSite(services).resource()}
+
+    def ping_answers(self) -> Mapping[bytes, Answer]:
+        """None. See L{IRootFormat.ping_answers}."""
+        return {}
 
     def companion_config(self, parent: Repository, companion: Callable[[str], str | None]) -> Mapping[str, Any] | None:
         """See L{ICompanionFormat.companion_config}."""
@@ -108,6 +132,10 @@ class CondaFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), index_package
+
+    def restore_lists(self, reader: Reader, repository: Repository) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableListsFormat.restore_lists}."""
+        return [restored_document(*each) for each in restore_documents(reader, repository.id)]
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""

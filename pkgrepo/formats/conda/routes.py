@@ -2,7 +2,7 @@
 The path table of a channel: which method of which inner room answers a request.
 
 One catch-all route reads the raw path, see ``paths``. Uploads to a virtual repository go to the repository that takes
-them.
+them, and so does all that anaconda-client asks.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound as Unrouted
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.conda.anaconda.requests import AnacondaRequests
+from pkgrepo.formats.conda.anaconda.targets import WORDS
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
@@ -36,7 +38,7 @@ from .names import SUBDIRS
 from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path, split_path
 from .refusals import ERRORS
 
-METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
+METHODS = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
 
 Upload = Callable[[Request], Awaitable[Answer]]
@@ -64,6 +66,7 @@ class CondaSite:
         )
         self._files = FileRequests(services, repository)
         self._uploads = UploadRequests(services, repository)
+        self._anaconda = AnacondaRequests(services, repository)
         self._unconverted = UnconvertedRequests(services, repository)
 
     def resource(self) -> IResource:
@@ -80,7 +83,7 @@ class CondaSite:
         parts = split_path(below(request.raw_path, self._repository))
         if parts is None:
             raise await self._nothing(request)
-        if request.method in READS:
+        if request.method in READS and not _is_of_anaconda(request, parts):
             return await self._read(request, parts)
         if self._repository.type is RepositoryType.HOSTED:
             return await self._write(request, parts)
@@ -110,6 +113,8 @@ class CondaSite:
         raise await self._nothing(request)
 
     async def _write(self, request: Request, parts: list[str]) -> Answer:
+        if _is_of_anaconda(request, parts):
+            return await self._anaconda.answer(request, parts)
         match request.method, parts:
             case b"PUT", [*_, subdir, file] if len(parts) <= 3 and subdir in SUBDIRS:
                 return await self._uploads.put(request, subdir, file)
@@ -125,6 +130,11 @@ class CondaSite:
         """The error for an address with nothing, for callers who may know of the repository."""
         await self._services.access.admit(request, Action.READ, self._repository)
         return NotFound("address", below(request.raw_path, self._repository).decode("ascii", "replace")[:200])
+
+
+def _is_of_anaconda(request: Request, parts: list[str]) -> bool:
+    """Whether anaconda-client asks this. It never sends PUT, whose channel may have any name."""
+    return bool(parts) and parts[0] in WORDS and request.method != b"PUT"
 
 
 _handle: Any = CondaSite.app.handle_errors(Unrouted)

@@ -49,6 +49,13 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
             f"rattler-build upload quetz --url {url} --channel CHANNEL --api-key {TOKEN} NAME-VERSION-BUILD.conda\n",
         ),
         snippet(
+            "anaconda-client",
+            "Publish with anaconda-client",
+            "",
+            "sh",
+            f"anaconda config --set url {url}\nANACONDA_API_TOKEN={TOKEN} anaconda upload NAME-VERSION-BUILD.conda\n",
+        ),
+        snippet(
             "curl",
             "Publish with curl",
             "",

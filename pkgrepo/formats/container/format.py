@@ -10,6 +10,7 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.access.ping import ping_answer
 from pkgrepo.formats.container.trust.keyring import Keyring
 from pkgrepo.formats.container.trust.verification import SignatureVerifier
 from pkgrepo.gateway.image_addresses import ImageAddresses
@@ -33,7 +34,6 @@ from pkgrepo.storage.catalog.images.trust import Keys
 
 from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
-from .ping import ping_answer
 from .proxied.explaining import ImageExplainer
 from .proxied.images import UpstreamImages
 from .proxied.registry_client import api_of

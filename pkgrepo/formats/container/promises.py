@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
-from pkgrepo.storage.catalog.images.promises import is_fresh
+from pkgrepo.storage.catalog.images.promises import ANY_CLIENT, is_fresh
 
 
 async def renew_promise(
@@ -30,3 +32,17 @@ async def renew_promise(
     if promised and touched_ms >= now_ms - TOUCH_MS:
         return True
     return await catalog.write(command, repository, package_id, digest, client, now_ms)
+
+
+def client_of(request: Request) -> str:
+    """
+    An id of the client: its bearer token, else its connection; ``ANY_CLIENT`` if neither identifies it.
+
+    A proxy shares its connections among clients, and Unix sockets have no address.
+    """
+    value = request.header(b"authorization") or b""
+    if value[:7].lower() == b"bearer ":
+        return f"bearer {hashlib.sha256(value[7:].strip()).hexdigest()}"
+    peer = request.client
+    host, port = getattr(peer, "host", ""), getattr(peer, "port", "")
+    return f"connection {host} {port}" if host and host == request.client_address else ANY_CLIENT

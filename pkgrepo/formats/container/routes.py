@@ -12,6 +12,9 @@ from typing import Any
 from attrs import evolve
 from twisted.web.resource import IResource
 
+from pkgrepo.formats.container.access.authorization import Authorization, scope_of
+from pkgrepo.formats.container.access.ping import PingRequests
+from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.blobs.requests import BlobRequests
 from pkgrepo.formats.container.lists.catalog import CatalogRequests
 from pkgrepo.formats.container.lists.referrers import ReferrerRequests
@@ -34,11 +37,8 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 
-from .authorization import Authorization, scope_of
 from .names import parse_name
 from .paths import ImagePath, PathKind, parse_path
-from .ping import PingRequests
-from .push_rules import PushRuleCheck
 from .refusals import ERRORS
 from .target import Target
 

@@ -23,9 +23,10 @@ from pkgrepo.formats.maven.metadata.joining import (
     splice,
     split_key,
 )
-from pkgrepo.formats.maven.metadata.uploaded import UPLOADED
+from pkgrepo.formats.maven.metadata.upload_fragment import UPLOADED
 from pkgrepo.formats.maven.proxied.questions import file_question, metadata_question, probes
 from pkgrepo.formats.maven.proxied.releases import release_of
+from pkgrepo.formats.maven.proxied.restoring import restore_metadata
 from pkgrepo.formats.maven.search.site import SearchSite
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
@@ -38,6 +39,7 @@ from pkgrepo.interfaces import (
     IFormat,
     IPathFormat,
     IProbedFormat,
+    IRestorableFormat,
     IRootFormat,
     ISplicedFormat,
     IWorkingFormat,
@@ -46,6 +48,7 @@ from pkgrepo.interfaces import (
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
@@ -54,6 +57,7 @@ from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .configuration import CONFIGURATIONS
@@ -70,6 +74,7 @@ from .setup import install_snippets, snippets
     ICachingFormat,
     IPathFormat,
     IProbedFormat,
+    IRestorableFormat,
     IRootFormat,
     ISplicedFormat,
     IWorkingFormat,
@@ -152,6 +157,10 @@ class MavenFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await release_of(file, staged, blob, pools), self.index
+
+    def restore_documents(self, reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableFormat.restore_documents}."""
+        return [restored_document(*each) for each in restore_metadata(reader, package)]
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""

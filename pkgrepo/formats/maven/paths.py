@@ -142,7 +142,7 @@ def parse_path(raw: bytes, *, directory_ok: bool) -> Path:
         if not directory_ok:
             raise Invalid("this is the path of a directory, and a file was expected", "path")
         return Directory(_join(_decode(raw[:-1]))) if raw else Directory("")
-    return _parse_segments(_decode(raw))
+    return parse_text("/".join(_decode(raw)))
 
 
 @lru_cache(maxsize=RECENT)
@@ -248,6 +248,7 @@ def _split_version(name: str, coordinates: Coordinates) -> tuple[str, str, str |
 
 
 def _decode(raw: bytes) -> list[str]:
+    """The segments of a path, none of which has a slash."""
     try:
         segments = [unquote_to_bytes(each).decode() for each in raw.split(b"/")]
     except UnicodeDecodeError:

@@ -7,12 +7,12 @@ Klein has one route for all paths, since paths have any number of segments, and 
 =============  =====================================  =================================================================
 method         path                                   answered by
 =============  =====================================  =================================================================
-GET, HEAD      file, checksum of a file               ``file_requests``
+GET, HEAD      file, checksum of a file               ``files``
 GET, HEAD      directory                              ``listing``
 GET, HEAD      ``solrsearch/select``                  ``search``
 GET, HEAD      metadata, checksum of metadata         ``metadata``
 PUT            file, checksum, plain file, metadata   ``upload``
-DELETE         file, version, artifact, build         ``removal_requests``; in a proxy ``eviction_requests``
+DELETE         file, version, artifact, build         ``removal``
 any            ``deploy`` and what is below it        ``deploy``, if it is the address of a deployment
 =============  =====================================  =================================================================
 """
@@ -27,9 +27,12 @@ from pkgrepo.errors import NotFound, ReadOnly
 from pkgrepo.formats.maven.deploy.addresses import Address, find_address
 from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
+from pkgrepo.formats.maven.files.requests import FileRequests
 from pkgrepo.formats.maven.listing.requests import ListingRequests
 from pkgrepo.formats.maven.listing.turns import ListingTurns
 from pkgrepo.formats.maven.metadata.requests import MetadataRequests
+from pkgrepo.formats.maven.removal.evictions import EvictionRequests
+from pkgrepo.formats.maven.removal.requests import RemovalRequests
 from pkgrepo.formats.maven.search.repositories import scope_of
 from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import UploadRequests
@@ -44,11 +47,8 @@ from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 from pkgrepo.repositories.publish.index import Indexer
 
-from .eviction_requests import EvictionRequests
-from .file_requests import FileRequests
 from .paths import Checksum, Directory, Metadata, Path, parse_path
 from .refusals import ERRORS
-from .removal_requests import RemovalRequests
 
 SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
 METHODS: Final = ["GET", "HEAD", "PUT", "POST", "DELETE"]

@@ -36,6 +36,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 # Java's characters are units of UTF-16, so a digit beyond the first plane is a letter to the class.
@@ -60,11 +61,13 @@ _AFTER: Final = 4
 _Item = tuple[int, bytes, int]
 
 
+@lru_cache(maxsize=1000)
 def sort_key(version: str) -> bytes:
     """
     The sort key of a version; versions that Maven holds for equal (C{1}, C{1.0}, C{1-ga}) have equal keys.
 
-    Any text has one, made in time proportional to its length; it has at most five bytes for each of the text.
+    Any text has one, made in time proportional to its length; it has at most five bytes for each of the text. Those of
+    the files of one version are asked for one after the other, so recent ones are kept.
     """
     parts = [_END]  # the last one first
     following = 0  # how the rest of the chain compares with nothing; 0 while nothing of it is kept

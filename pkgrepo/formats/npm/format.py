@@ -10,6 +10,7 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
+from pkgrepo.formats.npm.audit.matching import advisories_of_version
 from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts
 from pkgrepo.formats.npm.packument.merging import find_latest, splice
 from pkgrepo.formats.npm.packument.version_fragments import SHORT
@@ -20,6 +21,7 @@ from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import (
+    IAdvisedFormat,
     ICachingFormat,
     IFormat,
     IProbedFormat,
@@ -28,12 +30,13 @@ from pkgrepo.interfaces import (
     ISplicedFormat,
     Reader,
 )
-from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.model import BlobInfo, Package, Repository, VersionAdvisory
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
+from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
@@ -53,7 +56,7 @@ from .setup import install_snippets, snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat)
+@implementer(IFormat, IAdvisedFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -110,10 +113,21 @@ class NpmFormat(FormatBase):
         """See L{IProxiedFormat.make_release}."""
         return make_release(file.key, file.entry, file.source, blob), index_package
 
-    def restore_document(self, reader: Reader, package: Package) -> tuple[UpstreamDocument, bytes] | None:
-        """See L{IRestorableFormat.restore_document}."""
+    def restore_documents(self, reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableFormat.restore_documents}."""
         found = restore_packument(reader, package)
-        return None if found is None else restored_document(packument_question(package.key), *found)
+        return () if found is None else (restored_document(packument_question(package.key), *found),)
+
+    async def find_advisories(
+        self, package_key: str, version: str, pools: Pools, clock: Clock
+    ) -> Sequence[VersionAdvisory] | None:
+        """See L{IAdvisedFormat.find_advisories}."""
+        if not self._advisories.has_export:
+            return None
+        index = await self._advisories.index(pools, clock)
+        # An advisory may list thousands of versions, which are parsed and sorted for the range that is shown.
+        found: list[VersionAdvisory] = await pools.cpu(advisories_of_version, index, package_key, version)
+        return found
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}. Mirrors of files have no ping."""

@@ -30,10 +30,9 @@ class ChangeRequests:
 
     async def read_reason(self, request: Request) -> str:
         """The ``reason`` from the query, a form or a JSON body; empty if there is none."""
-        if request.raw_query:
-            found = request.args.get(b"reason")
-            if found:
-                return _reason(found[0].decode("utf-8", "replace"))
+        found = request.parameter(b"reason")
+        if found is not None:
+            return _reason(found)
         value = await _read(request)
         return _reason(value.get("reason", ""))
 

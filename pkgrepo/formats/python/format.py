@@ -103,10 +103,10 @@ class PythonFormat(FormatBase):
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), index_project
 
-    def restore_document(self, reader: Reader, package: Package) -> tuple[UpstreamDocument, bytes] | None:
-        """See L{IRestorableFormat.restore_document}."""
+    def restore_documents(self, reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableFormat.restore_documents}."""
         found = restore_page(reader, package)
-        return None if found is None else restored_document(page_question(package.key), *found)
+        return () if found is None else (restored_document(page_question(package.key), *found),)
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""

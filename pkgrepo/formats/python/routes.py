@@ -190,7 +190,7 @@ class PythonSite:
             key,
             version,
             filename=_filename_parameter(request),
-            packagetype=_parameter(request, b"packagetype"),
+            packagetype=request.parameter(b"packagetype"),
         )
 
     async def _project_json(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
@@ -382,12 +382,7 @@ def _moved(request: Request, location: bytes) -> Answer:
     return Answer(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
 
 
-def _parameter(request: Request, name: bytes) -> str | None:
-    values: Any = request.args.get(name)
-    return values[0].decode("utf-8", "replace") if values else None
-
-
 def _filename_parameter(request: Request) -> str | None:
     """The ``filename``. An unescaped ``+`` of a local version decodes to a blank, which no file name has."""
-    filename = _parameter(request, b"filename")
+    filename = request.parameter(b"filename")
     return None if filename is None else filename.replace(" ", "+")

@@ -13,6 +13,7 @@ from pkgrepo.formats.rubygems.index.indexing import INFO, compact_versions
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
 from pkgrepo.formats.rubygems.proxied.questions import gem_server_probes, info_question
 from pkgrepo.formats.rubygems.proxied.releases import make_release
+from pkgrepo.formats.rubygems.proxied.restoring import restore_info, restore_lists
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
@@ -22,12 +23,15 @@ from pkgrepo.interfaces import (
     IFormat,
     IProbedFormat,
     IProxiedFormat,
+    IRestorableFormat,
+    IRestorableListsFormat,
     ISplicedFormat,
     Reader,
     Transaction,
 )
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.restored import restored_document
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
@@ -36,17 +40,27 @@ from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from . import layout
-from .changes import apply_change
 from .configuration import CONFIGURATIONS
+from .indexer import apply_change
 from .names import check_full_version, check_name
 from .routes import RubySite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICachingFormat, ICompactedFormat, IProbedFormat, IProxiedFormat, ISplicedFormat)
+@implementer(
+    IFormat,
+    ICachingFormat,
+    ICompactedFormat,
+    IProbedFormat,
+    IProxiedFormat,
+    IRestorableFormat,
+    IRestorableListsFormat,
+    ISplicedFormat,
+)
 class RubyFormat(FormatBase):
     """The server that gem and Bundler talk to."""
 
@@ -97,6 +111,15 @@ class RubyFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), apply_change
+
+    def restore_documents(self, reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableFormat.restore_documents}."""
+        found = restore_info(reader, package)
+        return () if found is None else (restored_document(info_question(package.key), *found),)
+
+    def restore_lists(self, reader: Reader, repository: Repository) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        """See L{IRestorableListsFormat.restore_lists}."""
+        return [restored_document(*each) for each in restore_lists(reader, repository.id)]
 
     def probes(self, url: str) -> Sequence[tuple[str, Sequence[int]]]:
         """See L{IProbedFormat.probes}."""

@@ -26,13 +26,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.services import Service
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.context import MaintenanceContext
@@ -83,13 +83,13 @@ class LayoutFollower(Service):
 
     def startService(self) -> None:
         """Handle what happened since the last run, and retry what could not be shown."""
-        super().startService()  # type: ignore[no-untyped-call]
+        super().startService()
         self._pauses = True
         self._begin()
 
     def stopService(self) -> Deferred[None] | None:
         """Stop after the current batch; L{catch_up_and_mark_closed} handles the rest."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         self._close()
         return self._following
 

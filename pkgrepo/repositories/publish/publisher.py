@@ -17,13 +17,13 @@ answer              the client has the response                           -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from twisted.logger import Logger, LogLevel
 
-from pkgrepo.concurrency.batches import Batches, Linger
+from pkgrepo.concurrency.batches import Linger
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
@@ -35,12 +35,11 @@ from pkgrepo.storage.catalog.blobs import gc
 
 from .activity import if_active
 from .index import Indexer
+from .kept import Kept, KeptTogether
 from .releases import Published, Release, publish_releases
 from .staged import Claim, Staged
 
 log = Logger()
-
-COMMITTED_TOGETHER: Final = 64  # claims; several fsync calls take as long as one, up to some dozen
 
 DISCARDED = 100  # blobs that one transaction marks
 
@@ -81,7 +80,7 @@ class Publisher:
         self._stores = stores
         self._clock = clock
         self._on_change = on_change
-        self._commits: Batches[int, Claim] = Batches(_commit_together, most=COMMITTED_TOGETHER, linger=linger)
+        self._kept = KeptTogether(catalog, clock, linger)
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -116,16 +115,15 @@ class Publisher:
     ) -> Published:
         """
         Do the same for a file that no client waits for, such as those of an upstream, which arrive by the hundred.
-        Its bytes are made durable together with those of others, so it takes longer, and costs less.
+        It is made durable together with others, so it takes longer, and costs less.
         """
         mine = staged.claim([each.blob.locator for each in release.files])
-        waiting = self._commits.add(repository.storage_id, mine)
-        published = await shield(self._publish(repository, (release,), mine, waiting, actor, indexer))
-        return published[0]
+        kept = Kept(repository=repository, release=release, claim=mine, actor=actor, indexer=indexer)
+        return await shield(self._keep(kept))
 
     def hurrying(self) -> AbstractContextManager[None]:
         """A block in which ``keep`` waits for no other files, since somebody waits for one."""
-        return self._commits.hurrying()
+        return self._kept.hurrying()
 
     async def publish_together(
         self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
@@ -139,24 +137,28 @@ class Publisher:
         :raises FileExists: or any error of ``publish``, if one of the releases cannot be published
         """
         mine = staged.claim([each.blob.locator for release in releases for each in release.files])
-        return await shield(self._publish(repository, tuple(releases), mine, mine.commit(), actor, indexer))
+        return await shield(self._publish(repository, tuple(releases), mine, actor, indexer))
 
     async def _publish(
-        self,
-        repository: Repository,
-        releases: Sequence[Release],
-        mine: Claim,
-        commit: Awaitable[None],
-        actor: Actor,
-        indexer: Indexer,
+        self, repository: Repository, releases: Sequence[Release], mine: Claim, actor: Actor, indexer: Indexer
     ) -> tuple[Published, ...]:
-        result = await self._write_claiming(mine, commit, publish_releases, repository, releases, actor, indexer)
-        changed = [each for each, of in zip(releases, result.releases, strict=True) if of.changed]
+        result = await self._write_claiming(mine, publish_releases, repository, releases, actor, indexer)
+        self._announce(repository, releases, result.releases, actor)
+        return result.releases
+
+    async def _keep(self, kept: Kept) -> Published:
+        published = await self._kept.add(kept)
+        self._announce(kept.repository, (kept.release,), (published,), kept.actor)
+        return published
+
+    def _announce(
+        self, repository: Repository, releases: Sequence[Release], results: Sequence[Published], actor: Actor
+    ) -> None:
+        changed = [each for each, of in zip(releases, results, strict=True) if of.changed]
         if changed:
             self._on_change(repository)
         for release in changed:
             log_published(repository, release.package_key, release.version_text, actor, release.kind)
-        return result.releases
 
     async def change_with_blobs(
         self,
@@ -172,15 +174,13 @@ class Publisher:
         Like ``publish`` it is finished once it has begun, and removes the copies that the catalog did not need.
         """
         mine = staged.claim([each.locator for each in blobs])
-        result = await shield(self._write_claiming(mine, mine.commit(), command, repository, *args))
+        result = await shield(self._write_claiming(mine, command, repository, *args))
         self._on_change(repository)
         return result
 
-    async def _write_claiming(
-        self, mine: Claim, commit: Awaitable[None], command: Callable[..., C], repository: Repository, *args: Any
-    ) -> C:
-        """Run a command that owns the copies that ``commit`` makes durable."""
-        await commit
+    async def _write_claiming(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
+        """Run a command that owns the copies."""
+        await mine.commit()
         try:
             result: C = await self._catalog.write(if_active(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
@@ -224,10 +224,6 @@ class Publisher:
         result: T = await shield(self._catalog.write(if_active(command), repository, *args, self._clock.now_ms()))
         self._on_change(repository)
         return result
-
-
-async def _commit_together(claims: Sequence[Claim]) -> None:
-    await claims[0].commit(*claims[1:])
 
 
 def log_published(repository: Repository, package: str, version: str, actor: Actor, kind: str = "published") -> None:

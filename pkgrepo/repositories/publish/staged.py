@@ -19,8 +19,8 @@ from typing import TypeVar
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from pkgrepo.errors import Invalid, PkgrepoError, StorageFailed
-from pkgrepo.interfaces import IBlob, IBlobStore, IBlobUpload
+from pkgrepo.errors import PkgrepoError, StorageFailed
+from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.pools import Pool
 
@@ -41,6 +41,12 @@ class Staged:
         self._sealed: dict[str, IBlobUpload] = {}
         self._committing: dict[str, Deferred[None]] = {}
         self._locators: list[str] = []
+
+    @property
+    def growing(self) -> IGrowingFiles | None:
+        """The files of uploads that other processes can read, if the storage has any."""
+        found: IGrowingFiles | None = self._store.growing
+        return found
 
     async def receive(
         self,
@@ -85,24 +91,32 @@ class Staged:
         """Move a sealed blob of the same storage here, to be committed together with others."""
         self._sealed[info.locator] = other._sealed.pop(info.locator)
 
-    async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
+    async def resume(self, upload_id: str, state: bytes, *, abandoned: bool) -> IBlobUpload:
         """Continue such an upload; see L{IBlobStore.resume}. Call ``adopt`` for the blob that it commits."""
-        upload: IBlobUpload = await self._store.resume(upload_id, state)
+        upload: IBlobUpload = await self._store.resume(upload_id, state, abandoned=abandoned)
         return upload
 
     def adopt(self, info: BlobInfo) -> None:
         """Add a blob that a resumed upload has committed."""
         self._locators.append(info.locator)
 
-    def open(self, info: BlobInfo) -> IBlob | IBlobUpload:
-        """Return a staged blob, to get a descriptor of it; not allowed after ``commit_early``."""
-        return self._sealed.get(info.locator) or self._store.open(info.locator)
+    async def as_file(self, info: BlobInfo) -> int:
+        """
+        A new descriptor of a staged or stored blob, which the caller closes; not allowed after ``commit_early``.
 
-    def content(self, info: BlobInfo) -> int | bytes | None:
-        """The bytes of a sealed blob that is small, or a new descriptor, which the caller closes; None: no files."""
+        :raises PkgrepoError: there is none, see L{IBlob.as_file}
+        """
+        upload = self._sealed.get(info.locator)
+        if upload is not None:
+            return int(upload.descriptor())
+        descriptor: int = await self._store.open(info.locator).as_file()
+        return descriptor
+
+    def content(self, info: BlobInfo) -> int | bytes:
+        """The bytes of a sealed blob that is small, or a new descriptor, which the caller closes."""
         upload = self._sealed[info.locator]
         data: bytes | None = upload.data
-        return upload.descriptor() if data is None else data
+        return int(upload.descriptor()) if data is None else data
 
     async def inspect(
         self, pool: Pool, info: BlobInfo, look: Callable[[int | bytes], T], *, alone: bool = False, commit: bool = True
@@ -112,16 +126,12 @@ class Staged:
 
         The commit starts meanwhile, unless the blob is small and not ``alone``: several small blobs are committed
         together with the fsync calls of one. Without ``commit`` it does not, since the blob may not be published.
-
-        :raises Invalid: this storage has no files
         """
         content = self.content(info)
         if commit and (alone or not isinstance(content, bytes)):
             self.commit_early(info)
         if isinstance(content, bytes):
             return await pool(look, content)
-        if content is None:
-            raise Invalid("this storage cannot look into uploaded files")
         return await pool(_look_and_close, content, look)
 
     def commit_early(self, info: BlobInfo) -> None:

@@ -104,7 +104,7 @@ class Lease:
     async def resume(self, staged: Staged) -> IBlobUpload:
         """The bytes so far, to append to. :raises UploadUnknown: they are lost, and the upload is removed"""
         try:
-            return await staged.resume(self.session.uid, self.session.state)
+            return await staged.resume(self.session.uid, self.session.state, abandoned=self.session.abandoned)
         except BlobMissing:
             await self.remove()
             raise UploadUnknown(self.session.uid) from None
@@ -125,5 +125,5 @@ class Lease:
         return position
 
     async def remove(self) -> None:
-        """Remove the upload's row; the store sweeps its bytes."""
-        await self._catalog.write(uploads.remove_upload, self.session.uid)
+        """Remove the upload's row unless another request has taken the lease; the store sweeps the bytes."""
+        await self._catalog.write(uploads.remove_leased_upload, self.session.uid, self._holder)

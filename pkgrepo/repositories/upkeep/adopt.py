@@ -88,6 +88,8 @@ def move_storage(
     :raises Conflict: another storage is there, or a server uses it or the present folder
     """
     storage = existing(storages.find_storage(tx, name), "storage", name)
+    if storage.before is not None:
+        raise Conflict(f"storage {name!r} is being moved by 'pkgrepo migrate-storage'; let that end first")
     folders.check_free(folder, [each for each in storages.list_storages(tx) if each.id != storage.id])
     found = find_storage_id(folder)
     if found is None and not empty:

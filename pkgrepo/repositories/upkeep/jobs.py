@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.services import Service
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
@@ -48,7 +48,7 @@ class Jobs(Service):
 
     def stopService(self) -> Deferred[Any]:
         """Cancel the running jobs; each is recorded as failed."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         self._stopping = True
         running = list(self._running.values())
         for work in list(self._work.values()):  # not the whole job: recording its end must not be cancelled
@@ -116,9 +116,9 @@ class Jobs(Service):
         """Return the job with this id, in whatever process it runs, or None."""
         return await self._catalog.look(jobs.find_job, uid)
 
-    async def list_page(self, *, before: int, limit: int, kind: str, state: str) -> list[Job]:
+    async def list_page(self, **wanted: Any) -> list[Job]:
         """A page of the jobs of all processes, see L{jobs.list_jobs}."""
-        return await self._catalog.scan(jobs.list_jobs, before=before, limit=limit, kind=kind, state=state)
+        return await self._catalog.scan(jobs.list_jobs, **wanted)
 
     async def last(self, kind: str, key: str) -> Job | None:
         """Return the latest job of this kind and key, or None."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import IBlobStore, IRestorableFormat, Reader
-from pkgrepo.model import Package, Repository, RepositoryType, Storage
+from pkgrepo.interfaces import IBlobStore, IRestorableFormat, IRestorableListsFormat, Reader
+from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages
@@ -15,35 +16,43 @@ from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocumen
 
 TOGETHER = 50  # packages whose documents are made durable and stored together
 
+T = TypeVar("T")
+Made = tuple[UpstreamDocument, bytes]  # an answer, and its parts
+
 
 async def restore_documents(context: MaintenanceContext, storage: Storage, store: IBlobStore) -> None:
     """
-    Make the documents of all packages of the proxies in a storage of what they keep, unless the catalog has them.
+    Make the documents of the proxies in a storage of what they keep, unless the catalog has them.
 
     :raises StorageFull, StorageFailed: they cannot be stored
     """
     for repository in context.registry.all():
         format_ = context.formats.get(repository.format)
-        is_proxy = repository.storage_id == storage.id and repository.type is RepositoryType.PROXY
-        if not is_proxy or not IRestorableFormat.providedBy(format_):
+        if repository.storage_id != storage.id or repository.type is not RepositoryType.PROXY:
             continue
-        after = ""
-        while page := await context.catalog.scan(packages.list_packages, repository.id, after=after, limit=TOGETHER):
-            await _restore(context, store, repository, format_, page)
-            after = page[-1].key
+        if IRestorableFormat.providedBy(format_):
+            await _restore_packages(context, store, repository, format_)
+        if IRestorableListsFormat.providedBy(format_):
+            found = await context.catalog.scan(_make, format_.restore_lists, repository, repository.id)
+            await _store(context, store, repository, found)
 
 
-async def _restore(
-    context: MaintenanceContext,
-    store: IBlobStore,
-    repository: Repository,
-    format_: IRestorableFormat,
-    some: Sequence[Package],
+async def _restore_packages(
+    context: MaintenanceContext, store: IBlobStore, repository: Repository, format_: IRestorableFormat
 ) -> None:
+    after = ""
+    while page := await context.catalog.scan(packages.list_packages, repository.id, after=after, limit=TOGETHER):
+        made: list[Made] = []
+        for each in page:
+            made += await context.catalog.scan(_make, format_.restore_documents, each, repository.id)
+        await _store(context, store, repository, made)
+        after = page[-1].key
+
+
+async def _store(context: MaintenanceContext, store: IBlobStore, repository: Repository, made: Sequence[Made]) -> None:
     staged = Staged(store)
     try:
-        made = [await context.catalog.scan(_make, format_, each) for each in some]
-        items = [(document, await staged.store(parts)) for document, parts in filter(None, made)]
+        items = [(document, await staged.store(parts)) for document, parts in made]
         if items:
             claim = staged.claim([blob.locator for _, blob in items])
             await claim.commit()
@@ -55,11 +64,9 @@ async def _restore(
         await staged.clear()
 
 
-def _make(reader: Reader, format_: IRestorableFormat, package: Package) -> tuple[UpstreamDocument, bytes] | None:
+def _make(reader: Reader, restore: Callable[[Reader, T], Sequence[Made]], of: T, repository_id: int) -> list[Made]:
     try:
-        found: tuple[UpstreamDocument, bytes] | None = format_.restore_document(reader, package)
-    except Invalid:  # it would be too large
-        return None
-    if found is None or upstream_documents.find_document(reader, package.repository_id, found[0].key) is not None:
-        return None
-    return found
+        found = restore(reader, of)
+    except Invalid:  # one would be too large
+        return []
+    return [each for each in found if upstream_documents.find_document(reader, repository_id, each[0].key) is None]

@@ -25,7 +25,7 @@ from pkgrepo.repositories.layout.removed_folders import folders_of
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references
+from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references, blobs_in_repository
 from pkgrepo.storage.catalog.packages import events, files, packages
 from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
@@ -91,6 +91,17 @@ class Verifier(MaintenanceWork):
             await self._attempt(repository.path, self._check_layout(repository))
         return self._report
 
+    async def run_blobs(self, repository: Repository) -> VerifyReport:
+        """
+        Check only the blobs of one repository.
+
+        The readable layout is left alone: beside a server that is publishing it is always a little behind.
+        """
+        storage = self._registry.storage(repository.storage_id)
+        store = await self._stores.of(storage)
+        await self._attempt(f"{repository.path}: its blobs", self._check_blobs(storage, store, repository))
+        return self._report
+
     async def _attempt(self, what: str, work: Coroutine[Any, Any, None]) -> None:
         """Do a part of the work; a failure is reported as a problem."""
         try:
@@ -104,16 +115,23 @@ class Verifier(MaintenanceWork):
         await self._attempt(f"storage {storage.name!r}: its copies", self._find_unnamed(storage, store))
         await self._attempt(f"storage {storage.name!r}: its readable layout", self._find_removed(storage, store))
 
-    async def _check_blobs(self, storage: Storage, store: IBlobStore) -> None:
+    async def _check_blobs(self, storage: Storage, store: IBlobStore, repository: Repository | None = None) -> None:
+        """Check the blobs of a storage, or of these only those of a repository."""
         total = await self._catalog.scan(blobs.count_blobs, storage.id)
-        self._progress.begin(f"blobs of {storage.name}", total)
+        label = f"blobs of {storage.name}"
+        self._progress.begin(label if repository is None else f"{label}, those in {repository.path}", total)
         after = b""
         while page := await self._catalog.scan(blobs.list_blobs, storage.id, after, PAGE):
+            wanted = {info.sha256 for info in page}
+            if repository is not None:
+                wanted = await self._catalog.scan(blobs_in_repository, repository.id, sorted(wanted))
             for info in page:
+                self._progress.step()
+                if info.sha256 not in wanted:
+                    continue
                 await self._check_blob(storage, store, info)
                 self._report.blobs += 1
                 self._report.size += info.size
-                self._progress.step()
             after = bytes.fromhex(page[-1].sha256)
         self._progress.end()
 
@@ -121,7 +139,7 @@ class Verifier(MaintenanceWork):
         report = self._report
         actual = ""
         try:
-            actual = await self._digest(store, info.locator)
+            actual = await self._digest(store, info)
         except FAILURES as error:
             finding = reason_of(error)
             if _is_process_error(error):
@@ -154,14 +172,16 @@ class Verifier(MaintenanceWork):
             named.append(f"{where}: {user.package} {user.version}".rstrip(": ") + file)
         return f"; it belongs to {_abbreviated(named)}" if named else "; nothing refers to it"
 
-    async def _digest(self, store: IBlobStore, locator: str) -> str:
-        blob = store.open(locator)
+    async def _digest(self, store: IBlobStore, info: BlobInfo) -> str:
+        blob = store.open(info.locator)
         descriptor = blob.descriptor()
         if descriptor is not None:
             return await self._pools.disk(_digest_descriptor, descriptor)
         digest = hashlib.sha256()
-        for start in range(0, blob.size, PIECE):
-            digest.update(await blob.read(start, PIECE))
+        start = 0
+        while piece := await blob.read(start, PIECE):
+            await self._pools.disk(digest.update, piece)
+            start += len(piece)
         return digest.hexdigest()
 
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:

@@ -10,6 +10,8 @@ import zstandard
 
 from pkgrepo.formats.conda.names import SUBDIRS
 from tests.support.conda_packages import make_conda, make_tar_bz2
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
@@ -26,12 +28,9 @@ def files(document):
 
 
 @pytest.fixture(scope="module")
-def filled(conda_server):
+def filled(format_server):
     """A channel with two packages, one of them in two folders."""
-    from tests.support.http_client import HttpClient
-    from tests.support.python_index import PASSWORD, USER
-
-    client = HttpClient(f"{conda_server.url}/repositories/main/fresh", (USER, PASSWORD))
+    client = HttpClient(f"{format_server.url}/repositories/main/fresh", (USER, PASSWORD))
     about = {"about.json": {"summary": "A pair"}, "run_exports.json": {"weak": ["pair >=1"]}}
     for path, data in {
         "linux-64/pair-1.0-0.conda": make_conda("pair", "1.0", "0", subdir="linux-64", documents=about),

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.model import TokenKind
-from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.configurations import PRIVATE, config
+from tests.support.format_server import new_tokens, serving
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ServerProcess, running
+from tests.support.python_index import PASSWORD
+from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 
@@ -41,22 +40,15 @@ TOKENS = {
 @pytest.fixture(scope="session")
 def token_texts() -> dict[str, str]:
     """The server's tokens by name."""
-    return {name: make_token(TokenKind.CI) for name in TOKENS}
+    return new_tokens(TOKENS)
 
 
 @pytest.fixture(scope="session")
-def maven_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("maven_server")
-    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
-    with running(folder, head + hosted("maven", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+    folder = tmp_path_factory.mktemp("format_server")
+    with serving(folder, "maven", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
         yield process
-
-
-@pytest.fixture
-def repository(maven_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Return a client of a repository by name, with the admin's credentials."""
-    return lambda name: HttpClient(f"{maven_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture
@@ -69,12 +61,6 @@ def mvn(repository: Callable[[str], HttpClient]) -> HttpClient:
 def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
     """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
     return lambda token, name="mvn": repository(name).as_user("anybody", token_texts[token])
-
-
-@pytest.fixture
-def api(maven_server: ServerProcess) -> HttpClient:
-    """A client of the management API, with the admin's credentials."""
-    return HttpClient(f"{maven_server.url}/api", (USER, PASSWORD))
 
 
 @pytest.fixture

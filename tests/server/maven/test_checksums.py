@@ -30,14 +30,14 @@ def test_a_right_checksum_is_accepted_in_every_form(mvn, algorithm):
     assert mvn.get(f"{path}.{algorithm}").text == digest
 
 
-def test_a_wrong_checksum_is_refused_and_changes_nothing(mvn, maven_server):
+def test_a_wrong_checksum_is_refused_and_changes_nothing(mvn, format_server):
     path = "/com/example/wrong/1.0/wrong-1.0.jar"
     assert mvn.put(path, JAR).status == 201
     reply = mvn.put(f"{path}.sha1", b"0" * 40)
     assert (reply.status, reply.reason) == (400, f"sha1 mismatch: server has {sums(JAR)['sha1']}")
     assert mvn.get(f"{path}.sha1").text == sums(JAR)["sha1"]
     assert mvn.get(path).body == JAR
-    [(package, data)] = DataFolder(maven_server.folder / "data").rows(
+    [(package, data)] = DataFolder(format_server.folder / "data").rows(
         "SELECT package_key, data FROM event WHERE kind = 'checksum_mismatch' AND data LIKE '%wrong-1.0.jar%'"
     )
     assert package == "com.example:wrong"

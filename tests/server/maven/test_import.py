@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import config, hosted, proxy
-from tests.support.data_folder import DataFolder, pkgrepo
+from tests.support.data_folder import DataFolder, environment_of, pkgrepo
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ROOT, clean_environment, restarts
+from tests.support.server_process import restarts
 
 pytestmark = pytest.mark.server
 
@@ -157,7 +157,7 @@ def test_a_run_that_was_killed_is_continued(server, tmp_path) -> None:
     }  # fmt: skip
     write(root, files)
     command = [sys.executable, "-c", "from pkgrepo.cli import main; main()", "import", "maven", str(root), "--into"]
-    environ = clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(folder.folder))
+    environ = environment_of(folder)
     counts = "SELECT COUNT(*) FROM file"
     for goal in (30, 200):
         process = subprocess.Popen([*command, "main/mvn"], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

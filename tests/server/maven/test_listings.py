@@ -7,15 +7,15 @@ import re
 
 import pytest
 
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def filled(maven_server):
-    from tests.server.maven.conftest import PASSWORD, USER
-    from tests.support.http_client import HttpClient
-
-    client = HttpClient(f"{maven_server.url}/repositories/main/mvn", (USER, PASSWORD))
+def filled(format_server):
+    client = HttpClient(f"{format_server.url}/repositories/main/mvn", (USER, PASSWORD))
     for version in ("1.0", "1.1", "1.0+build"):
         where = f"/com/listed/app/{version}"
         assert client.put(f"{where}/app-{version}.jar", version.encode()).status == 201
@@ -133,21 +133,17 @@ def test_a_deleted_version_leaves_no_directory(filled):
     assert filled.get("/com/gone/").status == 404
 
 
-def test_plain_files_are_in_the_tree_of_the_api_and_can_be_deleted_there(maven_server, filled):
-    from tests.server.maven.conftest import PASSWORD, USER
-    from tests.support.http_client import HttpClient
-
-    api = HttpClient(maven_server.url, (USER, PASSWORD))
+def test_plain_files_are_in_the_tree_of_the_api_and_can_be_deleted_there(api, filled):
     assert filled.put("/free/place/x.txt", b"free").status == 201
-    level = api.get("/api/repository/main%2Fmvn/tree/free/place").json["items"]
+    level = api.get("/repository/main%2Fmvn/tree/free/place").json["items"]
     assert [(each["name"], each["digest"]) for each in level] == [
         ("x.txt", f"sha256:{hashlib.sha256(b'free').hexdigest()}")
     ]
-    before = api.get("/api/repository/main%2Fmvn").json["usage_bytes"]
+    before = api.get("/repository/main%2Fmvn").json["usage_bytes"]
     reply = api.ask(
-        "DELETE", "/api/repository/main%2Fmvn/packages", b'{"paths": ["free/place/x.txt"]}',
+        "DELETE", "/repository/main%2Fmvn/packages", b'{"paths": ["free/place/x.txt"]}',
         {"Content-Type": "application/json"},
     )  # fmt: skip
     assert reply.json == {"deleted": ["free/place/x.txt"], "missing": [], "rejected": []}
     assert filled.get("/free/place/x.txt").status == 404
-    assert api.get("/api/repository/main%2Fmvn").json["usage_bytes"] == before - 4
+    assert api.get("/repository/main%2Fmvn").json["usage_bytes"] == before - 4

@@ -86,7 +86,7 @@ def test_names_differ_by_case_and_by_a_plus_sign(mvn):
         assert mvn.get(f"/differ/{name}").body == name.encode()
 
 
-def test_random_bytes_in_paths(mvn, maven_server):
+def test_random_bytes_in_paths(mvn, format_server):
     rng = random.Random(11)
     pieces = [
         b"/",
@@ -118,7 +118,7 @@ def test_random_bytes_in_paths(mvn, maven_server):
                 length = int(value) if name == b"content-length" else length
             reader.read(length)
             assert status in (200, 302, 400, 404), raw
-    assert "Traceback" not in maven_server.output
+    assert "Traceback" not in format_server.output
 
 
 def test_many_refused_uploads_at_once_leave_the_server_well(mvn, repository):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.maven.conftest import PASSWORD, USER
 from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
 
-def test_metadata_are_rebuilt_from_the_files(maven_server, mvn, as_token) -> None:
-    api = HttpClient(f"{maven_server.url}/api/repository/main%2Fmvn", (USER, PASSWORD))
+def test_metadata_are_rebuilt_from_the_files(format_server, mvn, as_token) -> None:
+    api = HttpClient(f"{format_server.url}/api/repository/main%2Fmvn", (USER, PASSWORD))
     assert mvn.put("/com/rebuilt/app/1.0/app-1.0.jar", b"x").status == 201
     path = "/com/rebuilt/app/maven-metadata.xml"
     before = mvn.get(path)

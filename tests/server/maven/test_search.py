@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.server.maven.conftest import PASSWORD, USER
 from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
@@ -17,8 +17,8 @@ BUILDS = ["1.1-20240102.030405-6", "1.1-20240103.030405-7"]
 
 
 @pytest.fixture(scope="module")
-def server(maven_server):
-    client = HttpClient(maven_server.url, (USER, PASSWORD))
+def server(format_server):
+    client = HttpClient(format_server.url, (USER, PASSWORD))
     files = {
         "org/search/tool/1.0/tool-1.0.jar": b"tool 1.0",
         "org/search/tool/1.10/tool-1.10.jar": b"tool 1.10",

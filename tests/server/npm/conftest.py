@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.model import TokenKind
-from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.configurations import PRIVATE, config
 from tests.support.container_clients import ok
+from tests.support.format_server import new_tokens, serving
 from tests.support.http_client import HttpClient, Reply
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ServerProcess, running
+from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 BOB = ("bob", "bob keeps bees at home")
@@ -54,45 +53,34 @@ ADVISORY = {
 
 
 @pytest.fixture(scope="session")
-def npm_tokens() -> dict[str, str]:
+def token_texts() -> dict[str, str]:
     """The server's tokens by name."""
-    return {name: make_token(TokenKind.CI) for name in TOKENS}
+    return new_tokens(TOKENS)
 
 
 @pytest.fixture(scope="session")
-def npm_server(tmp_path_factory: pytest.TempPathFactory, npm_tokens: dict[str, str]) -> Iterator[ServerProcess]:
+def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above, an advisory, and a user without permissions."""
-    folder = tmp_path_factory.mktemp("npm_server")
+    folder = tmp_path_factory.mktemp("format_server")
     (folder / "osv").mkdir()
     (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
-    head = f"""
-server.max_upload = {MAX_UPLOAD}
-server.trusted_proxies = ["127.0.0.1"]
-limits.login_failures = 1000
-npm.advisories = "osv"
-"""
-    with running(folder, head + hosted("npm", **REPOSITORIES) + tokens(USER, npm_tokens, TOKENS)) as process:
+    lines = 'server.trusted_proxies = ["127.0.0.1"]\nnpm.advisories = "osv"\n'
+    with serving(folder, "npm", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD, lines=lines) as process:
         bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
         ok(HttpClient(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob))
         yield process
 
 
 @pytest.fixture
-def registry(npm_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Return a client of a repository by name, with the admin's credentials."""
-    return lambda name: HttpClient(f"{npm_server.url}/repositories/main/{name}", (USER, PASSWORD))
-
-
-@pytest.fixture
-def npm(registry: Callable[[str], HttpClient]) -> HttpClient:
+def npm(repository: Callable[[str], HttpClient]) -> HttpClient:
     """A client of the public repository, with the admin's credentials."""
-    return registry("npm")
+    return repository("npm")
 
 
 @pytest.fixture
-def as_token(registry: Callable[[str], HttpClient], npm_tokens: dict[str, str]) -> Callable[..., HttpClient]:
+def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
     """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
-    return lambda token, name="npm": registry(name).as_user("__token__", npm_tokens[token])
+    return lambda token, name="npm": repository(name).as_user("__token__", token_texts[token])
 
 
 @pytest.fixture

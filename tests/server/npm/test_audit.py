@@ -5,7 +5,9 @@ import json
 
 import pytest
 
-from tests.server.npm.conftest import BOB
+from tests.server.npm.conftest import ADVISORY, BOB
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
@@ -22,8 +24,8 @@ def test_a_bulk_audit_lists_advisories(npm):
     assert npm.post("/-/npm/v1/security/advisories/bulk", b'{"biter":["1.2.0"]}').json == {}
 
 
-def test_a_reader_of_some_packages_may_audit(registry, as_token):
-    private = registry("private")
+def test_a_reader_of_some_packages_may_audit(repository, as_token):
+    private = repository("private")
     for path in ("advisories/bulk", "audits/quick"):
         where = f"/-/npm/v1/security/{path}"
         assert as_token("scoped in private", "private").post_json(where, {}).status == 200
@@ -41,6 +43,33 @@ def test_a_quick_audit_lists_the_paths(npm, path):
     assert reply.json["metadata"]["vulnerabilities"]["high"] == 1
     clean = npm.post_json(path, {"name": "app", "dependencies": {}}).json
     assert (clean["advisories"], clean["metadata"]["totalDependencies"]) == ({}, 0)
+
+
+def test_a_version_shows_its_advisories(publish, format_server):
+    for version in ("1.0.0", "1.2.0"):
+        publish("biter", version)
+    place = "/package/main%2Fnpm/biter/versions"
+    api = HttpClient(f"{format_server.url}/api", (USER, PASSWORD))
+    known = api.get(f"{place}/1.0.0/advisories").json
+    assert (known["checked"], known["total"]) == (True, 1)
+    assert known["items"] == [
+        {
+            "id": ADVISORY["id"],
+            "title": "It bites",
+            "severity": "high",
+            "url": known["items"][0]["url"],
+            "aliases": [],
+            "affected": ">=1.0.0 <1.2.0",
+            "fixed": ">=1.2.0",
+        }
+    ]
+    assert api.get(f"{place}/1.2.0/advisories").json == {"items": [], "total": 0, "checked": True}
+    assert api.get(f"{place}/9.0.0/advisories").status == 404
+    pages = HttpClient(f"{format_server.url}/ui/repositories/main/npm/packages/biter/versions")
+    assert "It bites" in pages.get("/1.0.0").body.decode()
+    clean = pages.get("/1.2.0").body.decode()
+    assert "It bites" not in clean
+    assert "None of the advisories" in clean
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"x":1}', b"[" * 100_000])

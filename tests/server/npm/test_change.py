@@ -1,12 +1,11 @@
-"""Deprecations, unpublishing, tags, owners and stars, with the requests that clients send."""
+"""Deprecations, unpublishing, owners and stars, with the requests that clients send."""
 
 import json
 
 import pytest
 
-from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
-from tests.support.python_index import PASSWORD, USER
+from tests.support.python_index import USER
 
 pytestmark = pytest.mark.server
 
@@ -155,50 +154,6 @@ def test_a_document_of_an_older_revision_removes_nothing(npm, publish, document,
     assert sorted(document("stale")["versions"]) == ["1.0.0", "1.1.0"]
 
 
-def test_tags_are_set_listed_and_removed(npm, publish):
-    for version in ("1.0.0", "1.1.0"):
-        publish("@tags/x", version)
-    tags = "/-/package/@tags%2fx/dist-tags"
-    for method in ("PUT", "POST"):
-        reply = npm.ask(method, f"{tags}/stable", '"1.0.0"')
-        assert (reply.status, reply.json["dist-tags"]) == (201, {"latest": "1.1.0", "stable": "1.0.0"})
-    assert npm.get(tags).json == {"latest": "1.1.0", "stable": "1.0.0"}
-    assert npm.get("/@tags%2fx").json["dist-tags"] == {"latest": "1.1.0", "stable": "1.0.0"}
-    assert npm.get("/@tags%2fx/stable").json["version"] == "1.0.0"
-    assert npm.ask("PUT", f"{tags}/latest", '"1.0.0"').status == 201
-    assert npm.get("/@tags%2fx/latest").json["version"] == "1.0.0"
-    assert npm.ask("DELETE", f"{tags}/stable").json["dist-tags"] == {"latest": "1.0.0"}
-    assert npm.get("/@tags%2fx/stable").status == 404
-
-
-@pytest.mark.parametrize(
-    ("method", "tag", "body", "status"),
-    [
-        ("PUT", "stable", '"9.9.9"', 404),
-        ("PUT", "stable", "1.0.0", 400),
-        ("PUT", "stable", "{}", 400),
-        ("PUT", "1.x", '"1.0.0"', 400),
-        ("PUT", "^1", '"1.0.0"', 400),
-        ("PUT", "v1.0.0", '"1.0.0"', 400),
-        ("PUT", "__proto__", '"1.0.0"', 400),
-        ("PUT", "a%2fb", '"1.0.0"', 400),
-        ("DELETE", "latest", None, 400),
-        ("DELETE", "nothing", None, 404),
-    ],
-)
-def test_an_invalid_tag_is_refused(npm, publish, method, tag, body, status):
-    if npm.get("/untaggable").status == 404:
-        publish("untaggable")
-    assert npm.ask(method, f"/-/package/untaggable/dist-tags/{tag}", body).status == status
-    assert npm.get("/-/package/untaggable/dist-tags").json == {"latest": "1.0.0"}
-
-
-def test_a_body_that_would_take_long_to_parse_is_refused(npm, publish):
-    publish("patient", "1.0.0")
-    for path in ("/-/package/patient/dist-tags/stable", "/-/user/org.couchdb.user:bob"):
-        assert npm.ask("PUT", path, json.dumps([{}] * 30_000)).status == 413
-
-
 def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
     for version in ("1.0.0", "1.1.0"):
         publish("owned", version)
@@ -222,8 +177,7 @@ def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
 
 
 @pytest.mark.parametrize("right", ["read", "write"])
-def test_collaborators_have_their_permissions(npm, publish, document, npm_server, right):
-    api = HttpClient(f"{npm_server.url}/api", (USER, PASSWORD))
+def test_collaborators_have_their_permissions(npm, publish, document, api, right):
     carol, name = f"carol-{right}", f"rights-{right}"
     assert api.post_json("/users", {"username": carol, "password": "carol keeps cats at home"}).status == 201
     actions = ["read", "write"] if right == "write" else ["read"]
@@ -254,8 +208,8 @@ def test_many_owners_are_all_listed(npm, publish, document):
     assert npm.get("/-/package/crowded/collaborators").json == {"bob": "read", USER: "write"}
 
 
-def test_an_owner_without_permission_is_no_collaborator(registry, publish, npm_server):
-    private = registry("private")
+def test_an_owner_without_permission_is_no_collaborator(repository, publish, format_server):
+    private = repository("private")
     publish("lonely", where=private)
     assert private.post_json("/-/package/lonely/owners", {"user": "bob"}, "PUT").status == 200
     assert private.get("/-/package/lonely/collaborators").json == {USER: "write"}
@@ -364,8 +318,8 @@ def test_team_requests_are_refused_with_a_sentence(npm):
         assert (reply.status, reply.json) == (400, {"error": sentence})
 
 
-def test_stars_of_a_user_are_listed(npm, publish, registry):
-    private = registry("private")
+def test_stars_of_a_user_are_listed(npm, publish, repository):
+    private = repository("private")
     for where in (npm, private):
         publish("@liked/x", where=where)
         publish("@liked/y", where=where)
@@ -377,7 +331,7 @@ def test_stars_of_a_user_are_listed(npm, publish, registry):
     assert npm.get("/-/_view/starredByUser?key=%22nobody%22").json == {"rows": []}
 
 
-def test_access_is_that_of_the_repository(npm, publish, registry, write):
+def test_access_is_that_of_the_repository(npm, publish, repository, write):
     publish("@shown/x")
     assert npm.get("/-/package/@shown%2fx/visibility").json == {"public": True}
     assert npm.get("/-/package/@shown%2fx/access").json == {"access": "public", "publish_requires_tfa": False}
@@ -387,9 +341,9 @@ def test_access_is_that_of_the_repository(npm, publish, registry, write):
     assert npm.get("/-/org/shown/package").json == {"@shown/x": "write"}
     assert npm.get("/-/org/admin/package").status == 404  # npm then requests the packages of a user
     assert npm.get("/-/user/admin/package").json["@shown/x"] == "write"
-    publish("hidden", where=registry("private"))
-    assert registry("private").get("/-/package/hidden/visibility").json == {"public": False}
-    assert registry("private").get("/-/package/hidden/access").json["access"] == "restricted"
+    publish("hidden", where=repository("private"))
+    assert repository("private").get("/-/package/hidden/visibility").json == {"public": False}
+    assert repository("private").get("/-/package/hidden/access").json["access"] == "restricted"
 
 
 def test_changes_need_permission(npm, publish, document, as_token):
@@ -407,9 +361,8 @@ def test_changes_need_permission(npm, publish, document, as_token):
     assert npm.get("/guarded").status == 200
 
 
-def test_a_yank_through_the_api_is_a_deprecation(npm, publish, npm_server):
+def test_a_yank_through_the_api_is_a_deprecation(npm, publish, api):
     publish("withdrawn", "1.0.0")
-    api = HttpClient(f"{npm_server.url}/api", (USER, PASSWORD))
     listed = api.get("/repository/list").json
     uid = next(each["id"] for each in listed["items"] if each["name"] == "npm")
     assert api.post_json(f"/package/{uid}/withdrawn/versions/1.0.0/yank", {"reason": "bad"}).status == 200

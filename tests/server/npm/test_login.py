@@ -45,11 +45,11 @@ def test_whoami_accepts_all_credentials(npm, bearer, as_token):
     assert Bearer(npm, "pkgr_p_nothing").get("/-/whoami").status == 401
 
 
-def test_a_login_gives_a_token_for_this_repository(npm, registry, login, bearer):
+def test_a_login_gives_a_token_for_this_repository(npm, repository, login, bearer):
     reply = login()
     assert (reply.status, reply.json["ok"], reply.json["id"]) == (201, True, "org.couchdb.user:admin")
     assert bearer.get("/-/package/nothing/dist-tags").status == 404
-    assert Bearer(registry("private"), reply.json["token"]).get("/anything").status == 404
+    assert Bearer(repository("private"), reply.json["token"]).get("/anything").status == 404
     assert bearer.ask("PUT", "/nothing", "{}").status == 400  # the user may write to this repository
 
 
@@ -74,8 +74,8 @@ def test_a_login_document_must_be_of_its_user(npm):
     assert npm.as_user().post_json("/-/user/org.couchdb.user:bob/-rev/1-2", body, "PUT").status == 201
 
 
-def test_a_token_as_password_issues_no_other_token(login, npm_tokens):
-    assert login(password=npm_tokens["reader"]).json["token"] == npm_tokens["reader"]
+def test_a_token_as_password_issues_no_other_token(login, token_texts):
+    assert login(password=token_texts["reader"]).json["token"] == token_texts["reader"]
 
 
 def test_a_user_document_contains_no_secret(npm):
@@ -86,13 +86,13 @@ def test_a_user_document_contains_no_secret(npm):
     assert (nobody.status, nobody.json) == (404, {"error": "user 'nobody' does not exist"})
 
 
-def test_logout_revokes_the_token_and_is_not_logged(npm_server, npm, login):
+def test_logout_revokes_the_token_and_is_not_logged(format_server, npm, login):
     token = login().json["token"]
     bearer = Bearer(npm, token)
     assert bearer.ask("DELETE", f"/-/user/token/{token}").json == {"ok": True}
     assert bearer.get("/-/whoami").status == 401
-    assert npm_server.lines("/-/user/token/***", 1)
-    assert token not in npm_server.output
+    assert format_server.lines("/-/user/token/***", 1)
+    assert token not in format_server.output
 
 
 def test_tokens_are_made_listed_and_revoked(npm, bearer):
@@ -259,12 +259,12 @@ def test_addresses_of_a_web_login_cannot_be_forged(npm):
         assert npm.as_user().get(path).status == 404, path
 
 
-def test_secrets_of_a_web_login_are_not_logged(npm_server, npm):
+def test_secrets_of_a_web_login_are_not_logged(format_server, npm):
     begun = npm.as_user().post_json("/-/v1/login", {}).json
     done = follow(npm, begun["doneUrl"])
     npm.as_user().get(done)
-    npm_server.lines("/-/v1/done", 1)
-    assert done.partition("session=")[2] not in npm_server.output
+    format_server.lines("/-/v1/done", 1)
+    assert done.partition("session=")[2] not in format_server.output
 
 
 def test_a_small_body_of_nothing_but_brackets_is_refused_before_it_is_parsed(npm):

@@ -203,8 +203,8 @@ def test_missing_things_are_answered_in_json(npm, publish, path):
         ("", {}, 404),
     ],
 )
-def test_refusals_before_routing_are_json(npm_server, path, headers, status):
-    reply = HttpClient(f"{npm_server.url}/repositories").ask("GET", path, headers=headers)
+def test_refusals_before_routing_are_json(format_server, path, headers, status):
+    reply = HttpClient(f"{format_server.url}/repositories").ask("GET", path, headers=headers)
     sentence = reply.json["error"]
     assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
     assert (reply.reason, reply.json["errors"]) == (sentence, [{"code": "UNKNOWN", "message": sentence}])
@@ -226,8 +226,8 @@ def test_one_version_is_found_by_number_and_by_tag(npm, publish):
     assert npm.get("/one/~1.0").status == 404
 
 
-def test_a_package_may_be_called_package(registry):
-    where = registry("reusable")
+def test_a_package_may_be_called_package(repository):
+    where = repository("reusable")
     for name in ("package", "inner"):
         assert where.put(f"/{name}", make_publish(name, "1.0.0")).status == 201
     assert where.get("/package").json["name"] == "package"
@@ -266,8 +266,8 @@ def test_the_repository_describes_itself(npm, publish):
     assert npm.get("/-/ping").json == {}
 
 
-def test_a_private_repository_hides_its_packages(registry, publish, as_token):
-    private = registry("private")
+def test_a_private_repository_hides_its_packages(repository, publish, as_token):
+    private = repository("private")
     publish("secret", where=private)
     for path in ("/secret", "/secret/1.0.0", "/secret/-/secret-1.0.0.tgz", "/nothing", "/-/v1/search?text=secret"):
         reply = private.as_user().get(path)

@@ -87,8 +87,8 @@ def test_build_metadata_is_left_out(npm, publish):
     assert npm.put("/built", make_publish("built", "1.0.0+b")).status == 403
 
 
-def test_an_unpublished_version_cannot_be_published_again(npm, publish, registry):
-    for where, expected in ((npm, 403), (registry("reusable"), 201)):
+def test_an_unpublished_version_cannot_be_published_again(npm, publish, repository):
+    for where, expected in ((npm, 403), (repository("reusable"), 201)):
         for version in ("1.0.0", "1.1.0+x"):
             publish("gone", version, where=where)
             rev = where.get("/gone?write=true").json["_rev"]
@@ -234,7 +234,7 @@ def test_a_malformed_or_wrong_tarball_is_refused(npm, tarball, told):
     assert told in reply.json["error"]
 
 
-def test_the_manifest_in_the_tarball_wins(npm, registry):
+def test_the_manifest_in_the_tarball_wins(npm, repository):
     inside = make_manifest("confused", "1.0.0", scripts={"postinstall": "node steal.js"}, dependencies={"a": "1"})
     body = make_publish(
         "confused", "1.0.0", tarball=make_tarball("confused", "1.0.0", manifest=inside), dependencies={"b": "2"}
@@ -244,10 +244,10 @@ def test_the_manifest_in_the_tarball_wins(npm, registry):
     assert version["dependencies"] == {"a": "1"}
     assert version["scripts"] == {"postinstall": "node steal.js"}
     assert version["hasInstallScript"] is True
-    refused = registry("careful").put("/confused", body)
+    refused = repository("careful").put("/confused", body)
     assert refused.status == 400
     assert "dependencies" in refused.json["error"]
-    assert registry("careful").put("/honest", make_publish("honest", "1.0.0", dependencies={"a": "1"})).status == 201
+    assert repository("careful").put("/honest", make_publish("honest", "1.0.0", dependencies={"a": "1"})).status == 201
 
 
 def test_an_unauthorized_publish_is_refused_before_the_body(npm, as_token):

@@ -8,9 +8,9 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shop(registry, publish):
+def shop(repository, publish):
     """A repository with some packages."""
-    where = registry("search")
+    where = repository("search")
     if where.get("/apple-pie").status == 404:
         publish("apple-pie", where=where, description="Sweet thing", keywords=["food", "fruit"], license="MIT")
         publish("apple-pie", "2.0.0-rc.1", where=where, tag="next")
@@ -85,8 +85,8 @@ def test_the_old_list_follows_changes(shop, publish):
     assert "late-comer" not in shop.get("/-/all").json
 
 
-def test_a_caller_sees_only_readable_packages(registry, publish, as_token):
-    private, some = registry("private"), as_token("scoped in private", "private")
+def test_a_caller_sees_only_readable_packages(repository, publish, as_token):
+    private, some = repository("private"), as_token("scoped in private", "private")
     names = {"@team/to-be-seen", "not-to-be-seen"}
     for name in names:
         publish(name, where=private)

@@ -8,13 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
-from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.model import TokenKind
-from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.configurations import PRIVATE, config
+from tests.support.format_server import new_tokens, serving
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
-from tests.support.server_process import ServerProcess, running
+from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 
@@ -42,22 +40,15 @@ TOKENS = {
 @pytest.fixture(scope="session")
 def token_texts() -> dict[str, str]:
     """The server's tokens by name."""
-    return {name: make_token(TokenKind.CI) for name in TOKENS}
+    return new_tokens(TOKENS)
 
 
 @pytest.fixture(scope="session")
-def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("python_server")
-    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
-    with running(folder, head + hosted("python", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+    folder = tmp_path_factory.mktemp("format_server")
+    with serving(folder, "python", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
         yield process
-
-
-@pytest.fixture
-def repository(python_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Return a client of a repository by name, with the admin's credentials."""
-    return lambda name: HttpClient(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture

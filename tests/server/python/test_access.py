@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 
@@ -12,12 +11,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 @pytest.fixture
-def api(python_server):
-    return HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
-
-
-@pytest.fixture
-def new_repository(api, python_server):
+def new_repository(api, repository):
     """Add a repository with one project. Returns an admin's client of it, and its id."""
     filename, data = make_wheel("inside", "1.0")
 
@@ -25,7 +19,7 @@ def new_repository(api, python_server):
         value = {"name": name, "storage": "main", "format": "python", "visibility": visibility}
         reply = api.post_json("/repository", value | {"config": {"type": "Hosted", **config}})
         assert reply.status == 201, reply
-        where = HttpClient(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
+        where = repository(name)
         assert where.put(f"/inside/1.0/{filename}", data).status == 201
         return where, reply.json["id"]
 

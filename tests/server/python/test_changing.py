@@ -6,8 +6,6 @@ from functools import partial
 import pytest
 
 from tests.support import upload_forms
-from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_sdist, make_wheel
 
 pytestmark = pytest.mark.server
@@ -116,12 +114,11 @@ def test_the_name_of_a_deleted_file_cannot_be_used_again(py, publish):
     assert py.get("/simple/burned/").status == 404
 
 
-def test_the_name_of_a_deleted_file_can_be_used_again_after_a_policy_change(repository, publish, python_server):
+def test_the_name_of_a_deleted_file_can_be_used_again_after_a_policy_change(repository, publish, api):
     where = repository("turned")
     filename, data = publish("turned", "1.0", where=where)
     assert where.delete(f"/packages/turned/1.0/{filename}").status == 200
     assert where.put(f"/turned/1.0/{filename}", data).status == 400
-    api = HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
     uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "turned")
     set_policy = partial(api.post_json, f"/repository/{uid}/config/policy", method="PUT")
     assert set_policy({"reuse_deleted_names": True}).status == 200

@@ -9,7 +9,6 @@ import pytest
 import zstandard
 
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_sdist
 
 pytestmark = pytest.mark.server
@@ -138,12 +137,12 @@ def test_other_spellings_are_redirected_once_to_a_relative_url(py, publish, meth
     assert (reply.status, reply.headers["location"]) == (301, location)
 
 
-def test_a_repository_is_found_in_any_case_and_encoding(py, python_server, publish):
+def test_a_repository_is_found_in_any_case_and_encoding(py, format_server, publish):
     publish("found-anyhow", "1.0")
     for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
         assert py.as_user().ask("GET", f"/../../{path}/simple/").status == 404  # paths are not folded up
     for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
-        assert HttpClient(python_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
+        assert HttpClient(format_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
 
 
 def test_an_unknown_project_gets_a_short_uncacheable_404(py):
@@ -233,7 +232,7 @@ def test_head_of_a_page_has_the_headers_of_get(py, publish):
 
 
 @pytest.mark.parametrize("word", ["pypi", "pkgindex"])
-def test_json_metadata_is_served_on_both_paths(py, python_server, publish, word):
+def test_json_metadata_is_served_on_both_paths(py, format_server, publish, word):
     project = f"described-{word}"
     publish(project, "1.0", summary="first", requires_python=">=3.8")
     wheel, data = publish(project, "1.1", summary="second")
@@ -249,7 +248,7 @@ def test_json_metadata_is_served_on_both_paths(py, python_server, publish, word)
     assert value["vulnerabilities"] == []
     [file] = value["urls"]
     assert file["filename"] == wheel
-    assert file["url"] == f"{python_server.url}/repositories/main/py/packages/{project}/1.1/{wheel}"
+    assert file["url"] == f"{format_server.url}/repositories/main/py/packages/{project}/1.1/{wheel}"
     assert file["digests"]["sha256"] == hashlib.sha256(data).hexdigest()
     assert file["packagetype"] == "bdist_wheel"
     assert file["python_version"] == "py3"
@@ -283,9 +282,8 @@ def test_a_repository_describes_itself_in_json_and_html(py, publish):
     assert py.get("").status in (200, 301)
 
 
-def test_the_last_update_is_the_last_change_of_content_or_settings(repository, publish, python_server):
+def test_the_last_update_is_the_last_change_of_content_or_settings(repository, publish, api):
     where = repository("dated")
-    api = HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
     uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "dated")
     told = [where.get("/", Accept="application/json").json["last_updated"]]
 

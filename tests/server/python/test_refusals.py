@@ -252,10 +252,10 @@ def test_a_file_that_its_token_may_not_publish_is_refused_before_it_is_stored(as
         assert_refused(read_reply(connection), 403, "may not publish 'not-the-teams'")
 
 
-def test_uploading_to_the_index_is_answered_with_the_right_address(py, python_server):
+def test_uploading_to_the_index_is_answered_with_the_right_address(py, format_server):
     for path in ("/simple/", "/simple", "/simple/foo/"):
         reply = py.post_form(path, wheel_form())
-        assert_refused(reply, 405, f"upload to {python_server.url}/repositories/main/py/legacy/")
+        assert_refused(reply, 405, f"upload to {format_server.url}/repositories/main/py/legacy/")
         assert reply.headers["allow"] == "GET, HEAD"
 
 
@@ -330,7 +330,7 @@ def test_a_file_over_the_limit_is_refused_in_every_kind_of_upload(py):
     assert py.get("/packages/big-1.0.tar.gz").status == 404
 
 
-def test_an_interrupted_upload_leaves_no_files(py, python_server):
+def test_an_interrupted_upload_leaves_no_files(py, format_server):
     filename, data = make_wheel("left", "1.0", pad=300_000)
     for path, body in (
         (f"/left/1.0/{filename}", data),

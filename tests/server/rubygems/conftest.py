@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.model import TokenKind
-from tests.support.configurations import PRIVATE, config, hosted, tokens
+from tests.support.configurations import PRIVATE, config
+from tests.support.format_server import new_tokens, serving
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
-from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ServerProcess, running
+from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 256 * 1024  # bytes
 
@@ -39,28 +37,15 @@ TOKENS = {
 @pytest.fixture(scope="session")
 def token_texts() -> dict[str, str]:
     """The server's tokens by name."""
-    return {name: make_token(TokenKind.CI) for name in TOKENS}
+    return new_tokens(TOKENS)
 
 
 @pytest.fixture(scope="session")
-def ruby_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("ruby_server")
-    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
-    with running(folder, head + hosted("ruby", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+    folder = tmp_path_factory.mktemp("format_server")
+    with serving(folder, "ruby", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
         yield process
-
-
-@pytest.fixture
-def api(ruby_server: ServerProcess) -> HttpClient:
-    """An admin's client of the management API."""
-    return HttpClient(f"{ruby_server.url}/api", (USER, PASSWORD))
-
-
-@pytest.fixture
-def repository(ruby_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Return a client of a repository by name, with the admin's credentials."""
-    return lambda name: HttpClient(f"{ruby_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture

@@ -24,7 +24,4 @@ async def world(tmp_path: Path, pools: Any) -> Any:
     found = RepositoryServices(tmp_path / "store", pools)
     await found.start()
     yield found
-    if found.follower.running:
-        following = found.follower.stopService()
-        if following is not None:
-            await following
+    await found.stop()

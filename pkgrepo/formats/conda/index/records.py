@@ -22,11 +22,13 @@ from pkgrepo.formats.conda.description import ABOUT as ABOUT_KEYS
 from pkgrepo.formats.conda.description import record_of
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import versions
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
 RECORD: Final = "record"
 EXPORTS: Final = "exports"
 ABOUT: Final = "about"
+
+DERIVED: Final = "derived_from"  # the attribute of a file that is made of a wheel
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -46,6 +48,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
                 _remove(index, version, file.path)
     if not change.last:
         _put_about(index)
+        _put_derived(index, change)
 
 
 def _put(index: PackageIndex, version: Version, file: File) -> None:
@@ -63,6 +66,15 @@ def _put(index: PackageIndex, version: Version, file: File) -> None:
 def _remove(index: PackageIndex, version: Version, path: str) -> None:
     for kind in (RECORD, EXPORTS):
         index.remove_fragment(kind, version.sort, path)
+
+
+def _put_derived(index: PackageIndex, change: Change) -> None:
+    """Whether the package has files that are made of wheels; only changes of such files change it."""
+    if any(DERIVED in each.attrs for each in change.added):
+        packages.set_derived(index.tx, index.package.id, True)
+    elif any(DERIVED in each.attrs for each in change.removed):
+        left = files.files_of_package(index.tx, index.package.id)
+        packages.set_derived(index.tx, index.package.id, any(DERIVED in each.attrs for each in left))
 
 
 def _put_about(index: PackageIndex) -> None:

@@ -9,6 +9,8 @@ quetz        ``POST api/channels/<channel>/upload/<file>``, the file as the body
 prefix       ``POST api/v1/upload/<channel>``, a form with the part ``file``        rattler-build, pixi
 ===========  =====================================================================  ====================================
 
+Uploads of anaconda-client take several requests: see ``pkgrepo.formats.conda.anaconda``.
+
 The name of the channel is any: the repository decides. Caller and rules are checked before the body is read, and again
 when it has arrived.
 """
@@ -21,19 +23,18 @@ from urllib.parse import parse_qs
 
 from attrs import frozen
 
-from pkgrepo.errors import DigestMismatch, Forbidden, Invalid
-from pkgrepo.formats.conda import configuration
+from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name
 from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, BlobInfo, Identity, Repository
+from pkgrepo.model import Action, BlobInfo, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
+from .admission import Admission
 from .publishing import DIGESTS, Upload, Uploads
 
 FORM_LIMITS: Final = MultipartLimits(parts=8)
@@ -56,7 +57,7 @@ class Options:
         force = query.get("force", ["false"])[-1].lower()
         if force not in ("true", "false"):
             raise Invalid("force must be true or false", "force")
-        return cls(force == "true", _check_sha256(query.get("sha256", [None])[-1]))
+        return cls(force == "true", check_sha256(query.get("sha256", [None])[-1]))
 
 
 class UploadRequests:
@@ -65,7 +66,7 @@ class UploadRequests:
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
-        self._rules = configuration.push_rules(repository)
+        self._admission = Admission(services, repository)
         self._uploads = Uploads(services, repository)
 
     async def put(self, request: Request, subdir: str | None, file: str) -> Answer:
@@ -78,7 +79,7 @@ class UploadRequests:
         name = parse_file_name(file)
         subdir = None if subdir is None else check_subdir(subdir)
         options = Options.of(request)
-        await self._admit(identity, name)
+        await self._admission.check(identity, name)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await receive_body(
                 request,
@@ -107,14 +108,14 @@ class UploadRequests:
                 if found is not None:
                     raise Refusal(400, "the form has more than one part named 'file'", "bad_form")
                 name = parse_file_name(part.headers.get("x-file-name") or part.filename or "")
-                await self._admit(identity, name)
+                await self._admission.check(identity, name)
                 found = name, await self._receive_part(request, part, staged)
             if found is None:
                 raise Refusal(400, "the form has no part named 'file'", "bad_form")
             return await self._publish(request, staged, found[0], None, found[1], options)
 
     async def _receive_part(self, request: Request, part: Part, staged: Staged) -> BlobInfo:
-        sha256 = _check_sha256(part.headers.get("x-file-sha256"))
+        sha256 = check_sha256(part.headers.get("x-file-sha256"))
         limit, declared = self._services.max_upload, request.body.declared
         return await staged.receive(
             part,
@@ -136,7 +137,7 @@ class UploadRequests:
         if options.sha256 is not None and blob.sha256 != options.sha256:
             raise DigestMismatch("sha256", options.sha256, blob.sha256)
         identity = await self._services.access.identify(request, counted=False)  # again: the body may take hours
-        await self._admit(identity, name)
+        await self._admission.check(identity, name)
         overwrite = options.force and await self._services.access.may(
             identity, Action.OVERWRITE, self._repository, name.name
         )
@@ -145,17 +146,9 @@ class UploadRequests:
         path = published.files[0].path
         return json_answer({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
 
-    async def _admit(self, identity: Identity, name: FileName) -> None:
-        """Check that the caller may upload a package, by permissions and push rules. :raises Forbidden: they may not"""
-        services, repository = self._services, self._repository
-        await services.access.require(identity, Action.WRITE, repository, name.name)
-        if self._rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
-            raise Forbidden("uploads to this repository need an access token, not a password")
-        if self._rules.must_be_project_member:
-            await services.access.require_member(identity, repository, name.name)
 
-
-def _check_sha256(text: str | None) -> str | None:
+def check_sha256(text: str | None) -> str | None:
+    """A sha256 (hex) in lower case, or None. :raises Invalid: it is malformed"""
     if text is not None and not _SHA256.fullmatch(text):
         raise Invalid("sha256 must be 64 hexadecimal digits", "sha256")
     return None if text is None else text.lower()

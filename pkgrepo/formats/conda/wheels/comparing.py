@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from attrs import Factory, frozen
 
+from pkgrepo.formats.conda.index.records import DERIVED
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
 
-DERIVED: Final = "derived_from"
 WHEEL: Final = ".whl"
 
 

@@ -35,7 +35,7 @@ class UnconvertedRequests:
         await services.access.admit(request, Action.READ, repository)
         if repository.parent is None:
             raise NotFound("document", DOCUMENT)
-        after = request.args.get(b"after", [b""])[0].decode("utf-8", "replace")
+        after = request.parameter(b"after") or ""
         if len(after) > LONGEST_CURSOR:
             raise Invalid(f"after is longer than {LONGEST_CURSOR} characters", "after")
         found = await services.catalog.scan(

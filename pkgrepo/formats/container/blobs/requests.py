@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.access.authorization import Authorization
+from pkgrepo.formats.container.access.push_rules import check_deletion
 from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.promises import renew_promise
-from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.answers.content import SAFE, file_cache_control, sends_all

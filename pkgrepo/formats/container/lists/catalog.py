@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkgrepo.auth.tokens.bearer import CATALOG_GRANT
-from pkgrepo.formats.container.authorization import CATALOG_SCOPE, Authorization
-from pkgrepo.formats.container.ping import PingRequests, check_read
+from pkgrepo.formats.container.access.authorization import CATALOG_SCOPE, Authorization
+from pkgrepo.formats.container.access.ping import PingRequests, check_read
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.image_addresses import ImageAddresses

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from pkgrepo.formats.container.query import parameter
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 
@@ -13,10 +12,10 @@ MOST = 10_000  # entries of a page
 
 def parse_page(request: Request) -> tuple[int, str]:
     """The page size, and the entry after which the page begins. :raises Refusal: the size is not a number"""
-    text = parameter(request, "n")
+    text = request.parameter(b"n") or ""
     if text and not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Refusal(400, f"n is a number, not {text[:40]!r}", "PAGINATION_NUMBER_INVALID")
-    return (min(int(text), MOST) if text else MOST), parameter(request, "last")
+    return (min(int(text), MOST) if text else MOST), (request.parameter(b"last") or "")
 
 
 def next_page(path: bytes, **query: str) -> tuple[bytes, bytes]:

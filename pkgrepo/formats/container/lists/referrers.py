@@ -7,7 +7,6 @@ from typing import Any
 
 from pkgrepo.formats.container.documents.media_types import OCI_INDEX
 from pkgrepo.formats.container.names import parse_digest
-from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
@@ -46,7 +45,7 @@ class ReferrerRequests:
         """
         digest = str(parse_digest(text))
         types = wanted_types(request)
-        after = parameter(request, "last")
+        after = request.parameter(b"last") or ""
         view = await self._visibility.view(identity, target.repository, target.image)
         entries, more = await self._services.catalog.scan(
             _read_referrers, target.repository, target.image, digest, types, after, view.keys
@@ -60,7 +59,7 @@ class ReferrerRequests:
 
 def wanted_types(request: Request) -> tuple[str, ...]:
     """The spellings of the type of artifacts that a client wants; none if it wants all."""
-    wanted = parameter(request, "artifactType")
+    wanted = request.parameter(b"artifactType") or ""
     # the "+" of a media type is decoded as a blank if the client did not encode it
     return (wanted, wanted.replace(" ", "+")) if wanted else ()
 

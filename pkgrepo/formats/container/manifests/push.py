@@ -6,12 +6,12 @@ import re
 
 from attrs import evolve
 
-from pkgrepo.formats.container.client import client_of
+from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.configuration import immutable_tags, policy
 from pkgrepo.formats.container.documents.parsing import parse_in_thread
 from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
-from pkgrepo.formats.container.push_rules import PushRuleCheck
+from pkgrepo.formats.container.promises import client_of
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.access.authorization import Authorization
+from pkgrepo.formats.container.access.push_rules import check_deletion
 from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.promises import renew_promise
-from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import View, Visibility
@@ -19,7 +19,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity
+from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
 from pkgrepo.repositories.images.tags import delete_tag
@@ -66,25 +66,11 @@ class ManifestRequests:
                 services, repository, promise_manifest, found.package_id, found.digest, found.touched_ms, client
             ):
                 raise unknown(found.digest)
-        digest = found.digest.encode("ascii")
         public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
         # a manifest can become hidden, so clients must revalidate it even by digest
         fixed = by_digest and len(view.audiences) == 1
         control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
-        headers: Fields = (
-            (b"Docker-Content-Digest", digest),
-            (b"Cache-Control", control if public else b"private, no-cache"),
-            (b"Vary", b"Accept"),
-            *SAFE,
-            *more_headers,
-        )
-        answer = Answer(
-            body=await services.files.body(repository.storage_id, found.locator, found.size),
-            content_type=found.media_type.encode("ascii"),
-            etag=b'"%s"' % digest,
-            headers=headers,
-            always=VERSION,
-        )
+        answer = await self._present(repository, found, control if public else b"private, no-cache", more_headers)
 
         # clients request the manifests of an index after the index, and only the index counts as a pull
         part = await services.catalog.look(is_listed, found.package_id, found.digest)
@@ -108,6 +94,23 @@ class ManifestRequests:
                 ends_s=ends_s,
             )
         return answer
+
+    async def _present(self, repository: Repository, found: Manifest, control: bytes, more_headers: Fields) -> Answer:
+        """The answer with a manifest; ``control`` is for caches."""
+        digest = found.digest.encode("ascii")
+        return Answer(
+            body=await self._services.files.body(repository.storage_id, found.locator, found.size),
+            content_type=found.media_type.encode("ascii"),
+            etag=b'"%s"' % digest,
+            headers=(
+                (b"Docker-Content-Digest", digest),
+                (b"Cache-Control", control),
+                (b"Vary", b"Accept"),
+                *SAFE,
+                *more_headers,
+            ),
+            always=VERSION,
+        )
 
     async def delete(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """

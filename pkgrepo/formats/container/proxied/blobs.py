@@ -178,6 +178,7 @@ class UpstreamBlobs:
             open=open_,
             stage=lambda: self._publisher.stage(repository),
             record=record,
+            find=lambda: self.find(repository, image, digest),
             expected={digest.algorithm: digest.hex},
         )
 

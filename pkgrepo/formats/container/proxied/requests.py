@@ -21,7 +21,6 @@ from pkgrepo.formats.container.lists.tags import TagListRequests, tags_answer
 from pkgrepo.formats.container.manifests import requests as manifests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
-from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.answers.content import arriving
 from pkgrepo.gateway.services import Services
@@ -174,7 +173,7 @@ class ProxiedReads:
         :raises DigestInvalid: the digest is malformed; :raises UpstreamFailed: there is no list to serve
         """
         digest = parse_digest(text)
-        types, after = wanted_types(request), parameter(request, "last")
+        types, after = wanted_types(request), request.parameter(b"last") or ""
 
         async def read(holder: Holder) -> Answer:
             image = holder.target

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.access.authorization import Authorization
 from pkgrepo.formats.container.configuration import trust_policy
 from pkgrepo.formats.container.documents.document import ManifestDocument
 from pkgrepo.formats.container.target import Target

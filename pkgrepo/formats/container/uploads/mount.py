@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pkgrepo.formats.container.client import client_of
 from pkgrepo.formats.container.names import is_image_name, parse_digest
+from pkgrepo.formats.container.promises import client_of
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services

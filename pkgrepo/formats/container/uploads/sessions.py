@@ -18,11 +18,10 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.container.client import client_of
+from pkgrepo.errors import DigestMismatch
+from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.names import Digest, parse_digest
-from pkgrepo.formats.container.push_rules import PushRuleCheck
-from pkgrepo.formats.container.query import parameter
+from pkgrepo.formats.container.promises import client_of
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
@@ -76,7 +75,7 @@ class UploadSessionRequests:
         :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is removed
         """
         session = await self._find(target, identity, uid)
-        digest = parse_digest(parameter(request, "digest"))
+        digest = parse_digest(request.parameter(b"digest") or "")
         self._check_head(request, target, session)
         await finish_without_client(self._finish(request, target, identity, uid, digest))
         return created_answer(target, digest)
@@ -159,10 +158,7 @@ class UploadSessionRequests:
         return info
 
     async def _hash(self, staged: Staged, info: BlobInfo, algorithm: str) -> str:
-        descriptor = staged.open(info).descriptor()
-        if descriptor is None:
-            raise Invalid("this storage cannot look into uploaded files")
-        return await self._services.pools.disk(_hash_file, descriptor, algorithm)
+        return await self._services.pools.disk(_hash_file, await staged.as_file(info), algorithm)
 
     async def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
         session = await self._services.catalog.look(find_upload, uid, self._services.clock.now_ms())

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import hashlib
 
-from pkgrepo.formats.container.client import client_of
+from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.names import HEX_LENGTHS, Digest, DigestInvalid, parse_digest
-from pkgrepo.formats.container.push_rules import PushRuleCheck
-from pkgrepo.formats.container.query import parameter
+from pkgrepo.formats.container.promises import client_of
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import receive_body
@@ -46,17 +45,17 @@ class UploadStartRequests:
 
         :raises DigestInvalid, DigestMismatch, TooLarge: nothing is stored
         """
-        mount = parameter(request, "mount")
-        if mount and await self._mounts.mount(request, target, identity, mount, parameter(request, "from")):
+        mount = request.parameter(b"mount")
+        if mount and await self._mounts.mount(request, target, identity, mount, request.parameter(b"from") or ""):
             return created_answer(target, parse_digest(mount))
-        text = parameter(request, "digest")
+        text = request.parameter(b"digest") or ""
         if text:
             digest = parse_digest(text)
             if not request.body_is_empty or EMPTY[digest.algorithm] == digest.hex:
                 return await self._receive_blob(request, target, identity, digest)
             hint = digest.algorithm
         else:
-            hint = parameter(request, "digest-algorithm")
+            hint = request.parameter(b"digest-algorithm") or ""
         if hint and hint not in HEX_LENGTHS:
             raise DigestInvalid(f"digests of {hint[:40]} are not supported; use sha256 or sha512")
         algorithms = () if hint in ("", "sha256") else (hint,)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, existing
-from pkgrepo.formats.maven.layout import media_type as media_type_of
+from pkgrepo.formats.maven.media_types import media_type as media_type_of
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, parse_path
 from pkgrepo.formats.maven.refusals import reason_of
 from pkgrepo.gateway.answers.content import SAFE

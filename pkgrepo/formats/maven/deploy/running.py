@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from twisted.application.service import Service
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.services import Service
 
 from .limits import AT_ONCE
 
@@ -69,7 +69,7 @@ class StopWithServer(Service):
 
     def stopService(self) -> Deferred[None]:
         """Cancel the work, and wait for its end."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         return Deferred.fromCoroutine(self._running.stop())
 
 

@@ -20,8 +20,8 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, PkgrepoError, StorageFailed, StorageFull, TooLarge
 from pkgrepo.formats.maven.configuration import PushRules
-from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
+from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
 from pkgrepo.formats.maven.metadata.reading import read_metadata
 from pkgrepo.formats.maven.metadata.uploads import MetadataUploads, render_upload

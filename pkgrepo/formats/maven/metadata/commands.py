@@ -18,7 +18,7 @@ from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tombstones import tombstone_paths
 
 from .reading import MOST_ENTRIES, OTHERS_SIZE
-from .uploaded import UPLOADED, Uploaded, encode, find_uploaded
+from .upload_fragment import UPLOADED, Uploaded, encode, find_uploaded
 from .values import Plugin, merge_others, merge_plugins
 
 

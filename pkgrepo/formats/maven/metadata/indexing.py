@@ -29,7 +29,7 @@ from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import repositories
 
 from .document import version_fragment
-from .uploaded import UPLOADED, Uploaded, encode, find_uploaded
+from .upload_fragment import UPLOADED, Uploaded, encode, find_uploaded
 from .values import VERSION, SnapshotFile, build_kind, time_of
 
 FOLDED: Final = "metadata"  # the attribute of a plain file of metadata that has what a fragment needs of it

@@ -34,7 +34,7 @@ from .document import (
     version_document,
     version_fragment,
 )
-from .uploaded import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
+from .upload_fragment import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
 from .values import BUILD, VERSION, Other, Plugin, SnapshotFile, build_kind, merge_others, merge_plugins, time_of_ms
 
 ARTIFACT: Final = "artifact"

@@ -16,7 +16,7 @@ from pkgrepo.proxy.resolving.members import MemberParts
 from pkgrepo.storage.catalog.packages import files
 
 from .indexing import FOLDED
-from .uploaded import Uploaded
+from .upload_fragment import Uploaded
 from .values import VERSION
 
 

@@ -23,7 +23,7 @@ from pkgrepo.storage.catalog.packages import files
 from .commands import find_package, put_group_plugins
 from .joining import CONTENT_TYPE
 from .reading import LARGEST, read_metadata
-from .uploaded import Uploaded, find_uploaded
+from .upload_fragment import Uploaded, find_uploaded
 from .uploads import Outdated, folded_attrs, plugins_of, render_upload, sha256_of
 from .values import Plugin, ReadMetadata, merge_plugins
 

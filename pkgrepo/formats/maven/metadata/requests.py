@@ -22,7 +22,7 @@ from functools import partial
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.formats.maven.file_heads import checksum_answer, present_file
+from pkgrepo.formats.maven.files.heads import checksum_answer, present_file
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import STALE, answer_file

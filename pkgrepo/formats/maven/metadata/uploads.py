@@ -36,7 +36,7 @@ from .document import artifact_document, version_fragment
 from .indexing import FOLDED
 from .joining import CONTENT_TYPE, document_key, said_beside
 from .reading import LARGEST, read_metadata
-from .uploaded import Uploaded, meaning_of_artifact, meaning_of_snapshot
+from .upload_fragment import Uploaded, meaning_of_artifact, meaning_of_snapshot
 from .values import Plugin, ReadMetadata, merge_plugins
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time

@@ -87,7 +87,12 @@ def _split(file: SnapshotFile, version: str) -> tuple[SnapshotFile, bytes] | Non
     timestamp, build = match[1], int(match[2])
     updated = timestamp.replace(".", "")
     made = SnapshotFile(file.classifier, file.extension, file.value, updated, timestamp, build)
-    return made, updated.encode("ascii") + build.to_bytes(4, "big")
+    return made, build_sort(updated, build)
+
+
+def build_sort(updated: str, build: int) -> bytes:
+    """The place of the files of a build, by its time (C{yyyyMMddHHmmss}) and number."""
+    return updated.encode("ascii") + build.to_bytes(4, "big")
 
 
 def _time(text: str) -> str:

@@ -24,7 +24,7 @@ from typing import Final
 from urllib.parse import quote
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.maven.layout import media_type
+from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.names import package_directory
 from pkgrepo.formats.maven.paths import METADATA_NAME, ArtifactFile, Checksum, Directory, PlainFile, parse_text
 from pkgrepo.formats.maven.push_rules import permission_keys

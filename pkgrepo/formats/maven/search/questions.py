@@ -24,8 +24,8 @@ from urllib.parse import quote
 import msgspec
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.layout import media_type
 from pkgrepo.formats.maven.listing.entries import Cursor, find_directory, read_page
+from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, SNAPSHOT_FORM, document_key, read_parts
 from pkgrepo.formats.maven.metadata.values import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
@@ -41,7 +41,6 @@ from pkgrepo.proxy.trace import Trace
 from .badge import render_badge
 from .filters import filter_versions
 from .repositories import FORMAT
-from .requests import parameter
 
 MOST_ENTRIES: Final = 5000  # of a directory
 PAGE: Final = 1000
@@ -75,14 +74,14 @@ class Questions:
     async def versions(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
         """The versions at a path. :raises NotFound: there are none"""
         found = await self._versions(request, repository, identity, path)
-        if parameter(request, b"type") == "raw":
+        if request.parameter(b"type") == "raw":
             return text_answer("\n".join(found) + "\n", headers=NO_STORE)
         return json_answer({"isSnapshot": _is_snapshot(path), "versions": found}, headers=NO_STORE)
 
     async def latest_version(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
         """The latest version at a path. :raises NotFound: there is none"""
         latest = _latest(await self._versions(request, repository, identity, path), path)
-        if parameter(request, b"type") == "raw":
+        if request.parameter(b"type") == "raw":
             return text_answer(latest, headers=NO_STORE)
         return json_answer({"isSnapshot": _is_snapshot(path), "version": latest}, headers=NO_STORE)
 
@@ -112,9 +111,9 @@ class Questions:
     async def badge(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
         """A badge with the latest version at a path. :raises NotFound: there is none"""
         latest = _latest(await self._versions(request, repository, identity, path), path)
-        name = parameter(request, b"name") or path.rpartition("/")[2]
-        value = (parameter(request, b"prefix") or "") + latest
-        svg = render_badge(name, value, parameter(request, b"color"))
+        name = request.parameter(b"name") or path.rpartition("/")[2]
+        value = (request.parameter(b"prefix") or "") + latest
+        svg = render_badge(name, value, request.parameter(b"color"))
         return text_answer(svg, content_type=b"image/svg+xml; charset=utf-8", headers=BADGE)
 
     async def _versions(self, request: Request, repository: Repository, identity: Identity, path: str) -> list[str]:
@@ -123,7 +122,7 @@ class Questions:
             found = merge_versions(parts)
         else:
             found = list(dict.fromkeys(_decode_build(body).value for body in merge_fragments(parts, BUILD)))
-        return filter_versions(found, parameter(request, b"filter"))
+        return filter_versions(found, request.parameter(b"filter"))
 
     async def _parts(self, repository: Repository, identity: Identity, path: str) -> tuple[Sequence[MemberParts], str]:
         target = parse_text(f"{path}/{METADATA_NAME}")
@@ -138,8 +137,8 @@ class Questions:
         return await self._services.resolver.parts(members, key, form), form
 
     async def _latest_path(self, request: Request, repository: Repository, identity: Identity, path: str) -> str:
-        extension = parameter(request, b"extension") or "jar"
-        classifier = parameter(request, b"classifier") or ""
+        extension = request.parameter(b"extension") or "jar"
+        classifier = request.parameter(b"classifier") or ""
         ending = (f"-{classifier}" if classifier else "") + f".{extension}"
         if "/" in ending:
             raise Invalid("extension and classifier are parts of the name of a file", "extension")

@@ -27,10 +27,10 @@ async def search(services: Services, request: Request, scope: SearchScope) -> An
 
     :raises Invalid: a parameter has a wrong value
     """
-    text = parameter(request, b"q") or ""
-    rows = read_number(parameter(request, b"rows"), ROWS, MOST_ROWS, "rows")
-    start = read_number(parameter(request, b"start"), 0, MOST_SKIPPED, "start")
-    core, form = parameter(request, b"core"), parameter(request, b"wt")
+    text = request.parameter(b"q") or ""
+    rows = read_number(request.parameter(b"rows"), ROWS, MOST_ROWS, "rows")
+    start = read_number(request.parameter(b"start"), 0, MOST_SKIPPED, "start")
+    core, form = request.parameter(b"core"), request.parameter(b"wt")
     if core not in CORES:
         raise Invalid("core must be ga or gav", "core")
     if form not in (None, "", "json"):
@@ -55,9 +55,3 @@ async def _find(services: Services, scope: SearchScope, query: Query, gav: bool,
     find = partial(versions if gav else find_artifacts, repositories=scope.repositories, match=match)
     page: Page = await services.catalog.scan(find, start=start, rows=rows, readable=readable)
     return page
-
-
-def parameter(request: Request, name: bytes) -> str | None:
-    """A query parameter, or None."""
-    values = request.args.get(name)
-    return values[0].decode("utf-8", "replace") if values else None

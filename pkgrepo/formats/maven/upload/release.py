@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pkgrepo.formats.maven.layout import media_type
+from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.formats.maven.version_order import sort_key

@@ -21,9 +21,9 @@ from functools import partial
 from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
-from pkgrepo.formats.maven.file_heads import present_file
-from pkgrepo.formats.maven.layout import media_type
+from pkgrepo.formats.maven.files.heads import present_file
 from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
+from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.metadata.descriptor import PACKAGING
 from pkgrepo.formats.maven.metadata.reading import LARGEST
 from pkgrepo.formats.maven.metadata.uploads import MetadataUploads

@@ -20,6 +20,7 @@ from pkgrepo.formats.npm import semver
 from . import cvss
 
 ECOSYSTEM: Final = "npm"
+UNFIXED: Final = "<0.0.0"  # the range of fixed versions when there are none, in npm's syntax
 SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")
 RECORD_SIZE: Final = 8 * 1024 * 1024  # bytes of one record; a few list thousands of versions
 
@@ -100,10 +101,10 @@ class Advisory:
 
     @property
     def patched_versions(self) -> str:
-        """The fixed versions as a range in npm's syntax; ``<0.0.0`` when there is no fix."""
+        """The fixed versions as a range in npm's syntax; ``UNFIXED`` when there is no fix."""
         fixed = [range_.fixed for range_ in self.ranges if range_.fixed]
         if not fixed or any(not range_.fixed and not range_.last_affected for range_ in self.ranges):
-            return "<0.0.0"
+            return UNFIXED
         return f">={max(fixed, key=_sort)}"
 
     def _in_a_range(self, version: semver.Version) -> bool:

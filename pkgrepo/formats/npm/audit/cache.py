@@ -34,6 +34,11 @@ class AdvisoryCache:
         self._check_at_ms = 0
         self._flight: SingleFlight[str, None] = SingleFlight()
 
+    @property
+    def has_export(self) -> bool:
+        """Whether the server was given an export."""
+        return self._path is not None
+
     async def index(self, pools: Pools, clock: Clock) -> AdvisoryIndex:
         """The advisories, at most a minute old."""
         path = self._path

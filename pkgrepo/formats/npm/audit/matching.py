@@ -16,10 +16,11 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
+from pkgrepo.model import VersionAdvisory
 from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_as
 
-from .advisories import SEVERITIES, Advisory, affecting
+from .advisories import SEVERITIES, UNFIXED, Advisory, affecting
 from .export import AdvisoryIndex
 
 
@@ -46,6 +47,22 @@ def bulk_answer(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[st
         if entries:
             answer[name] = entries
     return answer
+
+
+def advisories_of_version(index: AdvisoryIndex, package: str, version: str) -> list[VersionAdvisory]:
+    """The advisories that affect a version of a package."""
+    return [
+        VersionAdvisory(
+            id=each.id,
+            title=each.title,
+            severity=each.severity,
+            url=each.url,
+            aliases=each.aliases,
+            affected=each.vulnerable_versions,
+            fixed="" if each.patched_versions == UNFIXED else each.patched_versions,
+        )
+        for each in affecting(index.of(package), [version])
+    ]
 
 
 class _WorkLimit:
@@ -198,7 +215,7 @@ def _quick_entry(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[s
             for version, finding in sorted(findings.items(), key=lambda each: _order(each[0]))
         ],
         "patched_versions": patched,
-        "recommendation": "None" if patched == "<0.0.0" else f"Upgrade to version {patched[2:]} or later",
+        "recommendation": "None" if patched == UNFIXED else f"Upgrade to version {patched[2:]} or later",
         "overview": advisory.overview,
         "references": advisory.url,
         "access": "public",

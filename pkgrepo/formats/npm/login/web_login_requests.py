@@ -131,7 +131,7 @@ class WebLoginRequests(RepositoryRequests):
 
     async def _open(self, request: Request, purpose: str) -> tuple[str, int]:
         """The value and expiry time in a sealed address. :raises Refusal: the seal is wrong, or has expired"""
-        sealed = request.args.get(b"session", [b""])[0].decode("latin-1")
+        sealed = request.parameter(b"session") or ""
         opened = unseal(await self._key(), purpose, sealed)
         if opened is None or opened[1] <= self._services.clock.now_ms():
             raise _ended()

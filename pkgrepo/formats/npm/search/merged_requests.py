@@ -27,7 +27,7 @@ from pkgrepo.repositories.search.index import Query
 
 from .query import Page, read_page, read_query
 from .rendering import render_answer
-from .requests import SearchRequests, parameter
+from .requests import SearchRequests
 from .rows import ROW, Row, read_entry, read_rows
 from .upstream_results import UpstreamResults, read_results, search_question
 
@@ -40,8 +40,8 @@ class MergedSearchRequests(SearchRequests):
     async def search(self, request: Request, address: str) -> Answer:
         """See L{SearchRequests.search}."""
         identity = await self._identify(request)
-        text = parameter(request, b"text") or ""
-        page = read_page(parameter(request, b"size"), parameter(request, b"from"))
+        text = request.parameter(b"text") or ""
+        page = read_page(request.parameter(b"size"), request.parameter(b"from"))
         leaves = self._services.resolver.leaves(self._repository)
         present, count = await self._search_here(request, identity, leaves, read_query(text), page)
         shown = dict(list(present.items())[page.start : page.start + page.size])

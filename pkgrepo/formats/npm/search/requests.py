@@ -38,8 +38,8 @@ class SearchRequests(RepositoryRequests):
     async def search(self, request: Request, address: str) -> Answer:
         """A page of the packages that match the query."""
         identity = await self._identify(request)
-        query = read_query(parameter(request, b"text") or "")
-        page = read_page(parameter(request, b"size"), parameter(request, b"from"))
+        query = read_query(request.parameter(b"text") or "")
+        page = read_page(request.parameter(b"size"), request.parameter(b"from"))
         index, work = await self._index(), self._work
         if await self._sees_all(identity):
             found = await work(request, index.find, query, page.start, page.size)
@@ -93,7 +93,7 @@ class SearchRequests(RepositoryRequests):
 
     async def starred(self, request: Request) -> Answer:
         """The packages starred by the user that the parameter ``key`` names as a JSON string, for ``npm stars``."""
-        username = (parameter(request, b"key") or "").strip('"')
+        username = (request.parameter(b"key") or "").strip('"')
         found = await self._starred(request, username)
         return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
 
@@ -169,9 +169,3 @@ def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, add
     rows = read_rows(reader, repository_id, scores)
     results = [(scores[row.name], row) for row in rows]
     return json_answer(render_answer(results, found.total, now, address), headers=NO_STORE)
-
-
-def parameter(request: Request, name: bytes) -> str | None:
-    """The first value of a parameter of the query; None when it has none."""
-    values = request.args.get(name)
-    return values[0].decode("utf-8", "replace") if values else None

@@ -260,6 +260,6 @@ def _retyped(answer: Answer, content_type: bytes) -> Answer:
 
 
 def _format_parameter(request: Request) -> str | None:
-    values = request.args.get(b"format") if request.raw_query else None
-    # An unescaped plus decodes to a blank, which no media type has.
-    return values[0].decode("latin-1").replace(" ", "+") if values else None
+    """The ``format``. An unescaped plus decodes to a blank, which no media type has."""
+    value = request.parameter(b"format")
+    return None if value is None else value.replace(" ", "+")

@@ -26,7 +26,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from .form import UploadForm
-from .inspection import inspect
+from .inspection import Inspection, inspect
 from .metadata import CoreMetadata, meta_json
 from .provenance import provenance_document
 
@@ -73,32 +73,7 @@ class Uploads:
         path = file_path(name.project_key, text, name.filename)
         if upload.form is not None:
             upload.form.check(name, inspected.metadata)
-        companions: list[NewFile] = []
-        attrs: dict[str, Any] = {
-            "packagetype": name.kind,
-            "python_version": name.python_version,
-            "requires_python": inspected.metadata.requires_python,
-        }
-        if upload.form is not None and upload.form.comment:
-            attrs["comment"] = upload.form.comment
-        if name.kind == "bdist_wheel":
-            blob = await staged.store(inspected.metadata_bytes)
-            attrs["core_metadata"] = blob.sha256
-            companions.append(NewFile(path=path + METADATA, blob=blob, attrs={"role": METADATA}))
-        if upload.signature is not None:
-            attrs["signature"] = True
-            companions.append(NewFile(path=path + SIGNATURE, blob=upload.signature, attrs={"role": SIGNATURE}))
-        if upload.form is not None and upload.form.attestations:
-            document = provenance_document(upload.form.attestations, name.filename, upload.blob.sha256)
-            attrs["provenance"] = True
-            companions.append(
-                NewFile(
-                    path=path + PROVENANCE,
-                    blob=await staged.store(document),
-                    media_type=PROVENANCE_TYPE,
-                    attrs={"role": PROVENANCE},
-                )
-            )
+        attrs, companions = await self._accompany(staged, upload, inspected, path)
         accompanying = {each.path for each in companions}
         obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
         overwrite = may_overwrite and bool(self._repository.policy.get("allow_overwrite", False))
@@ -128,6 +103,35 @@ class Uploads:
             ),
         )
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
+
+    @staticmethod
+    async def _accompany(
+        staged: Staged, upload: Distribution, inspected: Inspection, path: str
+    ) -> tuple[dict[str, Any], list[NewFile]]:
+        """What the index says of the file besides its name, and the files that lie beside it."""
+        name, form = upload.filename, upload.form
+        attrs: dict[str, Any] = {
+            "packagetype": name.kind,
+            "python_version": name.python_version,
+            "requires_python": inspected.metadata.requires_python,
+        }
+        companions: list[NewFile] = []
+        if form is not None and form.comment:
+            attrs["comment"] = form.comment
+        if name.kind == "bdist_wheel":
+            blob = await staged.store(inspected.metadata_bytes)
+            attrs["core_metadata"] = blob.sha256
+            companions.append(NewFile(path=path + METADATA, blob=blob, attrs={"role": METADATA}))
+        if upload.signature is not None:
+            attrs["signature"] = True
+            companions.append(NewFile(path=path + SIGNATURE, blob=upload.signature, attrs={"role": SIGNATURE}))
+        if form is not None and form.attestations:
+            blob = await staged.store(provenance_document(form.attestations, name.filename, upload.blob.sha256))
+            attrs["provenance"] = True
+            companions.append(
+                NewFile(path=path + PROVENANCE, blob=blob, media_type=PROVENANCE_TYPE, attrs={"role": PROVENANCE})
+            )
+        return attrs, companions
 
     async def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
         """The spelling of the version: that of the file that was published first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -70,7 +70,7 @@ class ApiRequests:
     async def version(self, request: Request, name: str, number: str) -> Answer:
         """A gem in one version, for the platform in the query."""
         await self._admit(request, name)
-        key = full_version(number, _parameter(request, b"platform") or RUBY)
+        key = full_version(number, request.parameter(b"platform") or RUBY)
         return self._record(request, await self.find_version(name, key), NO_VERSION)
 
     async def versions(self, request: Request, name: str) -> Answer:
@@ -90,8 +90,8 @@ class ApiRequests:
     async def search(self, request: Request) -> Answer:
         """A page of the gems whose name, summary or description has all words of the query."""
         await self._admit(request, None)
-        words = tuple((_parameter(request, b"query") or "").lower().split())
-        page = _number(_parameter(request, b"page"))
+        words = tuple((request.parameter(b"query") or "").lower().split())
+        page = _number(request.parameter(b"page"))
         return await self._find(request, Query(words=words), (page - 1) * PAGE, PAGE)
 
     async def own(self, request: Request) -> Answer:
@@ -109,7 +109,7 @@ class ApiRequests:
         :raises Refusal: they are too many; Bundler then reads the legacy index
         """
         await self._admit(request, None)
-        names = [each for each in dict.fromkeys((_parameter(request, b"gems") or "").split(",")) if each]
+        names = [each for each in dict.fromkeys((request.parameter(b"gems") or "").split(",")) if each]
         if len(names) > MOST_NAMES:
             raise Refusal(422, TOO_MANY, "too_many")
         body = await self._services.catalog.scan(_dependencies, self._repository.id, names, json)
@@ -191,12 +191,6 @@ def _dependencies(r: Reader, repository_id: int, names: list[str], json: bool) -
 
 def _is_json(file: str) -> bool:
     return file.endswith(".json") and is_name(file.removesuffix(".json"))
-
-
-def _parameter(request: Request, name: bytes) -> str | None:
-    values: Mapping[bytes, list[bytes]] = request.args if request.raw_query else {}
-    found = values.get(name)
-    return found[0].decode("utf-8", "replace") if found else None
 
 
 def _number(text: str | None) -> int:

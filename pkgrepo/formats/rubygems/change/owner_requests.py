@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.rubygems.changes import apply_change
+from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.owners import OWNERS, owners_of
 from pkgrepo.formats.rubygems.refusals import gem_not_found
 from pkgrepo.gateway.callers.access import actor_of

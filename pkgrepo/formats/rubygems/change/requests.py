@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from pkgrepo.errors import Conflict, FileExists, Invalid
-from pkgrepo.formats.rubygems.changes import apply_change
+from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, check_version, full_version
 from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
 from pkgrepo.gateway.callers.access import actor_of

@@ -11,11 +11,12 @@ import base64
 import gzip
 from typing import Final
 
-from pkgrepo.gateway.answers.content import SMALL, document_cache_control, is_private
+from pkgrepo.gateway.answers.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document, Repository
+from pkgrepo.storage.pools import Pool
 
 from .gem_lists import BINARY_TYPE, TEXT_TYPE
 from .list_files import ListFile
@@ -24,8 +25,8 @@ CODINGS: Final = (b"gzip", b"identity")
 MAX_AGE: Final = b"max-age=60, public"
 
 
-def text_document_answer(request: Request, repository: Repository, document: Document) -> Answer:
-    """A document in the coding that the client wants. Only the plain form has ranges."""
+def text_document_answer(request: Request, repository: Repository, document: Document, cpu: Pool) -> Answer:
+    """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
     headers = (*_headers(repository, bytes.fromhex(document.digests["sha256"])), (b"Vary", b"Accept-Encoding"))
     packed = document.gzip
     if packed is not None and best_encoding(request.header(b"accept-encoding"), CODINGS) == b"gzip":
@@ -33,7 +34,7 @@ def text_document_answer(request: Request, repository: Repository, document: Doc
     else:
         packed = None
     return Answer(
-        body=document.body if packed is None else packed,
+        body=plain_body(document, cpu) if packed is None else packed,
         content_type=document.content_type.encode(),
         etag=_etag(document.digests["md5"]),
         headers=headers,

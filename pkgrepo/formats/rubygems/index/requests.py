@@ -36,14 +36,16 @@ class IndexRequests:
 
         def negotiate(again: Request) -> Answer | None:
             ready = index.ready(rendered.state, INFO, "")
-            return None if ready is None else text_document_answer(again, self._repository, ready)
+            return None if ready is None else text_document_answer(again, self._repository, ready, services.pools.cpu)
 
         services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-        return text_document_answer(request, self._repository, rendered.document)
+        return text_document_answer(request, self._repository, rendered.document, services.pools.cpu)
 
     async def names(self, request: Request) -> Answer:
         """The names of all gems with live versions."""
-        return text_document_answer(request, self._repository, await self._list(request, NAMES))
+        return text_document_answer(
+            request, self._repository, await self._list(request, NAMES), self._services.pools.cpu
+        )
 
     async def specs(self, request: Request, file: str) -> Answer:
         """
@@ -76,7 +78,7 @@ class IndexRequests:
 
         def negotiate(again: Request) -> Answer:
             if form == NAMES:
-                return text_document_answer(again, repository, document)
+                return text_document_answer(again, repository, document, services.pools.cpu)
             return packed_answer(repository, document)
 
         services.answer_cache.put(

@@ -8,8 +8,8 @@ from attrs import frozen
 
 from pkgrepo.errors import Conflict
 from pkgrepo.formats.rubygems import configuration
-from pkgrepo.formats.rubygems.changes import apply_change
 from pkgrepo.formats.rubygems.gemspec import GemSpec, meta_of
+from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.layout import GEM_TYPE, gem_path, hidden_path, quick_path
 from pkgrepo.formats.rubygems.legacy.gemspecs import quick_gemspec
 from pkgrepo.formats.rubygems.names import full_version, spelling

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 from tests.support.upstreams.conda import CondaUpstream
+from tests.support.upstreams.server import fresh
 
 
 @pytest.fixture(scope="package")
@@ -28,7 +28,7 @@ def second() -> Iterator[CondaUpstream]:
 
 
 @pytest.fixture(scope="package")
-def server(
+def format_server(
     upstream: CondaUpstream, second: CondaUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     """A server with a hosted channel, proxies of the channels, and virtual repositories."""
@@ -57,19 +57,13 @@ def server(
 
 
 @pytest.fixture
-def at(server: ServerProcess, upstream: CondaUpstream, second: CondaUpstream) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name; afterwards the upstreams behave again."""
-    yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
-    for each in (upstream, second):
-        each.behave()
-        each.forget()
-        each.info = {}
-
-
-@pytest.fixture
-def api(server: ServerProcess) -> HttpClient:
-    """An admin's client of the management API."""
-    return HttpClient(f"{server.url}/api", (USER, PASSWORD))
+def at(
+    repository: Callable[[str], HttpClient], upstream: CondaUpstream, second: CondaUpstream
+) -> Iterator[Callable[[str], HttpClient]]:
+    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
+    with fresh(upstream, second):
+        yield repository
+    upstream.info, second.info = {}, {}
 
 
 @pytest.fixture

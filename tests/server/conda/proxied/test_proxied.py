@@ -89,9 +89,9 @@ def test_a_fresh_document_is_answered_without_the_upstream(at, upstream):
     assert upstream.count() == 0
 
 
-@pytest.mark.parametrize(("repository", "ending"), [("small", ".conda"), ("old", ".tar.bz2")])
-def test_a_file_is_fetched_once_and_served_without_the_upstream(at, upstream, repository, ending):
-    mirror, name = at(repository), f"kept-{repository}"
+@pytest.mark.parametrize(("proxy", "ending"), [("small", ".conda"), ("old", ".tar.bz2")])
+def test_a_file_is_fetched_once_and_served_without_the_upstream(at, upstream, proxy, ending):
+    mirror, name = at(proxy), f"kept-{proxy}"
     data = upstream.add(name, ending=ending)
     path = f"/noarch/{name}-1.0-py_0{ending}"
     head = mirror.head(path)
@@ -206,10 +206,10 @@ def test_nothing_is_uploaded_to_a_proxy(mirror):
     assert mirror.put("/noarch/new-1.0-py_0.conda", b"x").status == 405
 
 
-def test_the_api_describes_lists_explains_checks_and_purges(server, api, mirror, upstream):
+def test_the_api_describes_lists_explains_checks_and_purges(format_server, api, mirror, upstream):
     data = upstream.add("shown-here", "1.5", documents={"about.json": {"summary": "Shown"}})
     assert mirror.get("/noarch/shown-here-1.5-py_0.conda").body == data
-    wait_for(lambda: api.get("/package/main%2Fmirror/shown-here").status == 200, server)  # it is kept
+    wait_for(lambda: api.get("/package/main%2Fmirror/shown-here").status == 200, format_server)  # it is kept
     where = {"repository": "main/mirror", "package": "shown-here"}
     query = "&".join(f"{key}={each.replace('/', '%2F')}" for key, each in where.items())
     found = api.get(f"/explain?{query}&version=1.5").json

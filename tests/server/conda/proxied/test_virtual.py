@@ -57,16 +57,16 @@ def test_names_of_a_member_that_is_off_and_removed_ones_are_asked_of_nobody(at, 
 
 
 @pytest.mark.parametrize(
-    ("repository", "expected"),
+    ("proxy", "expected"),
     [("both", {"twice-1.0-py_0.conda"}), ("merged", {"twice-1.0-py_0.conda", "twice-2.0-py_0.conda"})],
     ids=["first", "merge"],
 )
-def test_a_name_of_several_upstreams_is_that_of_the_first_or_of_all(at, upstream, second, repository, expected):
+def test_a_name_of_several_upstreams_is_that_of_the_first_or_of_all(at, upstream, second, proxy, expected):
     upstream.add("twice", "1.0", license="first")
     second.add("twice", "1.0", license="second")
     data = second.add("twice", "2.0")
     second.add("once")
-    channel = at(repository)
+    channel = at(proxy)
     for find in (shown, shards):
         found = find(channel)
         assert named(found, "twice", "once") == {*expected, "once-1.0-py_0.conda"}

@@ -15,9 +15,9 @@ REFUSED = "this is no valid signature of the file by a key that the repository t
 
 
 @pytest.fixture(scope="module")
-def trusting(maven_server):
+def trusting(format_server):
     """Make the repository "trusting"."""
-    api = HttpClient(f"{maven_server.url}/api", (USER, PASSWORD))
+    api = HttpClient(f"{format_server.url}/api", (USER, PASSWORD))
     deploy = {"signatures": True, "trusted_keys": [str(KEY.extract_certificate())]}
     config = {"type": "Hosted", "deploy": deploy}
     repository = {"name": "trusting", "storage": "main", "format": "maven", "visibility": "public", "config": config}

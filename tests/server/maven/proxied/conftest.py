@@ -12,6 +12,7 @@ from tests.support.http_client import HttpClient, Reply
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 from tests.support.upstreams.maven import MavenUpstream
+from tests.support.upstreams.server import fresh
 
 
 @pytest.fixture(scope="package")
@@ -36,7 +37,7 @@ def two_routes(first: str, second: str, **settings: str) -> str:
 
 
 @pytest.fixture(scope="package")
-def proxy_server(
+def format_server(
     first: MavenUpstream, second: MavenUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     urls = (first.url, second.url)
@@ -65,14 +66,11 @@ def proxy_server(
 
 @pytest.fixture
 def at(
-    proxy_server: ServerProcess, first: MavenUpstream, second: MavenUpstream
+    repository: Callable[[str], HttpClient], first: MavenUpstream, second: MavenUpstream
 ) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name, with the admin's credentials; the upstreams begin without exchanges."""
-    first.forget()
-    second.forget()
-    yield lambda name: HttpClient(f"{proxy_server.url}/repositories/main/{name}", (USER, PASSWORD))
-    first.behave()
-    second.behave()
+    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
+    with fresh(first, second):
+        yield repository
 
 
 def record(client: HttpClient, path: str) -> None:
@@ -85,12 +83,6 @@ def record(client: HttpClient, path: str) -> None:
 def both(at: Callable[[str], HttpClient]) -> HttpClient:
     """A client of the proxy with two routes."""
     return at("both")
-
-
-@pytest.fixture
-def api(proxy_server: ServerProcess) -> HttpClient:
-    """A client of the management API."""
-    return HttpClient(f"{proxy_server.url}/api", (USER, PASSWORD))
 
 
 @pytest.fixture
@@ -109,7 +101,7 @@ class Fragile:
 
 
 @pytest.fixture
-def fragile(proxy_server: ServerProcess, api: HttpClient) -> Iterator[Callable[..., Fragile]]:
+def fragile(format_server: ServerProcess, api: HttpClient) -> Iterator[Callable[..., Fragile]]:
     """Make such a proxy; keyword arguments are further members of its configuration."""
     upstreams: list[MavenUpstream] = []
 
@@ -121,7 +113,7 @@ def fragile(proxy_server: ServerProcess, api: HttpClient) -> Iterator[Callable[.
         config = {"type": "Proxy", "proxy": {"routes": routes}, **settings}
         body = {"name": name, "storage": "main", "format": "maven", "visibility": "public", "config": config}
         assert api.post_json("/repository", body).status == 201
-        return Fragile(HttpClient(f"{proxy_server.url}/repositories/main/{name}", (USER, PASSWORD)), *pair)
+        return Fragile(HttpClient(f"{format_server.url}/repositories/main/{name}", (USER, PASSWORD)), *pair)
 
     yield make
     for each in upstreams:

@@ -14,7 +14,7 @@ from tests.server.maven.proxied.conftest import Fragile, record
 from tests.support.http_client import HttpClient, Reply
 from tests.support.upstreams import faults
 from tests.support.upstreams.maven import MavenUpstream
-from tests.support.upstreams.messages import Answer, Fault
+from tests.support.upstreams.messages import HEAD, Answer, Fault
 
 pytestmark = pytest.mark.server
 
@@ -274,3 +274,14 @@ def test_files_of_a_version_that_are_asked_for_at_once_come_from_one_route(
         found = [each.result() for each in [pool.submit(both.get, path) for path in paths]]
     served = [each.status == 200 for each in found]
     assert served in ([True, False, False], [False, True, True]), served
+
+
+def test_a_file_of_a_version_waits_for_no_other_one_where_there_is_one_route(at: At, second: MavenUpstream) -> None:
+    jar = second.deploy("com.example", "beside", "1.0")
+    second.misbehave(jar, Fault(pause_at=HEAD))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(at("other").get, jar)
+        second.wait_for(lambda: second.count(jar) == 1)
+        assert at("other").get(jar.replace(".jar", ".pom")).status == 200
+        second.release(jar)
+        assert waiting.result().body == b"beside 1.0"

@@ -24,13 +24,13 @@ def names(client: HttpClient, path: str) -> list[str]:
 
 
 def test_a_proxy_lists_what_it_has_kept_and_asks_nobody(
-    at: At, proxy_server: ServerProcess, first: MavenUpstream
+    at: At, format_server: ServerProcess, first: MavenUpstream
 ) -> None:
     mirror = at("mirror")
     kept, other = (first.deploy("com.kept", "app", version) for version in ("1.0", "2.0"))
     assert mirror.get("/com/kept/app/").status == 404
     assert mirror.get(kept).status == 200
-    wait_for(lambda: names(mirror, "/com/kept/app/") != [], proxy_server)
+    wait_for(lambda: names(mirror, "/com/kept/app/") != [], format_server)
     asked = first.count()
     assert names(mirror, "/com/kept/app/") == ["1.0/", "maven-metadata.xml"]
     assert "app-1.0.jar" in names(mirror, "/com/kept/app/1.0/")
@@ -39,7 +39,7 @@ def test_a_proxy_lists_what_it_has_kept_and_asks_nobody(
     assert [(each["id"], each["latestVersion"], each["repositoryId"]) for each in listed] == [
         ("com.kept:app", "1.0", "main/mirror")
     ]
-    server = HttpClient(proxy_server.url)
+    server = HttpClient(format_server.url)
     assert server.get("/api/maven/versions/main/mirror/com/kept/app").json["versions"] == ["1.0", "2.0"]
     assert server.get("/api/maven/versions/main/mirror/com/kept/absent").status == 404
     location = server.get("/api/maven/latest/file/main/mirror/com/kept/app").headers["location"]
@@ -48,15 +48,15 @@ def test_a_proxy_lists_what_it_has_kept_and_asks_nobody(
 
 
 def test_a_virtual_repository_lists_all_members_and_hides_what_a_hosted_one_replaces(
-    at: At, proxy_server: ServerProcess, first: MavenUpstream, second: MavenUpstream
+    at: At, format_server: ServerProcess, first: MavenUpstream, second: MavenUpstream
 ) -> None:
     every, own, mirror, other = (at(name) for name in ("all", "own", "mirror", "other"))
     one = first.deploy("com.listed", "one", "1.0")
     two = second.deploy("com.listed", "one", "2.0")
     stranger = first.deploy("com.listed", "ours", "9.0")
     assert mirror.get(one).status == other.get(two).status == mirror.get(stranger).status == 200
-    wait_for(lambda: names(mirror, "/com/listed/") == ["one/", "ours/"], proxy_server)
-    wait_for(lambda: names(other, "/com/listed/") == ["one/"], proxy_server)
+    wait_for(lambda: names(mirror, "/com/listed/") == ["one/", "ours/"], format_server)
+    wait_for(lambda: names(other, "/com/listed/") == ["one/"], format_server)
     assert own.put("/com/listed/ours/1.0/ours-1.0.jar", b"ours").status == 201
     assert own.put("/com/listed/notes.txt", b"notes").status == 201
     assert names(every, "/com/listed/") == ["one/", "ours/", "notes.txt"]
@@ -70,7 +70,7 @@ def test_a_virtual_repository_lists_all_members_and_hides_what_a_hosted_one_repl
     ]
     docs = every.get("/solrsearch/select?q=g:com.listed&core=gav").json["response"]["docs"]
     assert {each["id"] for each in docs} == {"com.listed:one:1.0", "com.listed:one:2.0", "com.listed:ours:1.0"}
-    server = HttpClient(proxy_server.url)
+    server = HttpClient(format_server.url)
     assert server.get("/api/maven/versions/main/all/com/listed/ours").json["versions"] == ["1.0"]
     assert server.get("/api/maven/versions/main/all/com/listed/one").json["versions"] == ["1.0", "2.0"]
     assert server.get("/api/maven/versions/main/all/com/listed/absent").status == 404

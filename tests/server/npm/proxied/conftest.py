@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.support.configurations import PRIVATE, hosted, proxy, virtual
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
-from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 from tests.support.upstreams.npm import NpmUpstream
+from tests.support.upstreams.server import fresh
 
 
 @pytest.fixture(scope="package")
@@ -29,7 +29,7 @@ def second() -> Iterator[NpmUpstream]:
 
 
 @pytest.fixture(scope="package")
-def server(
+def format_server(
     upstream: NpmUpstream, second: NpmUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     """
@@ -60,13 +60,12 @@ def server(
 
 
 @pytest.fixture
-def at(server: ServerProcess, upstream: NpmUpstream, second: NpmUpstream):
-    """Return a client of a repository by name, with the admin's credentials; registries begin without exchanges."""
-    upstream.forget()
-    second.forget()
-    yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
-    upstream.behave()
-    second.behave()
+def at(
+    repository: Callable[[str], HttpClient], upstream: NpmUpstream, second: NpmUpstream
+) -> Iterator[Callable[[str], HttpClient]]:
+    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
+    with fresh(upstream, second):
+        yield repository
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.server import fresh
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -34,7 +34,7 @@ def old_upstream() -> Iterator[PythonUpstream]:
 
 
 @pytest.fixture(scope="package")
-def server(
+def format_server(
     upstream: PythonUpstream, old_upstream: PythonUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     """A server with a hosted repository, proxies of the indexes, and virtual repositories."""
@@ -56,14 +56,11 @@ def server(
 
 @pytest.fixture
 def at(
-    server: ServerProcess, upstream: PythonUpstream, old_upstream: PythonUpstream
+    repository: Callable[[str], HttpClient], upstream: PythonUpstream, old_upstream: PythonUpstream
 ) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name, with the admin's credentials; the indexes begin without exchanges."""
-    upstream.forget()
-    old_upstream.forget()
-    yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
-    upstream.behave()
-    old_upstream.behave()
+    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
+    with fresh(upstream, old_upstream):
+        yield repository
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 from tests.support.upstreams.rubygems import RubyUpstream
+from tests.support.upstreams.server import fresh
 
 
 @pytest.fixture(scope="package")
@@ -28,7 +28,7 @@ def second() -> Iterator[RubyUpstream]:
 
 
 @pytest.fixture(scope="package")
-def server(
+def format_server(
     upstream: RubyUpstream, second: RubyUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     """A server with a hosted repository, proxies of the gem servers, and virtual repositories."""
@@ -50,12 +50,12 @@ def server(
 
 
 @pytest.fixture
-def at(server: ServerProcess, upstream: RubyUpstream, second: RubyUpstream) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name; afterwards the upstreams behave again."""
-    yield lambda name: HttpClient(f"{server.url}/repositories/main/{name}", (USER, PASSWORD))
-    for each in (upstream, second):
-        each.behave()
-        each.forget()
+def at(
+    repository: Callable[[str], HttpClient], upstream: RubyUpstream, second: RubyUpstream
+) -> Iterator[Callable[[str], HttpClient]]:
+    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
+    with fresh(upstream, second):
+        yield repository
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import pytest
 
 from pkgrepo.formats.rubygems.legacy.rows import list_row
 from tests.support.gems import make_gem
-from tests.support.http_client import HttpClient
-from tests.support.python_index import PASSWORD, USER
 from tests.support.upstreams.faults import HTML, corrupted, failing
 
 pytestmark = pytest.mark.server
@@ -53,9 +51,9 @@ def test_new_versions_are_at_the_end_of_the_list(mirror, upstream):
     assert (reply.status, before[:-1] + reply.body) == (206, upstream.versions)
 
 
-@pytest.mark.parametrize(("repository", "pad"), [("small", 0), ("large", 2_000_000)])
-def test_gem_is_fetched_once_and_served_without_the_upstream(at, upstream, repository, pad):
-    mirror, name = at(repository), f"kept-{repository}"
+@pytest.mark.parametrize(("proxy", "pad"), [("small", 0), ("large", 2_000_000)])
+def test_gem_is_fetched_once_and_served_without_the_upstream(at, upstream, proxy, pad):
+    mirror, name = at(proxy), f"kept-{proxy}"
     data = upstream.add(name, pad=pad)
     path = f"/gems/{name}-1.0.0.gem"
     for _ in range(2):
@@ -147,11 +145,11 @@ def test_hosted_gems_hide_those_of_upstreams(at, upstream):
     assert {b"shared", b"public"} <= set(merged.get("/names").body.split())
 
 
-def test_the_name_of_a_removed_gem_is_not_listed_as_that_of_an_upstream(at, upstream, server):
+def test_the_name_of_a_removed_gem_is_not_listed_as_that_of_an_upstream(at, upstream, api):
     upstream.add("gone", "9.0.0")
     assert at("own").post("/api/v1/gems", make_gem("gone"), Content_Type="application/gem").status == 200
     assert b"gone 1.0.0" in at("all").get("/versions").body
-    package = HttpClient(server.url, (USER, PASSWORD)).ask("DELETE", "/api/package/main%2Fown/gone")
+    package = api.ask("DELETE", "/package/main%2Fown/gone")
     assert package.status in (200, 204)
     assert b"gone 9.0.0" not in at("all").get("/versions").body
     assert b"gone" not in at("all").get("/names").body.split()

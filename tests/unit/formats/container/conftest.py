@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.trust import KEY, SettableClock, TrustingRegistry
+from tests.support.trust import KEY, TrustingRegistry, stop_clock
 
 
 @pytest_twisted.async_yield_fixture
 async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from pkgrepo.composition import core
-
-    inner = core.SystemClock
-    monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))
+    stop_clock(monkeypatch)
     world = TrustingRegistry(await make_registry(rules={}))
     await world.configure(KEY)
     await world.registry.stack.add_user("rita")

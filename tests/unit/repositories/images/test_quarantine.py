@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.composition import core
 from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.model import Repository
 from pkgrepo.repositories.images import quarantine
 from tests.support.images import Image, make_image
-from tests.support.trust import KEY, RULES, SettableClock, TrustingRegistry
+from tests.support.trust import KEY, RULES, TrustingRegistry, stop_clock
 
 WINDOW_S = 60
 
@@ -20,8 +19,7 @@ WINDOW_S = 60
 @pytest_twisted.async_yield_fixture
 async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A repository whose images wait for a minute."""
-    inner = core.SystemClock
-    monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))
+    stop_clock(monkeypatch)
     found = TrustingRegistry(await make_registry())
     await found.configure(KEY, window_s=WINDOW_S)
     yield found

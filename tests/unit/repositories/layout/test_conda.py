@@ -13,7 +13,6 @@ from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.formats.conda.upload.publishing import DIGESTS, Upload, make_release
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
-from pkgrepo.storage.catalog.server import repositories
 from tests.support.conda_packages import make_conda
 from tests.support.repositories import RepositoryServices, chunks
 
@@ -22,27 +21,7 @@ class CondaServices(RepositoryServices):
     """A storage with the repository ``main/ch``."""
 
     def __init__(self, root, pools):
-        super().__init__(root, pools)
-        self.context.formats["conda"] = CondaFormat()
-
-    async def start(self, *, repository=True):
-        await super().start(repository=False)
-        if repository:
-            await self.catalog.write(
-                repositories.add_repository,
-                storage_id=self.storage.id,
-                name="ch",
-                format="conda",
-                type="Hosted",
-                visibility="public",
-                config={"type": "Hosted"},
-                settings={},
-                now_ms=self.clock.now_ms(),
-            )
-
-    @property
-    def repository(self):
-        return self.registry.find("main", "ch")
+        super().__init__(root, pools, format=CondaFormat(), name="ch")
 
     async def push(self, name, version, build="py_0"):
         data = make_conda(name, version, build, documents={"run_exports.json": {"weak": [name]}})
@@ -53,19 +32,9 @@ class CondaServices(RepositoryServices):
             await self.publisher.publish(self.repository, release, staged, SYSTEM, index_package)
 
     async def remove(self, name, version, paths=None):
-        index = self.context.formats["conda"].index
-        await self.publisher.change(remove_files, self.repository, name, version, paths, SYSTEM, index, True)
-
-    def shown_files(self):
-        """The places in the folder of the repository."""
-        return {place.removeprefix("ch/") for place in self.shown() if place.startswith("ch/")}
-
-
-async def stop(world):
-    if world.follower.running:
-        following = world.follower.stopService()
-        if following is not None:
-            await following
+        await self.publisher.change(
+            remove_files, self.repository, name, version, paths, SYSTEM, self.format.index, True
+        )
 
 
 @pytest_twisted.async_yield_fixture
@@ -73,7 +42,7 @@ async def world(tmp_path, pools):
     found = CondaServices(tmp_path / "store", pools)
     await found.start()
     yield found
-    await stop(found)
+    await found.stop()
 
 
 def files_of(name, version, *builds):
@@ -90,14 +59,14 @@ async def test_packages_are_in_the_folders_of_a_channel_until_they_are_removed(w
     await world.push("packages", "2.0")
     await world.follow()
     others = {".repository.json"} | files_of("packages", "2.0", "py_0")
-    assert world.shown_files() == others | files_of("a", "1.0", "0", "1")
+    assert world.shown_of_repository() == others | files_of("a", "1.0", "0", "1")
     await world.remove("a", "1.0", ["noarch/a-1.0-1.conda"])
     await world.follow()
-    assert world.shown_files() == others | files_of("a", "1.0", "0") | {"packages/a/.burned.json"}
+    assert world.shown_of_repository() == others | files_of("a", "1.0", "0") | {"packages/a/.burned.json"}
     assert (await world.verify()).layout_changes == 0
     await world.remove("a", "1.0")
     await world.follow()
-    assert world.shown_files() == others | {"packages/a/.burned.json"}
+    assert world.shown_of_repository() == others | {"packages/a/.burned.json"}
 
 
 @pytest_twisted.ensureDeferred
@@ -108,7 +77,7 @@ async def test_leftovers_are_removed_by_a_repair(world):
         world.layout.write(place, b"left behind")
     assert (await world.verify(repair=True)).mended == 3
     assert (await world.verify()).layout_changes == 0
-    assert world.shown_files() == {".repository.json"} | files_of("a", "1.0", "py_0")
+    assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0", "py_0")
 
 
 @pytest_twisted.ensureDeferred
@@ -118,11 +87,11 @@ async def test_a_lost_catalog_is_rebuilt_with_its_records(world, tmp_path, pools
     await world.push("b", "1.0")
     await world.follow()
     before = await world.catalog.scan(read_all, world.repository.id)
-    await stop(world)
+    await world.stop()
     after = CondaServices(tmp_path / "store", pools)
     await after.start(repository=False)
     report = await after.reindex()
     assert report.problems == []
     assert (report.repositories, report.versions, report.files) == (1, 3, 3)
     assert await after.catalog.scan(read_all, after.repository.id) == before
-    await stop(after)
+    await after.stop()

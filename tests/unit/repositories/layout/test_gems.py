@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest_twisted
 
-from pkgrepo.formats.rubygems.changes import apply_change
 from pkgrepo.formats.rubygems.format import RubyFormat
 from pkgrepo.formats.rubygems.gemspec import meta_of
 from pkgrepo.formats.rubygems.index.indexing import INFO
+from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.layout import gem_path, quick_path
 from pkgrepo.formats.rubygems.push.release import read_gem
 from pkgrepo.formats.rubygems.version_order import sort_key
@@ -16,7 +16,6 @@ from pkgrepo.repositories.publish.package_changes import remove_files, set_versi
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
-from pkgrepo.storage.catalog.server import repositories
 from tests.support.gems import make_gem
 from tests.support.repositories import RepositoryServices, chunks
 
@@ -25,27 +24,7 @@ class RubyServices(RepositoryServices):
     """A storage with the repository ``main/rb``."""
 
     def __init__(self, root, pools):
-        super().__init__(root, pools)
-        self.context.formats["ruby"] = RubyFormat()
-
-    async def start(self, *, repository=True):
-        await super().start(repository=False)
-        if repository:
-            await self.catalog.write(
-                repositories.add_repository,
-                storage_id=self.storage.id,
-                name="rb",
-                format="ruby",
-                type="Hosted",
-                visibility="public",
-                config={"type": "Hosted"},
-                settings={},
-                now_ms=self.clock.now_ms(),
-            )
-
-    @property
-    def repository(self):
-        return self.registry.find("main", "rb")
+        super().__init__(root, pools, format=RubyFormat(), name="rb")
 
     async def push(self, name, version, platform="ruby"):
         data = make_gem(name, version, platform=platform)
@@ -74,24 +53,13 @@ class RubyServices(RepositoryServices):
     async def remove(self, name, version):
         await self.publisher.change(remove_files, self.repository, name, version, None, SYSTEM, apply_change, True)
 
-    def shown_files(self):
-        """The places in the folder of the repository."""
-        return [place.removeprefix("rb/") for place in self.shown() if place.startswith("rb/")]
-
-
-async def stop(world):
-    if world.follower.running:
-        following = world.follower.stopService()
-        if following is not None:
-            await following
-
 
 @pytest_twisted.async_yield_fixture
 async def world(tmp_path, pools):
     found = RubyServices(tmp_path / "store", pools)
     await found.start()
     yield found
-    await stop(found)
+    await found.stop()
 
 
 def files_of(name, version, *, hidden=False):
@@ -111,14 +79,14 @@ async def test_gems_are_in_one_folder_and_yanked_ones_in_another(world):
     await world.push("gems", "1.0", "java")  # a name of a folder
     await world.follow()
     expected = {".repository.json"} | files_of("a", "1.0") | files_of("gems", "1.0-java")
-    assert set(world.shown_files()) == expected
+    assert world.shown_of_repository() == expected
     await world.set_state("a", "1.0", VersionState.YANKED)
     await world.follow()
     hidden = {".repository.json"} | files_of("a", "1.0", hidden=True) | files_of("gems", "1.0-java")
-    assert set(world.shown_files()) == hidden
+    assert world.shown_of_repository() == hidden
     await world.set_state("a", "1.0", VersionState.LIVE)
     await world.follow()
-    assert set(world.shown_files()) == expected
+    assert world.shown_of_repository() == expected
     assert (await world.verify()).layout_changes == 0
 
 
@@ -131,7 +99,7 @@ async def test_removed_versions_leave_nothing_but_their_burned_names(world):
     await world.remove("a", "1.0")
     await world.remove("a", "2.0")
     await world.follow()
-    assert set(world.shown_files()) == {".repository.json", "specs/a/.burned.json"}
+    assert world.shown_of_repository() == {".repository.json", "specs/a/.burned.json"}
 
 
 @pytest_twisted.ensureDeferred
@@ -142,7 +110,7 @@ async def test_leftovers_are_removed_by_a_repair(world):
         world.layout.write(place, b"left behind")
     assert (await world.verify(repair=True)).mended == 3
     assert (await world.verify()).layout_changes == 0
-    assert set(world.shown_files()) == {".repository.json"} | files_of("a", "1.0")
+    assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0")
 
 
 @pytest_twisted.ensureDeferred
@@ -154,7 +122,7 @@ async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path
     for name, version in (("a", "1.1"), ("b", "1.0")):
         await before.set_state(name, version, VersionState.YANKED)
     await before.follow()
-    await stop(before)
+    await before.stop()
     after = RubyServices(tmp_path / "store", pools)
     await after.start(repository=False)
     report = await after.reindex()
@@ -163,8 +131,8 @@ async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path
     for name in ("a", "b"):
         assert documents(after, name) == documents(before, name)
     await after.follow()
-    await stop(after)
-    assert set(after.shown_files()) == set(before.shown_files())
+    await after.stop()
+    assert set(after.shown_of_repository()) == set(before.shown_of_repository())
 
 
 def documents(world, name):

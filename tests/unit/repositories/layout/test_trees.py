@@ -24,27 +24,7 @@ class TreeServices(RepositoryServices):
     """A storage with the repository ``main/t`` of this format."""
 
     def __init__(self, root, pools):
-        super().__init__(root, pools)
-        self.context.formats["tree"] = FORMAT
-
-    async def start(self, *, repository=True):
-        await super().start(repository=False)
-        if repository:
-            await self.catalog.write(
-                repositories.add_repository,
-                storage_id=self.storage.id,
-                name="t",
-                format="tree",
-                type="Hosted",
-                visibility="public",
-                config={"type": "Hosted"},
-                settings={},
-                now_ms=self.clock.now_ms(),
-            )
-
-    @property
-    def repository(self):
-        return self.registry.find("main", "t")
+        super().__init__(root, pools, format=FORMAT, name="t")
 
     async def release_file(self, path, data=b"x"):
         """Publish a file of the version that its directory names."""
@@ -117,10 +97,7 @@ async def world(tmp_path, pools):
     found = TreeServices(tmp_path / "store", pools)
     await found.start()
     yield found
-    if found.follower.running:
-        following = found.follower.stopService()
-        if following is not None:
-            await following
+    await found.stop()
 
 
 @pytest_twisted.ensureDeferred

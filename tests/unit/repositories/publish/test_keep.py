@@ -1,4 +1,4 @@
-"""Releases that no client waits for share the wait for the disk, and nothing else."""
+"""Releases that no client waits for share the wait for the disk and a command; a refusal is that of one alone."""
 
 import pytest
 import pytest_twisted
@@ -62,6 +62,39 @@ async def test_those_that_come_while_one_is_made_durable_are_made_durable_togeth
     assert [(await each).changed for each in kept] == [True] * 3
     assert commits == [2, 4]  # of each wheel the file and its metadata
     assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_they_are_written_by_one_command(world, commits, monkeypatch):
+    written = []
+    write = world.catalog.write
+
+    def writing(command, repository, releases, *args):
+        written.append([each.package_key for each in releases])
+        return write(command, repository, releases, *args)
+
+    monkeypatch.setattr(world.catalog, "write", writing)
+    kept = await start(world, WHEELS)
+    commits.gate.callback(None)
+    results = [await each for each in kept]
+    assert [each.files[0].path.split("/")[1] for each in results] == ["one", "two", "three"]
+    assert written == [["one"], ["two", "three"]]  # the first one did not wait
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_disk_is_the_error_of_all_and_their_copies_stay(world, commits, monkeypatch):
+    commits.gate.callback(None)
+
+    async def failing(*_args, **_kwargs):
+        raise StorageFull("main")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.catalog, "write", failing)
+        for each in await start(world, WHEELS):
+            with pytest.raises(StorageFull):
+                await each
+    assert len(world.copies()) == 6
+    assert named(world) == []
 
 
 @pytest_twisted.ensureDeferred

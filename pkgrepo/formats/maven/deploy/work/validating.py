@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator
+from io import FileIO
 from typing import Any
 
 from pkgrepo.archives.source import Source
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.contents.storing import Event, Storing, file_events
 from pkgrepo.formats.maven.deploy.contents.survey import Contents, survey
@@ -45,7 +45,7 @@ class Validating:
         """
         contents, problems = Contents(), Problems()
         limit = self._services.max_upload
-        surveying = self._steps(staged, archive, lambda source: survey(source, limit, contents, problems))
+        surveying = await self._steps(staged, archive, lambda source: survey(source, limit, contents, problems))
         async with surveying as batches:
             async for _ in batches:
                 pass
@@ -57,7 +57,7 @@ class Validating:
         await self._services.catalog.write(deployments.set_size, deployment.id, archive.size + contents.size)
         wanted = await self._missing(deployment, contents, problems)
         storing = Storing(self._services, self._repository, deployment, staged, contents=contents, problems=problems)
-        events: Steps[Event] = self._steps(staged, archive, lambda source: file_events(source, limit, wanted))
+        events: Steps[Event] = await self._steps(staged, archive, lambda source: file_events(source, limit, wanted))
         await storing.store(events)
         if problems:
             raise Refused(problems)
@@ -78,17 +78,11 @@ class Validating:
             check_digests(path, contents.checksums.get(path, {}), blob.digests, problems)
         return {path: file for path, file in contents.files.items() if path not in whole}
 
-    def _steps(self, staged: Staged, archive: BlobInfo, read: Callable[[Source], Any]) -> Steps[Any]:
-        """Steps over an archive, which is opened with the first one and closed at their end."""
-        return Steps(self._services.pools.cpu, _closing(staged, archive, read))
+    async def _steps(self, staged: Staged, archive: BlobInfo, read: Callable[[Source], Any]) -> Steps[Any]:
+        """Steps over an archive, which is closed at their end."""
+        return Steps(self._services.pools.cpu, _steps_of(open(await staged.as_file(archive), "rb", buffering=0), read))
 
 
-def _closing(staged: Staged, archive: BlobInfo, read: Callable[[Source], Any]) -> Generator[Any, None, None]:
-    # Opened here: a generator that never starts does not reach its ``finally``, either.
-    descriptor = staged.open(archive).descriptor()
-    if descriptor is None:
-        raise Invalid("this storage cannot look into bundles")
-    try:
-        yield from read(Source(descriptor, BUNDLE))
-    finally:
-        os.close(descriptor)
+def _steps_of(file: FileIO, read: Callable[[Source], Any]) -> Generator[Any, None, None]:
+    with file:  # or when the object is freed: a generator that never starts does not come here
+        yield from read(Source(file.fileno(), BUNDLE))

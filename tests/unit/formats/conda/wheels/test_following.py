@@ -141,3 +141,27 @@ async def test_the_list_of_unconverted_wheels_is_for_readers_and_only_beside_a_r
     assert (await server.call("GET", f"{CHANNEL}/unconverted.json?after={'x' * 2000}")).status == 400
     await server.ok("PATCH", "/repository/main%2Fpy", {"visibility": "private"})
     assert (await server.call("GET", f"{CHANNEL}/unconverted.json", who=None)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_search_finds_what_is_only_in_the_channel_and_a_wheel_once(server):
+    async def found(query="", what="search/packages"):
+        hits = await server.ok("GET", f"/{what}?q={query}")
+        return sorted((each["name"], each["repository"]) for each in hits["items"])
+
+    await put(server, *make_wheel("torch", "1.0"))
+    await put(server, *make_wheel("both", "1.0"))
+    for name in ("both", "only"):
+        path = f"{CHANNEL}/noarch/{name}-2.0-py_0.conda"
+        assert (await server.call("PUT", path, raw=make_conda(name, "2.0"))).status == 201
+    assert len(await shown(server)) == 4
+    expected = [("both", "main/py"), ("only", "main/py/conda"), ("torch", "main/py")]
+    assert await found() == expected
+    assert await found(what="activity") == expected
+    assert await found("torch") == [("torch", "main/py")]  # not pytorch, as it is called in the channel
+    channel = [("both", "main/py/conda"), ("only", "main/py/conda"), ("pytorch", "main/py/conda")]
+    assert await found("&format=conda") == channel
+    assert await found("&repository=main/py/conda") == channel
+    await server.ok("PUT", "/repository/main%2Fpy/config/conda", {"from_wheels": False})
+    await shown(server)
+    assert await found() == [("both", "main/py"), ("both", "main/py/conda"), *expected[1:]]

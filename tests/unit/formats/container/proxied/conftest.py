@@ -12,7 +12,7 @@ from attrs import frozen
 
 from tests.support.images import make_artifact, make_image
 from tests.support.memory_server import Reply, Stack, running_stacks
-from tests.support.trust import SettableClock
+from tests.support.trust import SettableClock, stop_clock
 from tests.support.upstreams.container import ContainerUpstream
 
 DAY_MS = 86_400_000
@@ -65,9 +65,6 @@ def up() -> Iterator[ContainerUpstream]:
 
 @pytest_twisted.async_yield_fixture
 async def mirrors(tmp_path: Path, up: ContainerUpstream, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from pkgrepo.composition import core
-
-    clock = SettableClock(core.SystemClock())
-    monkeypatch.setattr(core, "SystemClock", lambda: clock)
+    clock = stop_clock(monkeypatch)
     async with running_stacks(tmp_path) as make:
         yield Mirrors(await make(proxy__allow_private=["127.0.0.1"]), up, clock)

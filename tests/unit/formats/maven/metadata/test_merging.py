@@ -14,7 +14,7 @@ from pkgrepo.formats.maven.metadata.commands import Stored, put_group_plugins, p
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, MOST_CLAIMED, latest, read_parts, splice
 from pkgrepo.formats.maven.metadata.reading import MOST_ENTRIES, read_metadata
-from pkgrepo.formats.maven.metadata.uploaded import Uploaded
+from pkgrepo.formats.maven.metadata.upload_fragment import Uploaded
 from pkgrepo.formats.maven.metadata.uploads import find_said, read_upload
 from pkgrepo.formats.maven.metadata.values import Other, Plugin, merge_others, merge_plugins
 from pkgrepo.formats.maven.paths import Metadata, parse_text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, FilePath, PlainFile
+from pkgrepo.formats.maven.push_rules import require_any
 from pkgrepo.gateway.package_files import answer_file, find_package_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -13,9 +15,7 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.found_files import Want
 
-from .file_heads import checksum_answer, present_file
-from .paths import ArtifactFile, Checksum, FilePath, PlainFile
-from .push_rules import require_any
+from .heads import checksum_answer, present_file
 
 
 class FileRequests:

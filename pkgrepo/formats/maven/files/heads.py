@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from pkgrepo.formats.maven.configuration import PushRules
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, FilePath
 from pkgrepo.gateway.answers.content import SAFE, FileHead, is_private
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.model import Repository, RepositoryType
-
-from .configuration import PushRules
-from .paths import ALGORITHMS, ArtifactFile, FilePath
 
 YEAR: Final = 31_536_000  # seconds
 

@@ -24,15 +24,14 @@ from collections.abc import Sequence
 
 from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.formats.container.promises import client_of
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
-
-from .client import client_of
-from .target import Target
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.maven.paths import Checksum, Metadata, Path
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -22,8 +23,7 @@ from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 
-from .paths import Checksum, Metadata, Path
-from .removal_requests import Removal, find_removal
+from .finding import Removal, find_removal
 
 
 class EvictionRequests:

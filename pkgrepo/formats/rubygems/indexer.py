@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pkgrepo.formats.rubygems.api.reading import latest_version
+from pkgrepo.formats.rubygems.api.search_rows import put_row
 from pkgrepo.formats.rubygems.index.indexing import index_gem
 from pkgrepo.model import File, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import files, packages, spellings
 
-from .api.reading import latest_version
-from .api.search_rows import put_row
 from .layout import hidden_path, public_path
 from .names import spelling
 from .owners import owners_of

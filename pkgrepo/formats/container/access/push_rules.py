@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from pkgrepo.formats.container.configuration import policy, push_rules
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
@@ -16,8 +18,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
 from .authorization import Authorization
-from .configuration import policy, push_rules
-from .target import Target
 
 
 class PushRuleCheck:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pkgrepo.errors import RepositoryInactive
+from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
 from .authorization import Authorization
-from .refusals import VERSION
 
 # User agents of people who test whether the server answers. Registry clients must be challenged at the ping, since
 # otherwise they send no credentials later (docker 28, skopeo 1.9).

@@ -1,0 +1,1 @@
+"""Downloads of files and of their checksums."""

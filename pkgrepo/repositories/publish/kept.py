@@ -1,0 +1,106 @@
+"""
+Releases that no client waits for, published several at a time.
+
+Their bytes are made durable by the same fsync calls, and those of one repository are written by one command, whose
+statements are for many rows. If that refuses one of them, each is written by a command of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+from attrs import define
+
+from pkgrepo.concurrency.batches import Batches, Linger
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Actor, Repository
+from pkgrepo.repositories.clock import Clock
+
+from .activity import if_active
+from .index import Indexer
+from .releases import Published, PublishedTogether, Release, publish_releases
+from .staged import Claim
+
+TOGETHER: Final = 64  # releases; several fsync calls take as long as one, up to some dozen
+
+
+@define(eq=False, kw_only=True)
+class Kept:
+    """A release that is to be kept, with its copies; ``outcome`` is known in the end."""
+
+    repository: Repository
+    release: Release
+    claim: Claim
+    actor: Actor
+    indexer: Indexer
+    outcome: Published | Exception | None = None
+
+    def result(self) -> Published:
+        """What has become of it. :raises Exception: it was refused, or could not be stored"""
+        assert self.outcome is not None, "it is not kept yet"
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+class KeptTogether:
+    """Keeps releases together with those that come at about the same time; see L{Linger}."""
+
+    def __init__(self, catalog: ICatalog, clock: Clock, linger: Linger | None) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._batches: Batches[int, Kept] = Batches(self._keep, most=TOGETHER, linger=linger)
+
+    def hurrying(self) -> AbstractContextManager[None]:
+        """See L{Batches.hurrying}."""
+        return self._batches.hurrying()
+
+    async def add(self, kept: Kept) -> Published:
+        """
+        Publish a release with others; the copies are its own from now on.
+
+        :raises StorageFull, StorageFailed: it cannot be stored; and all that L{publish_releases} raises
+        """
+        await self._batches.add(kept.repository.storage_id, kept)
+        return kept.result()
+
+    async def _keep(self, batch: Sequence[Kept]) -> None:
+        first, *others = batch
+        await first.claim.commit(*(each.claim for each in others))
+        groups: dict[tuple[int, Actor, Indexer], list[Kept]] = {}
+        for each in batch:
+            groups.setdefault((each.repository.id, each.actor, each.indexer), []).append(each)
+        for some in groups.values():
+            await self._write(some)
+
+    async def _write(self, some: Sequence[Kept]) -> None:
+        """Write releases of one repository, by one actor and indexer, whose bytes are durable."""
+        first = some[0]
+        releases = tuple(each.release for each in some)
+        try:
+            result: PublishedTogether = await self._catalog.write(
+                if_active(publish_releases),
+                first.repository,
+                releases,
+                first.actor,
+                first.indexer,
+                self._clock.now_ms(),
+            )
+        except (StorageFull, StorageFailed) as error:
+            # It is unknown whether the transaction exists after a restart, so the copies stay; see L{Publisher}.
+            for each in some:
+                each.outcome = error
+        except Exception as error:  # noqa: BLE001 - the caller of the release that caused it gets it
+            if len(some) > 1:
+                for each in some:
+                    await self._write([each])
+                return
+            first.outcome = error
+            await first.claim.delete()
+        else:
+            for each, published in zip(some, result.releases, strict=True):
+                each.outcome = published
+                await each.claim.delete(published.surplus)
