@@ -7,13 +7,10 @@ from pathlib import Path
 import click
 
 from pkgrepo.composition.databases import copy_catalog
-from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.storage.process_lock import ProcessLock
-from pkgrepo.storage.storages_file import StoragesFile
 
-from .exits import fail, fail_with
-from .offline import check_catalog
+from .exits import fail_with
+from .offline import check_catalog, check_unused
 from .settings import Sources
 
 
@@ -35,7 +32,7 @@ def migrate_catalog(sources: Sources, url: str, password_file: Path | None) -> N
     password = {"database__password": password_file.read_text("utf-8").strip()} if password_file else {}
     target = sources.read(database__url=url, **password)
     check_catalog(config)
-    _check_unused(config)
+    check_unused(config)
     total = 0
 
     def report(table: str, count: int) -> None:
@@ -49,10 +46,3 @@ def migrate_catalog(sources: Sources, url: str, password_file: Path | None) -> N
     except PkgrepoError as error:
         fail_with(error)
     click.echo(f"{total:>12,}  rows in all; set database.url to {url}")
-
-
-def _check_unused(config: Config) -> None:
-    """Exit if a process uses a storage: what it writes from now on would be missing in the copy."""
-    for each in StoragesFile(config.data.dir).list():
-        if ProcessLock(config.data.dir / each.path).is_locked():
-            fail(f"a server uses storage {each.name}: stop it first", 5)

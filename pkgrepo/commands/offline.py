@@ -19,6 +19,8 @@ from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.storage.process_lock import ProcessLock
+from pkgrepo.storage.storages_file import StoragesFile
 
 from .exits import fail, fail_with
 
@@ -76,3 +78,10 @@ def check_owner(folder: Path) -> None:
         fail(f"{folder} (data.dir) is no folder", 2)
     if found.st_uid != os.geteuid():
         fail(f"{folder} belongs to the user with id {found.st_uid}; run this as that user", 4)
+
+
+def check_unused(config: Config) -> None:
+    """Exit with code 5 if a process uses the folder of a storage."""
+    for each in StoragesFile(config.data.dir).list():
+        if ProcessLock(config.data.dir / each.path).is_locked():
+            fail(f"a server uses storage {each.name}: stop it first", 5)

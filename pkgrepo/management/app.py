@@ -13,7 +13,7 @@ from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
-from pkgrepo.management.api.openapi import Description
+from pkgrepo.management.api.openapi.description import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
@@ -22,15 +22,17 @@ from pkgrepo.management.explanations.routes import Explanations
 from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.rebuild import DocumentRebuilds
 from pkgrepo.management.jobs.routes import BackgroundJobs
+from pkgrepo.management.jobs.verify import Verification
 from pkgrepo.management.metrics.exposition import Metrics, ProcessMetrics
-from pkgrepo.management.packages.contents import Contents
-from pkgrepo.management.packages.image_details import ImageDetails
+from pkgrepo.management.packages.advisories import AdvisoryRoutes
+from pkgrepo.management.packages.contents.archives import Contents
+from pkgrepo.management.packages.contents.images import ImageDetails
 from pkgrepo.management.packages.lists import Lists
 from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
 from pkgrepo.management.packages.search import Search
 from pkgrepo.management.packages.tree import Tree
-from pkgrepo.management.packages.vouchers import VoucherRoutes
+from pkgrepo.management.packages.vouchers.routes import VoucherRoutes
 from pkgrepo.management.projects.members import ProjectMembers
 from pkgrepo.management.projects.routes import Projects
 from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
@@ -68,6 +70,7 @@ HANDLERS = (
     Configuration,
     GarbageCollection,
     DocumentRebuilds,
+    Verification,
     Statistics,
     WholeServer,
     BackgroundJobs,
@@ -76,6 +79,7 @@ HANDLERS = (
     Contents,
     ImageDetails,
     VoucherRoutes,
+    AdvisoryRoutes,
     Removal,
     Search,
     Tree,

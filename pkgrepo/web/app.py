@@ -32,11 +32,11 @@ from .home.pages import Home
 from .jobs.pages import JobPages
 from .login.pages import Logins
 from .packages.pages import PackagePages
-from .packages.readme import Readmes
 from .projects.pages import ProjectPages
 from .refusals import error_table
 from .rendering.assets import Assets
 from .rendering.pages import PageRenderer
+from .rendering.readme import Readmes
 from .repositories.contents import ContentsPages
 from .repositories.pages import RepositoryPages
 from .tables import PageRoute, Pages
@@ -61,12 +61,13 @@ class WebApp:
                 self._serve(route, partial(route.handler, pages))
 
     def _rooms(self, pools: Pools) -> tuple[Pages, ...]:
+        readmes = Readmes(pools)
         return (
             Home(),
             Logins(),
-            RepositoryPages(),
+            RepositoryPages(readmes),
             ContentsPages(),
-            PackagePages(Readmes(pools)),
+            PackagePages(readmes),
             AccountPages(),
             TokenPages(),
             ServerPages(),

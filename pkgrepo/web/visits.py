@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
+from pkgrepo.gateway.answers.statuses import refusal_headers
 from pkgrepo.gateway.callers.browsers import CONSOLE
 from pkgrepo.gateway.callers.session_cookies import session_secret
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal
@@ -51,8 +52,7 @@ class Visit:
 
     def query(self, name: str) -> str:
         """The first value of a query parameter; empty when it is absent."""
-        values: list[bytes] | None = self.request.args.get(name.encode("ascii"))
-        return values[0].decode("utf-8", "replace") if values else ""
+        return self.request.parameter(name.encode("ascii")) or ""
 
     def number(self, name: str, default: int) -> int:
         """A query parameter that is a number of at most five digits and not 0; ``default`` unless it is one."""
@@ -97,7 +97,8 @@ class Visit:
     def refusal(self, refusal: Refusal, title: str) -> Answer:
         """The page of a request that is refused."""
         values = {"title": title, "sentence": sentence(refusal.sentence)}
-        return self.page("refusal.html", status=refusal.status, headers=refusal.headers, **values)
+        headers = refusal_headers(refusal, None)
+        return self.page("refusal.html", status=refusal.status, headers=headers, **values)
 
     def page(self, template: str, /, *, status: int = 200, headers: Fields = (), **values: Any) -> Answer:
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
@@ -10,13 +10,14 @@ from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
 
 from .etags import check_unchanged
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, PageRequest
-from .route import Route
+from .route import DRY_RUN, Route
 from .services import ManagementServices
 
 T = TypeVar("T")
@@ -143,10 +144,15 @@ class Call:
             count=self.flag("count"),
         )
 
-    def order(self, orders: Sequence[str], default: str) -> str:
+    @property
+    def only_asks(self) -> bool:
+        """Whether this would delete something, and only says what; it leaves no row in the audit log."""
+        return self.route.method == "DELETE" and DRY_RUN in self.route.query and self.flag("dry_run")
+
+    def order(self, orders: Mapping[str, Order[T]], default: str) -> Order[T]:
         """The order that the query asks for by ``sort``, one of ``orders``. :raises Invalid: it is none of them"""
-        found = self.query("sort") or default
-        if found not in orders:
+        found = orders.get(self.query("sort") or default)
+        if found is None:
             raise Invalid(f"sort is one of {', '.join(orders)}", "sort")
         return found
 

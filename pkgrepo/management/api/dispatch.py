@@ -174,7 +174,7 @@ class Dispatcher:
                     raise Invalid("the body names nothing to change")
                 arguments["body"] = body
             value = await _run(call, handler, arguments)
-            if route.audit and not call.audited:
+            if route.audit and not call.audited and not call.only_asks:
                 self._services.audit_log.enqueue(call.entry())
         except (PkgrepoError, Refusal) as error:
             self._audit_failure(call, error)

@@ -14,6 +14,7 @@ from attrs import frozen
 from msgspec import UNSET, UnsetType
 
 from pkgrepo.errors import Invalid
+from pkgrepo.storage.catalog.orders import Order
 
 from .schema import LARGEST
 
@@ -63,9 +64,9 @@ class PageRequest:
             raise Invalid("the cursor is none that this list has given out", "cursor") from None
         return key
 
-    def after_position(self, order: str, kinds: Sequence[type]) -> Position:
+    def after_position(self, order: Order[Any]) -> Position:
         """
-        The position after which the page of a sorted list begins, whose values are of these types; empty for the first.
+        The position after which the page of a list in this order begins; empty for the first page.
 
         :raises Invalid: the cursor is malformed, or that of another order
         """
@@ -73,10 +74,10 @@ class PageRequest:
             return ()
         try:
             padded = self.cursor + "=" * (-len(self.cursor) % 4)
-            shape: Any = types.GenericAlias(tuple, (str, *kinds))
+            shape: Any = types.GenericAlias(tuple, (str, *order.kinds))
             given = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=shape)
             position: Position = given[1:]
-            if given[0] != order or any(isinstance(each, int) and not 0 <= each <= LARGEST for each in position):
+            if given[0] != order.name or any(isinstance(each, int) and not 0 <= each <= LARGEST for each in position):
                 raise ValueError
         except (msgspec.MsgspecError, binascii.Error, ValueError):
             raise Invalid("the cursor is none that this list has given out in this order", "cursor") from None
@@ -103,6 +104,16 @@ class PageRequest:
         after = self.after("")
         rest = [each for each in every if key(each) > after]
         return self.page(rest[: self.limit + 1], key, show, len(every))
+
+    def page_of_sorted(self, every: Sequence[T], order: Order[T], show: Callable[[T], R]) -> Page[R]:
+        """Make a page of a complete list in memory, in an order."""
+        after, falling = self.after_position(order), order.name.startswith("-")
+        rest = []
+        for each in sorted(every, key=order.position, reverse=falling):
+            at = order.position(each)
+            if not after or (at < after if falling else at > after):
+                rest.append(each)
+        return self.page(rest[: self.limit + 1], order.place, show, len(every))
 
 
 def cursor_of(key: str | int | Position) -> str:

@@ -17,10 +17,12 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
 from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.repositories.companions import Companions
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
 
@@ -47,8 +49,10 @@ class ManagementServices:
     companions: Companions
     stores: Stores
     folders: StorageFolders
+    buckets: StorageBuckets
     secrets: SecretBox
     on_change: ChangeListener
+    maintenance: MaintenanceContext
     collector: GarbageCollector
     jobs: Jobs
     cache_purge: CachePurge

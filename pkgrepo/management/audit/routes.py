@@ -11,12 +11,10 @@ from pkgrepo.management.api.access_rules import AUDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table
-from pkgrepo.storage.catalog.server.audit import list_audit
+from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table, sorting
+from pkgrepo.storage.catalog.server.audit import AUDIT_ORDERS, list_audit
 
 from .schema import AuditRecord
-
-FIRST = 2**62  # higher than any row's number
 
 
 class Audit(Handlers):
@@ -41,16 +39,18 @@ class Audit(Handlers):
             Parameter("outcome", "Only rows with this outcome: ok, refused or failed."),
             Parameter("from", "Only rows at or after this time (RFC 3339)."),
             Parameter("to", "Only rows before this time (RFC 3339)."),
+            sorting(AUDIT_ORDERS, "-time"),
             Parameter("format", "ndjson returns the rows as one JSON object on each line instead of a page."),
         ),
     )
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
-        """Sorted from new to old. The NDJSON form (format, or the Accept field) has the next page in the Link field."""
-        page_request = call.page_request
+        """The NDJSON form (format, or the Accept field) has the next page in the Link field."""
+        page_request, order = call.page_request, call.order(AUDIT_ORDERS, "-time")
         await self._services.audit_log.flush_all()
         found = await self._catalog.scan(
             list_audit,
-            before=page_request.after(FIRST),
+            after=page_request.after_position(order),
+            order=order.name,
             limit=page_request.limit + 1,
             actor=call.query("actor"),
             object=call.query("object"),
@@ -59,7 +59,7 @@ class Audit(Handlers):
             from_ms=_time(call, "from"),
             to_ms=_time(call, "to"),
         )
-        page = page_request.page(found, lambda entry: entry.seq, AuditRecord.of)
+        page = page_request.page(found, order.place, AuditRecord.of)
         accepted = call.request.header(b"accept") or b""
         if call.query("format") == "ndjson" or NDJSON in accepted:
             return Lines(page)

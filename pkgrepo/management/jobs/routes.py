@@ -10,17 +10,16 @@ from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.model import Action, Repository
 from pkgrepo.proxy.upkeep.purge import PURGE
-from pkgrepo.storage.catalog.server.jobs import Job
+from pkgrepo.storage.catalog.server.jobs import JOB_ORDERS, Job
 
 from .records import job_record
 from .schema import JobRecord
 
 JOB_READERS = AccessRule("the action that starting the job needs", container_scoped=True)
 JOB_VIEWERS = AccessRule("a login; the answer contains only jobs that the caller could start")
-FIRST = 2**62  # higher than any row's number
 
 
 @frozen
@@ -51,24 +50,26 @@ class BackgroundJobs(Handlers):
         query=[
             Parameter("kind", "Only jobs of this kind, such as gc."),
             Parameter("state", "Only jobs in this state: running, done, failed or cancelled."),
+            sorting(JOB_ORDERS, "-created_at"),
         ],
     )
     async def list_page(self, call: Call) -> Page[JobRecord]:
-        """The newest first."""
+        """The time that a job took is that from its start to its end; a running one took longest."""
         if call.identity.anonymous:
             raise AuthenticationRequired
         page_request = call.page_request
         found: list[_Seen] = []
-        before, step = page_request.after(FIRST), page_request.limit + 1
+        order = call.order(JOB_ORDERS, "-created_at")
+        after, step = page_request.after_position(order), page_request.limit + 1
         while len(found) <= page_request.limit:
             some = await self._services.jobs.list_page(
-                before=before, limit=step, kind=call.query("kind"), state=call.query("state")
+                after=after, limit=step, kind=call.query("kind"), state=call.query("state"), order=order.name
             )
             found += [seen for job in some if (seen := await self._see(call, job)) is not None]
             if len(some) < step:
                 break
-            before = some[-1].id
-        return page_request.page(found, lambda seen: seen.job.id, _record)
+            after = order.position(some[-1])
+        return page_request.page(found, lambda seen: order.place(seen.job), _record)
 
     @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:

@@ -91,6 +91,21 @@ class Rebuilt(Record):
     changed: int
 
 
+class Verified(Record):
+    """
+    The result of a verification: how many blobs were read, their size, and how many are missing or damaged.
+
+    errors are sentences about these, and about what could not be checked.
+    """
+
+    job_id: str
+    blobs: int
+    size_bytes: int
+    missing: int
+    damaged: int
+    errors: list[str]
+
+
 class JobPart(Record):
     """A part of a job's work: done of total steps (null: not known). ended_at is null while it runs."""
 

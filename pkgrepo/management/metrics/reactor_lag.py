@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client.core import HistogramMetricFamily, Metric
-from twisted.application.service import Service
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
+from pkgrepo.concurrency.services import Service
 from pkgrepo.management.api.timings import Histogram
 
 from .exposition import Families, cumulative
@@ -30,13 +30,13 @@ class ReactorLag(Service):
 
     def startService(self) -> None:
         """Begin to measure."""
-        super().startService()  # type: ignore[no-untyped-call]
+        super().startService()
         self._due = self._reactor.seconds() + STEP_S
         self._loop.start(STEP_S, now=False)
 
     def stopService(self) -> None:
         """Stop measuring."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         if self._loop.running:
             self._loop.stop()
 

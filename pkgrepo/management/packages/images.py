@@ -21,7 +21,6 @@ from pkgrepo.storage.catalog.images.summaries import (
     find_image_version,
     image_parts,
     list_image_versions,
-    position_of_image,
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -52,10 +51,12 @@ class Images:
         """A page of versions, by default sorted by time of push from new to old."""
         page_request, keys = call.page_request, await self._keys(call, package.key)
         order = call.order(IMAGE_ORDERS, "-published_at")
-        after = page_request.after_position(order, (int, str) if order.endswith("published_at") else (str, int))
-        found = await self._catalog.scan(_list, call.repository, package, after, page_request.limit + 1, order, keys)
+        after = page_request.after_position(order)
+        found = await self._catalog.scan(
+            _list, call.repository, package, after, page_request.limit + 1, order.name, keys
+        )
         total = await self._catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
-        return page_request.page(found, lambda each: (order, *position_of_image(each[0], order)), _summary, total)
+        return page_request.page(found, lambda each: order.place(each[0]), _summary, total)
 
     async def version(self, call: Call, package: Package, name: str) -> VersionRecord:
         """

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest
 from pkgrepo.management.api.route import Parameter, Table, sorting
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action
+from pkgrepo.storage.catalog.columns import to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages.files import (
     FILE_ORDERS,
     count_files_of_version,
     list_files_of_version,
-    position_of_file,
 )
 from pkgrepo.storage.catalog.packages.summaries import (
     PACKAGE_ORDERS,
@@ -25,36 +24,29 @@ from pkgrepo.storage.catalog.packages.summaries import (
     count_versions,
     list_package_summaries,
     list_version_summaries,
-    position_of_package,
-    position_of_version,
 )
 
-from .images import Images
+from .handlers import PackageHandlers
 from .records import file_record, repository_url
-from .routes import find_package, find_version
 from .schema import FileRecord, PackageRecord, VersionSummaryRecord
 
 MOST_PAGES: Final = 10_000
-# By the name of an order without its dash: the types of the columns that it sorts by.
-_KINDS: Final[Mapping[str, Sequence[type]]] = {
-    "name": (str,),
-    "updated_at": (int, str),
-    "downloads": (int, str),
-    "version": (bytes, str),
-    "published_at": (int, str),
-    "size": (int, str),
-    "uploaded_at": (int, str),
-}
+PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests and blobs, which are in memory
+    {
+        "name": [("path", str, lambda each: each.path)],
+        "size": [("size", int, lambda each: each.size), ("path", str, lambda each: each.path)],
+        "uploaded_at": [
+            ("uploaded_at", int, lambda each: to_ms(each.uploaded_at)),
+            ("path", str, lambda each: each.path),
+        ],
+    }
+)
 
 
-class Lists(Handlers):
+class Lists(PackageHandlers):
     """Lists packages, versions and files of every format."""
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._images = Images(services)
 
     @table.route(
         "GET",
@@ -80,16 +72,14 @@ class Lists(Handlers):
         found = await self._catalog.scan(
             list_package_summaries,
             repository_id,
-            after=page_request.after_position(order, _KINDS[order.removeprefix("-")]),
+            after=page_request.after_position(order),
             skip=skip,
             limit=page_request.limit + 1,
             search=search,
-            order=order,
+            order=order.name,
         )
         total = await self._catalog.scan(count_packages, repository_id, search) if page_request.count else None
-        return page_request.page(
-            found, lambda each: (order, *position_of_package(each, order)), PackageRecord.of, total
-        )
+        return page_request.page(found, order.place, PackageRecord.of, total)
 
     @table.route(
         "GET",
@@ -105,22 +95,20 @@ class Lists(Handlers):
     )
     async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
         """Versions are compared as the format orders them; those of images by their names."""
-        package, page_request = await find_package(self._catalog, call), call.page_request
+        package, page_request = await self._find_package(call), call.page_request
         if self._images.are_in(call.repository):
             return await self._images.versions(call, package)
         search, order = call.query("q"), call.order(VERSION_ORDERS, "-version")
         found = await self._catalog.scan(
             list_version_summaries,
             package.id,
-            after=page_request.after_position(order, _KINDS[order.removeprefix("-")]),
+            after=page_request.after_position(order),
             limit=page_request.limit + 1,
             search=search,
-            order=order,
+            order=order.name,
         )
         total = await self._catalog.scan(count_versions, package.id, search) if page_request.count else None
-        return page_request.page(
-            found, lambda each: (order, *position_of_version(each, order)), VersionSummaryRecord.of, total
-        )
+        return page_request.page(found, order.place, VersionSummaryRecord.of, total)
 
     @table.route(
         "GET",
@@ -132,20 +120,18 @@ class Lists(Handlers):
         query=[sorting(FILE_ORDERS, "name")],
     )
     async def files(self, call: Call, version: str) -> Page[FileRecord]:
-        """For images, the manifests and blobs of a version are sorted by digest, and only so."""
-        page_request = call.page_request
+        """For images, these are the manifests and blobs of a version."""
+        page_request, order = call.page_request, call.order(FILE_ORDERS, "name")
         if self._images.are_in(call.repository):
-            shown = await self._images.version(call, await find_package(self._catalog, call), version)
-            parts = sorted(shown.files, key=lambda each: each.path)
-            return page_request.page_of_all(parts, lambda each: each.path, lambda each: each)
-        order = call.order(FILE_ORDERS, "name")
-        _, found = await find_version(self._services, call, version)
+            shown = await self._images.version(call, await self._find_package(call), version)
+            return page_request.page_of_sorted(shown.files, PART_ORDERS[order.name], lambda each: each)
+        _, found = await self._find_version(call, version)
         held = await self._catalog.scan(
             list_files_of_version,
             found.id,
-            after=page_request.after_position(order, _KINDS[order.removeprefix("-")]),
+            after=page_request.after_position(order),
             limit=page_request.limit + 1,
-            order=order,
+            order=order.name,
         )
         total = None
         if page_request.count:
@@ -153,7 +139,7 @@ class Lists(Handlers):
         address, may_edit = repository_url(call.base_url, call.repository), await call.may(Action.EDIT, call.repository)
         return page_request.page(
             held,
-            lambda each: (order, *position_of_file(each, order)),
+            order.place,
             lambda each: file_record(each, address, shows_url=may_edit),
             total,
         )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, existing
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import DRY_RUN, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
@@ -15,12 +13,11 @@ from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
 from . import schema as schemas
-from .images import Images
-from .routes import find_package, find_version
+from .handlers import PackageHandlers
 from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 
 
-class Removal(Handlers):
+class Removal(PackageHandlers):
     """
     Deletes packages, versions and files, and yanks versions.
 
@@ -29,10 +26,6 @@ class Removal(Handlers):
     """
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._images = Images(services)
 
     @table.route(
         "DELETE",
@@ -51,9 +44,9 @@ class Removal(Handlers):
         deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set.
         """
         if self._images.are_in(call.repository):
-            image, dry = await find_package(self._catalog, call), call.flag("dry_run")
+            image, dry = await self._find_package(call), call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
-        package, found = await find_version(self._services, call, version)
+        package, found = await self._find_version(call, version)
         if call.flag("dry_run"):
             held = await self._catalog.look(files.files_of_version, found.id)
             return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
@@ -70,7 +63,7 @@ class Removal(Handlers):
     )
     async def delete_package(self, call: Call) -> DeletedVersion:
         """Deletes its versions one after the other; an error leaves the remaining ones in place."""
-        package = await find_package(self._catalog, call)
+        package = await self._find_package(call)
         call.object = f"{call.repository.path}/{package.key}"
         if self._images.are_in(call.repository):
             dry = call.flag("dry_run")
@@ -134,7 +127,7 @@ class Removal(Handlers):
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
         if self._images.are_in(call.repository):
             raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
-        package, found = await find_version(self._services, call, version)
+        package, found = await self._find_version(call, version)
         indexer = self._services.formats[call.repository.format].index
         reason = " ".join(reason.split())
         entry = call.entry(detail={"reason": reason})
@@ -158,7 +151,7 @@ class Removal(Handlers):
             entry = call.entry(f"{repository.path}/{file.path}")
             await call.change_content(entry, remove_plain_file, file.path, call.actor)
             return
-        found = await self._find_package(repository, path)
+        found = await self._package_named(repository, path)
         if found is not None:
             await self._require_delete(call, found.key)
             if self._images.are_in(repository):
@@ -167,7 +160,7 @@ class Removal(Handlers):
                 await self._remove_package(call, found.id, found.key)
             return
         name, _, version = path.rpartition("/")
-        found = existing(await self._find_package(repository, name), "path", path)
+        found = existing(await self._package_named(repository, name), "path", path)
         await self._require_delete(call, found.key)
         if self._images.are_in(repository):
             await self._images.delete(call, found, version)
@@ -206,7 +199,7 @@ class Removal(Handlers):
         )
         return gone
 
-    async def _find_package(self, repository: Repository, name: str) -> Package | None:
+    async def _package_named(self, repository: Repository, name: str) -> Package | None:
         try:
             key = self._services.formats[repository.format].package_key(name)
         except Invalid:

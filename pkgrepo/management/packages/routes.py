@@ -6,20 +6,19 @@ from contextlib import suppress
 from datetime import date, timedelta
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import NO_STORE, Answer
-from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.http.answers import Answer
+from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Action, File, Package, Version
-from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.management.api.texts import text_answer
+from pkgrepo.model import Action, File, Version
+from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.summaries import find_package_summary
 from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
 from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
 
-from .images import Images
+from .handlers import PackageHandlers
 from .records import read_requirements, repository_url, version_record
 from .schema import DailyDownloads, DayDownloads, PackageRecord, Requirement, VersionRecord
 
@@ -31,14 +30,10 @@ EPOCH = date(1970, 1, 1)
 TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
 
 
-class Packages(Handlers):
+class Packages(PackageHandlers):
     """Shows packages and versions of every format."""
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._images = Images(services)
 
     @table.route(
         "GET",
@@ -64,7 +59,7 @@ class Packages(Handlers):
     )
     async def downloads(self, call: Call) -> DailyDownloads:
         """Complete downloads of files, and pulls of images; a day begins at midnight UTC."""
-        package, count = await find_package(self._catalog, call), call.integer("days", 90, 1, MOST_DAYS)
+        package, count = await self._find_package(call), call.integer("days", 90, 1, MOST_DAYS)
         today = call.now_ms // DAY_MS
         first = today - count + 1
         found = dict(await self._catalog.look(package_downloads_by_day, package.id, first, today + 1))
@@ -89,8 +84,8 @@ class Packages(Handlers):
         file_count and size are those of all files, however many are in the answer.
         """
         if self._images.are_in(call.repository):
-            return await self._images.version(call, await find_package(self._catalog, call), version)
-        package, found = await find_version(self._services, call, version)
+            return await self._images.version(call, await self._find_package(call), version)
+        package, found = await self._find_version(call, version)
         most = call.integer("files", MOST_FILES, 0, MOST_FILES)
         held, totals, names = await self._catalog.scan(_below, package.id, found.id, most)
         address = repository_url(call.base_url, call.repository)
@@ -122,7 +117,7 @@ class Packages(Handlers):
 
         It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown.
         """
-        _, found = await find_version(self._services, call, version)
+        _, found = await self._find_version(call, version)
         readme = found.meta.get("readme")  # npm shows it as Markdown; Python's description has a declared type
         text = readme or found.meta.get("description")
         if not text:
@@ -130,39 +125,7 @@ class Packages(Handlers):
         assumed = "text/markdown" if readme else "text/plain"
         written = str(found.meta.get("description_content_type") or assumed).partition(";")[0].strip().lower()
         kind = written if written in TEXT_TYPES else "text/plain"
-        accepted = call.request.header(b"accept") or b""
-        shown = b"text/markdown" if kind == "text/markdown" and b"text/markdown" in accepted else b"text/plain"
-        return Answer(
-            body=str(text).encode(),
-            content_type=shown + b"; charset=utf-8",
-            headers=(
-                *NO_STORE,
-                (b"X-Readme-Type", kind.encode("ascii")),
-                (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
-            ),
-        )
-
-
-async def find_package(catalog: ICatalog, call: Call) -> Package:
-    """The package that the path names. :raises NotFound: there is none"""
-    package: Package | None = await catalog.look(packages.find_package, call.repository.id, call.package or "")
-    if package is None:
-        raise NotFound("package", call.package or "")
-    return package
-
-
-async def find_version(services: ManagementServices, call: Call, text: str) -> tuple[Package, Version]:
-    """The version that the path names, with its package. :raises NotFound: there is none"""
-    package = await find_package(services.shared.catalog, call)
-    try:
-        key = services.formats[call.repository.format].version_key(text)
-    except Invalid:
-        raise NotFound("version", text) from None
-    version: Version | None = await services.shared.catalog.look(versions.find_version, package.id, key)
-    if version is None:
-        raise NotFound("version", text)
-    call.object = f"{call.repository.path}/{package.key}@{version.text}"
-    return package, version
+        return text_answer(call, str(text), kind, headers=((b"X-Readme-Type", kind.encode("ascii")),))
 
 
 def _below(

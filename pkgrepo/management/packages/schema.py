@@ -341,3 +341,28 @@ class Vouchers(Record):
 
     items: list[VoucherRecord]
     complete: bool
+
+
+class AdvisoryRecord(Record):
+    """
+    A known vulnerability of a version.
+
+    affected and fixed are ranges of versions in the syntax of the package's clients; an empty fixed says that no
+    version is known to be free of it. aliases are its ids in other databases.
+    """
+
+    id: str
+    title: str
+    severity: str
+    url: str
+    aliases: list[str]
+    affected: str
+    fixed: str
+
+
+class Advisories(Record):
+    """The known vulnerabilities of a version, of total; checked is false if the server has no data for its format."""
+
+    items: list[AdvisoryRecord]
+    total: int
+    checked: bool

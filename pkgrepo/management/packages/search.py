@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import VIEWERS
@@ -11,7 +13,8 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, search_packages
+from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages
 
 from .schema import Hits, PackageHit
 
@@ -22,7 +25,14 @@ WHERE = (
     Parameter("limit", "Maximum number of items, 1 to 1000; 50 by default.", "integer"),
 )
 
-Find = Callable[[Reader, Sequence[int], int], list[tuple[int, PackageSummary]]]  # in repositories, at most so many
+
+class Find(Protocol):
+    """Find packages in repositories."""
+
+    def __call__(
+        self, r: Reader, repository_ids: Sequence[int], limit: int, /, *, derived: bool
+    ) -> list[tuple[int, PackageSummary]]:
+        """At most ``limit`` packages; without ``derived`` none that is made from one of another repository."""
 
 
 class Search(Handlers):
@@ -43,14 +53,19 @@ class Search(Handlers):
     )
     async def packages(self, call: Call) -> Hits:
         """
-        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit, and
-        companions of repositories, which have the same packages in another form, only if format or repository is given.
+        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
+        Packages that a companion of a repository has made from the repository's own, such as conda packages of wheels,
+        are shown only if format or repository is given.
 
         A package with exactly the first word as name comes first, then names that begin with it, then the others; of
         equals, the one with the most downloads.
         """
         words = call.query("q").lower().split()[:MOST_WORDS]
-        return await self._hits(call, lambda reader, ids, limit: search_packages(reader, ids, words, limit))
+
+        def find(r: Reader, ids: Sequence[int], limit: int, *, derived: bool) -> list[tuple[int, PackageSummary]]:
+            return search_packages(r, ids, words, limit, derived=derived)
+
+        return await self._hits(call, find)
 
     @table.route(
         "GET",
@@ -73,12 +88,12 @@ class Search(Handlers):
             each
             for each in self._registry.all()
             if each.active
-            and (each.parent is None or format_ is not None or place)
             and (format_ is None or each.format == format_)
             and (not place or place in (each.uid, each.path.casefold()))
         ]
         repositories = {each.id: each for each in await self._services.authorizer.visible(call.identity, fitting)}
-        found = await self._catalog.scan(find, sorted(repositories), limit + 1)
+        derived = format_ is not None or place != ""
+        found = await self._catalog.scan(partial(find, derived=derived), sorted(repositories), limit + 1)
         items = [
             PackageHit.of(
                 summary,

@@ -10,7 +10,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import parse_visibility
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Table
+from pkgrepo.management.api.route import Created, Table, sorting
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Project, ProjectRole
 from pkgrepo.storage.catalog.people import projects
@@ -39,19 +39,20 @@ class Projects(Handlers):
         summary="List the projects that the caller may see",
         answer=ProjectSummary,
         paged=True,
+        query=[sorting(projects.PROJECT_ORDERS, "key")],
     )
     async def list_page(self, call: Call) -> Page[ProjectSummary]:
-        """Sorted by key. Private projects are listed only for their members and for system managers."""
-        page_request = call.page_request
+        """Private projects are listed only for their members and for system managers."""
+        page_request, order = call.page_request, call.order(projects.PROJECT_ORDERS, "key")
         found: list[Project] = []
-        after, step = page_request.after(""), page_request.limit + 1
+        after, step = page_request.after_position(order), page_request.limit + 1
         while len(found) <= page_request.limit:
-            some = await self._catalog.scan(projects.list_projects, after=after, limit=step)
+            some = await self._catalog.scan(projects.list_projects, after=after, limit=step, order=order.name)
             found += await self._access.visible(call, some)
             if len(some) < step:
                 break
-            after = some[-1].key
-        return page_request.page(found, lambda project: project.key, ProjectSummary.of)
+            after = order.position(some[-1])
+        return page_request.page(found, order.place, ProjectSummary.of)
 
     @table.route(
         "POST",

@@ -6,14 +6,16 @@ from typing import Any
 
 from msgspec import UNSET
 
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
+from pkgrepo.http.answers import Answer
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
+from pkgrepo.management.api.texts import text_answer
 from pkgrepo.management.repositories.configuration.parts import joined, pointing_into, validated, warnings_of
 from pkgrepo.management.repositories.configuration.stored import ConfigurationHandlers
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
@@ -154,6 +156,24 @@ class Repositories(ConfigurationHandlers):
             storage_name=repository.storage_name,
             path=repository.path,
         )
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/page",
+        access=READERS,
+        summary="Get the page of a repository",
+        media_type="text/plain",
+    )
+    async def page(self, call: Call) -> Answer:
+        """
+        The text in Markdown that its configuration has as page, not rendered.
+
+        It is sent as text/markdown if the Accept field contains that, else as text/plain.
+        """
+        text = call.repository.settings.get("page")
+        if not text:
+            raise NotFound("page of repository", call.repository.path)
+        return text_answer(call, str(text), "text/markdown")
 
     @table.route(
         "PATCH",

@@ -99,10 +99,10 @@ class HealthChecks:
         name = f"storage {storage.name}"
         try:
             store: IBlobStore = await self._services.stores.open(storage)
-            free, total = store.capacity()
+            capacity = store.capacity()
         except (PkgrepoError, OSError) as error:
             return Check(name, UNAVAILABLE, str(error))
-        return self._room(name, free, total)
+        return Check(name) if capacity is None else self._room(name, *capacity)
 
     def _room(self, name: str, free: int, total: int) -> Check:
         least = low_water(total, self._services.low_water)

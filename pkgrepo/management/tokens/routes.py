@@ -14,7 +14,7 @@ from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, check_no_bearer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Table
+from pkgrepo.management.api.route import Created, Table, sorting
 from pkgrepo.model import Token, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people import tokens
@@ -35,17 +35,22 @@ class Tokens(Handlers):
         summary="List the caller's tokens",
         answer=TokenRecord,
         paged=True,
+        query=[sorting(tokens.TOKEN_ORDERS, "created_at")],
         aliases=[("GET", "/user/token/list")],
     )
     async def list_page(self, call: Call) -> Page[TokenRecord]:
-        """Sorted from old to new, including revoked and expired tokens."""
-        page_request, owner = call.page_request, _owner(call)
+        """With revoked and expired ones. Who never expires is last by expiry, who was never used first by last use."""
+        page_request, owner, order = call.page_request, _owner(call), call.order(tokens.TOKEN_ORDERS, "created_at")
         found = await self._catalog.scan(
-            tokens.list_tokens, owner, after=page_request.after(0), limit=page_request.limit + 1
+            tokens.list_tokens,
+            owner,
+            after=page_request.after_position(order),
+            limit=page_request.limit + 1,
+            order=order.name,
         )
         total = await self._catalog.scan(tokens.count_tokens, owner) if page_request.count else None
         username = call.identity.username
-        return page_request.page(found, lambda token: token.id, lambda token: TokenRecord.of(token, username), total)
+        return page_request.page(found, order.place, lambda token: TokenRecord.of(token, username), total)
 
     @table.route(
         "POST",

@@ -160,7 +160,7 @@ class UserPermissions(Handlers):
 
 
 def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> list[tuple[User, list[Grant]]]:
-    found = users.list_users(r, after=after, limit=limit, search=search)
+    found = users.list_users(r, after=(after,) if after else (), limit=limit, search=search)
     return [(user, grants.permissions_of_user(r, user.id)) for user in found]
 
 

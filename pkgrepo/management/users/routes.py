@@ -13,7 +13,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import parse_actions
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.route import Created, Parameter, Table, sorting
 from pkgrepo.model import User, UserKind
 from pkgrepo.storage.catalog.people import login_unlocks, users
 
@@ -47,17 +47,24 @@ class Users(Handlers):
         summary="List users",
         answer=UserRecord,
         paged=True,
-        query=[Parameter("q", "Only users whose user name, name or email contains this text.")],
+        query=[
+            Parameter("q", "Only users whose user name, name or email contains this text."),
+            sorting(users.USER_ORDERS, "username"),
+        ],
         aliases=[("GET", "/user-management/list")],
     )
     async def list_page(self, call: Call) -> Page[UserRecord]:
-        """Sorted by user name."""
-        page_request = call.page_request
+        """Who never logged in has the earliest last login."""
+        page_request, order = call.page_request, call.order(users.USER_ORDERS, "username")
         found = await self._catalog.scan(
-            users.list_users, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
+            users.list_users,
+            after=page_request.after_position(order),
+            limit=page_request.limit + 1,
+            search=call.query("q"),
+            order=order.name,
         )
         total = await self._catalog.scan(users.count_users, call.query("q")) if page_request.count else None
-        return page_request.page(found, lambda user: user.key, UserRecord.of, total)
+        return page_request.page(found, order.place, UserRecord.of, total)
 
     @table.route(
         "POST",

@@ -61,11 +61,12 @@ class TokenPages(Pages):
             values = {name: form.text(name) for name in FORM}
         shown = Form({name: [value] for name, value in values.items()})
         query: dict[str, Any] = {"limit": PER_PAGE}
-        query |= {"cursor": visit.query("cursor")} if visit.query("cursor") else {}
+        query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
         return visit.page(
             "account/tokens.html",
             status=422 if error else 200,
             tokens=await visit.api("GET", "/user/token", query=query),
+            order=visit.query("sort") or "created_at",
             scopes=await visit.api("GET", "/info/scopes"),
             info=await visit.api("GET", "/info"),
             values=values,

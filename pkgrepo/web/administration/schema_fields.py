@@ -46,6 +46,7 @@ class Field:
     One field of a form; ``children`` are the fields of a group, or the groups of a list.
 
     With ``settable`` a group has a box that tells whether it is there at all, since its defaults say something else.
+    ``changed``: it has another value than by default.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Field:
     choices: Sequence[tuple[str, str]] = ()
     required: bool = False
     settable: bool = False
+    changed: bool = False
     children: Sequence[Field] = ()
 
 
@@ -130,6 +132,7 @@ def _field(
     kind, best, nullable = _chosen(node, definitions)
     key = name.rpartition("/")[2]
     default = node.get("default")
+    changed = value is not _MISSING and value != default
     if value is _MISSING:
         value = default
     children: Sequence[Field] = ()
@@ -138,6 +141,7 @@ def _field(
         case "group":
             value = value if isinstance(value, dict) else {} if value is None else {_simple(best): value}
             children = _children(name, best, definitions, value)
+            changed = any(each.changed for each in children)
         case "list":
             children = _entries(name, best, definitions, value or [])
         case "lines":
@@ -158,6 +162,7 @@ def _field(
         choices=choices,
         required=required,
         settable=kind == "group" and nullable and any(each.get("default") for each in best["properties"].values()),
+        changed=changed,
         children=children,
     )
 
@@ -184,7 +189,7 @@ def _entries(name: str, best: Mapping[str, Any], definitions: Mapping[str, Any],
     for at, value in enumerate([*values, {}]):
         whole = value if isinstance(value, dict) else {_simple(inner): value}
         children = _children(f"{name}/{at}", inner, definitions, whole)
-        found.append(Field(f"{name}/{at}", str(at + 1), "group", value, children=children))
+        found.append(Field(f"{name}/{at}", f"No. {at + 1}", "group", value, required=True, children=children))
     return found
 
 

@@ -13,7 +13,7 @@ from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 100
-FILTERS: Final = ("actor", "object", "action", "outcome", "from", "to", "cursor")
+FILTERS: Final = ("actor", "object", "action", "outcome", "from", "to", "sort", "cursor")
 
 
 class ServerPages(Pages):
@@ -61,6 +61,7 @@ class ServerPages(Pages):
             "administration/audit.html",
             status=422 if error else 200,
             listed=listed,
+            order="-time" if error else visit.query("sort") or "-time",
             error=error,
             api_query=f"?{urlencode(query)}",
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pkgrepo.http.answers import Answer
+from pkgrepo.web.job_kinds import KINDS
 from pkgrepo.web.rendering.filters import number
+from pkgrepo.web.rows import Columns, order_of, sorted_rows
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
@@ -13,6 +15,11 @@ DAYS: Final = ("7", "30", "90", "365")
 MOST_LISTED: Final = 1000  # repositories whose sizes are compared
 MOST_SHOWN: Final = 25
 LATEST_JOBS: Final = 5
+COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.storage_name, each.name),
+    "size": lambda each: each.usage_bytes or 0,
+    "packages": lambda each: each.package_count or 0,
+}
 
 
 class UsagePages(Pages):
@@ -26,7 +33,7 @@ class UsagePages(Pages):
         days = visit.query("days") if visit.query("days") in DAYS else "30"
         found = await visit.api("GET", "/statistics", query={"days": days})
         listed = await visit.api("GET", "/repository", query={"include_usage": True, "limit": MOST_LISTED})
-        repositories = sorted(listed.items, key=lambda each: -(each.usage_bytes or 0))
+        repositories = sorted_rows(visit, listed.items, COLUMNS, "-size")
         names = ("downloads", "uploads", "hit_ratio")
         return visit.page(
             "administration/statistics.html",
@@ -34,6 +41,7 @@ class UsagePages(Pages):
             days=found.days,
             numbers={name: [(str(each.day), getattr(each, name) or 0) for each in found.days] for name in names},
             repositories=repositories[:MOST_SHOWN],
+            order=order_of(visit, COLUMNS, "-size"),
             left_out=len(repositories) - MOST_SHOWN,
             total=sum(each.usage_bytes or 0 for each in repositories),
             number=number,
@@ -48,6 +56,7 @@ class UsagePages(Pages):
             server=await visit.api("GET", "/server/state"),
             storages=await visit.api("GET", "/storage"),
             jobs=await visit.api("GET", "/job", query={"limit": LATEST_JOBS}),
+            kinds=KINDS,
         )
 
 

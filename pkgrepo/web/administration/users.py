@@ -83,9 +83,15 @@ class UserPages(Pages):
 
     async def _list(self, visit: Visit, error: str = "") -> Answer:
         query: dict[str, Any] = {"limit": PER_PAGE}
-        query |= {name: visit.query(name) for name in ("q", "cursor") if visit.query(name)}
+        query |= {name: visit.query(name) for name in ("q", "sort", "cursor") if visit.query(name)}
         listed = await visit.api("GET", "/users", query=query)
-        return visit.page("administration/users.html", status=422 if error else 200, listed=listed, error=error)
+        return visit.page(
+            "administration/users.html",
+            status=422 if error else 200,
+            listed=listed,
+            order=visit.query("sort") or "username",
+            error=error,
+        )
 
     async def _user(self, visit: Visit, id: str, error: str = "") -> Answer:
         return visit.page(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from pkgrepo.http.answers import Answer
+from pkgrepo.web.rows import Columns, page_of_rows
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
@@ -14,7 +14,7 @@ PER_PAGE: Final = 50
 HITS: Final = 50
 CHANGED: Final = 10
 
-COLUMNS: Final[dict[str, Callable[[Any], Any]]] = {
+COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: (each.storage_name, each.name),
     "format": lambda each: each.format,
     "type": lambda each: each.type,
@@ -36,23 +36,19 @@ class Home(Pages):
         info = await visit.api("GET", "/info")
         if not info.installed:
             return visit.redirect("/install")
-        order = visit.query("sort") if visit.query("sort").removeprefix("-") in COLUMNS else "name"
         query = {name: visit.query(name) for name in ("q", "format") if visit.query(name)}
         listed = await visit.api(
             "GET", "/repository", query={**query, "include_usage": True, "limit": MOST_LISTED, "count": True}
         )
-        every = sorted(listed.items, key=COLUMNS[order.removeprefix("-")], reverse=order.startswith("-"))
-        pages = max(1, -(-len(every) // PER_PAGE))
-        page = min(visit.number("page", 1), pages)
-        changed = () if query or page > 1 else (await visit.api("GET", "/activity", query={"limit": CHANGED})).items
+        rows = page_of_rows(visit, listed.items, COLUMNS, "name", PER_PAGE)
+        changed = (
+            () if query or rows.page > 1 else (await visit.api("GET", "/activity", query={"limit": CHANGED})).items
+        )
         return visit.page(
             "home/repositories.html",
-            repositories=every[(page - 1) * PER_PAGE : page * PER_PAGE],
-            page=page,
-            pages=pages,
-            unlisted=listed.total - len(every),
+            rows=rows,
+            unlisted=listed.total - len(listed.items),
             formats=info.formats,
-            order=order,
             filtered=bool(query),
             changed=changed,
         )

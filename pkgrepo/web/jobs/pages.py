@@ -6,18 +6,19 @@ from typing import Any, ClassVar, Final
 
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.web.forms import Form
+from pkgrepo.web.job_kinds import KINDS
 from pkgrepo.web.refused import REFUSED
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 50
-FILTERS: Final = ("kind", "state", "cursor")
-KINDS: Final = {"gc": "garbage collection", "rebuild": "rebuild of metadata", "cache_purge": "purge of a cache"}
+FILTERS: Final = ("kind", "state", "sort", "cursor")
 
 STARTS: Final = {  # the last part of the operation's path by the kind of the job
     "gc": "gc",
     "rebuild": "rebuild",
     "cache_purge": "cache/purge",
+    "verify": "verify",
 }
 
 
@@ -32,7 +33,7 @@ class JobPages(Pages):
         query: dict[str, Any] = {"limit": PER_PAGE}
         query |= {name: visit.query(name) for name in FILTERS if visit.query(name)}
         listed = await visit.api("GET", "/job", query=query)
-        return visit.page("jobs/jobs.html", listed=listed, kinds=KINDS)
+        return visit.page("jobs/jobs.html", listed=listed, order=visit.query("sort") or "-created_at", kinds=KINDS)
 
     @pages.get("/admin/jobs/<id>")
     async def job(self, visit: Visit, id: str) -> Answer:

@@ -8,10 +8,9 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import Answer
 from pkgrepo.web.finding import find_repository
 from pkgrepo.web.forms import Form
+from pkgrepo.web.rendering.readme import Readmes
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
-
-from .readme import Readmes
 
 NEEDS: Final = 100  # dependencies that are shown
 VERSIONS: Final = 20  # beside a version
@@ -88,6 +87,7 @@ class PackagePages(Pages):
             needs=NEEDS,
             readme=await self._readme(visit, place, version),
             image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
+            advisories=await _advisories(visit, {**place, "version": version}),
             vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
             links=_web_links(found.links),
             counted=_counted(await _downloads(visit, place, SPANS[1])),
@@ -155,6 +155,14 @@ class PackagePages(Pages):
             return None
         kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
         return await self._readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
+    """The known vulnerabilities; None for images, which are no versions of the catalog."""
+    try:
+        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/advisories", place)
+    except NotFound:
+        return None
 
 
 async def _vouchers(visit: Visit, place: dict[str, str]) -> Any:

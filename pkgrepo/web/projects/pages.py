@@ -119,11 +119,12 @@ class ProjectPages(Pages):
 
     async def _list(self, visit: Visit, *, error: str = "", owner: Any = None, found: str = "") -> Answer:
         query: dict[str, Any] = {"limit": PER_PAGE}
-        query |= {"cursor": visit.query("cursor")} if visit.query("cursor") else {}
+        query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
         return visit.page(
             "projects/projects.html",
             status=422 if error else 200,
             listed=await visit.api("GET", "/project", query=query),
+            order=visit.query("sort") or "key",
             repositories=await self._repositories(visit),
             error=error,
             owner=owner,

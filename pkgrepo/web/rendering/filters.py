@@ -13,6 +13,23 @@ from markupsafe import Markup, escape
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _AGES: Final = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
 _DIRECTIONS: Final = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+_DIGEST: Final = re.compile(r"sha(256|512):[0-9a-f]{64,128}")
+# Most browsers also name those whose pages they want to be given, so that the order matters.
+_BROWSERS: Final = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS: Final = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
 MOST_MARKED: Final = 8  # words of a search that are marked
 
 
@@ -52,6 +69,28 @@ def when(at: datetime | None, now: datetime | None = None) -> Markup:
         exact.strftime("%Y-%m-%d"),
         age(exact, now or datetime.now(UTC)),
     )
+
+
+def moment(at: datetime, now: datetime | None = None) -> Markup:
+    """A date with the time of day, and the age beside it."""
+    exact = at.astimezone(UTC)
+    return Markup('<time datetime="{}">{} <span class="age">{}</span></time>').format(
+        exact.isoformat(timespec="seconds"),
+        exact.strftime("%Y-%m-%d %H:%M:%S"),
+        age(exact, now or datetime.now(UTC)),
+    )
+
+
+def brief(text: str) -> str:
+    """A text; of a digest, only its beginning, by which people tell digests apart."""
+    return f"{text[:19]}…" if _DIGEST.fullmatch(text) else text
+
+
+def browser(agent: str) -> str:
+    """The program and the system in a User-Agent field, as far as they are known; else its beginning."""
+    program = next((name for mark, name in _BROWSERS if mark in agent), "")
+    system = next((name for mark, name in _SYSTEMS if mark in agent), "")
+    return " on ".join(filter(None, (program, system))) or agent[:60]
 
 
 def age(at: datetime, now: datetime) -> str:
@@ -114,6 +153,9 @@ FILTERS: Final = {
     "plural": plural,
     "sentence": sentence,
     "when": when,
+    "moment": moment,
+    "brief": brief,
+    "browser": browser,
     "duration": duration,
     "segment": segment,
     "path": path,

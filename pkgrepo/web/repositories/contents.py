@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Final
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Answer
 from pkgrepo.web.finding import find_repository
+from pkgrepo.web.rows import Columns, page_of_rows
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 200  # entries
+COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": lambda each: each.size}
 
 
 class ContentsPages(Pages):
@@ -31,8 +33,7 @@ class ContentsPages(Pages):
         except Invalid as refused:
             error = str(refused)
         entries = [each for each in found.entries if visit.query("q").lower() in each.name.lower()] if found else []
-        pages = max(1, -(-len(entries) // PER_PAGE))
-        page = min(visit.number("page", 1), pages)
+        rows = page_of_rows(visit, entries, COLUMNS, "name", PER_PAGE)
         return visit.page(
             "repositories/contents.html",
             status=422 if error else 200,
@@ -41,10 +42,7 @@ class ContentsPages(Pages):
             path=path,
             found=found,
             error=error,
-            matching=len(entries),
-            entries=entries[(page - 1) * PER_PAGE : page * PER_PAGE],
-            page=page,
-            pages=pages,
+            rows=rows,
         )
 
     async def _text(self, visit: Visit, repository: Any, place: dict[str, str]) -> Answer:

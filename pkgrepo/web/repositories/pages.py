@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from markupsafe import Markup
+
+from pkgrepo.errors import NotFound
 from pkgrepo.http.answers import Answer
 from pkgrepo.web.finding import find_repository
+from pkgrepo.web.rendering.readme import Readmes
+from pkgrepo.web.rows import Columns, order_of, sorted_rows
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 50
 PER_LEVEL: Final = 200  # files of a folder on one page
+FILE_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.kind == "file", each.name),
+    "size": lambda each: each.size or 0,
+    "changed": lambda each: each.modified_at.timestamp() if each.modified_at else 0,
+}
+ROUTE_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: each.name,
+    "priority": lambda each: each.priority,
+    "state": lambda each: each.state,
+    "latency": lambda each: each.latency_ms or 0,
+    "answers": lambda each: each.successes,
+}
 
 
 class RepositoryPages(Pages):
-    """The pages of a repository that show what is in it."""
+    """The pages of a repository that show what is in it. ``readmes`` renders its own page."""
 
     pages: ClassVar = PageTable()
 
+    def __init__(self, readmes: Readmes) -> None:
+        self._readmes = readmes
+
     @pages.get("/repositories/<storage>/<name>")
     async def packages(self, visit: Visit, storage: str, name: str) -> Answer:
-        """The set-up card and the packages, with a filter."""
+        """The set-up card, the repository's own page, and the packages, with a filter."""
         repository = await find_repository(visit, storage, name)
         query: dict[str, Any] = {"limit": PER_PAGE}
         query |= {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
@@ -34,6 +54,7 @@ class RepositoryPages(Pages):
             listed=listed,
             order=visit.query("sort") or "name",
             snippets=snippets,
+            own_page=await self._own_page(visit, place),
         )
 
     @pages.get("/repositories/<storage>/<name>/tree/")
@@ -52,13 +73,40 @@ class RepositoryPages(Pages):
         listed = await visit.api(
             "GET", operation, {"repository": f"{storage}/{name}", "path": path.strip("/")}, query=query
         )
+        # a folder that is longer than a page comes in the order of the database
+        whole = listed.next is None and "cursor" not in query
         steps = [step for step in path.split("/") if step]
         above = [(step, "/".join(steps[: at + 1])) for at, step in enumerate(steps)]
-        return visit.page("repositories/tree.html", repository=repository, tab="files", listed=listed, above=above)
+        return visit.page(
+            "repositories/tree.html",
+            repository=repository,
+            tab="files",
+            listed=listed,
+            entries=sorted_rows(visit, listed.items, FILE_COLUMNS, "name") if whole else listed.items,
+            order=order_of(visit, FILE_COLUMNS, "name") if whole else "",
+            above=above,
+        )
 
     @pages.get("/repositories/<storage>/<name>/upstreams")
     async def upstreams(self, visit: Visit, storage: str, name: str) -> Answer:
         """The routes of a proxy repository, with their health and the figures of the cache."""
         repository = await find_repository(visit, storage, name)
         state = await visit.api("GET", "/repository/<repository>/upstream", {"repository": f"{storage}/{name}"})
-        return visit.page("repositories/upstreams.html", repository=repository, tab="upstreams", state=state)
+        return visit.page(
+            "repositories/upstreams.html",
+            repository=repository,
+            tab="upstreams",
+            state=state,
+            routes=sorted_rows(visit, state.routes, ROUTE_COLUMNS, "-priority"),
+            order=order_of(visit, ROUTE_COLUMNS, "-priority"),
+        )
+
+    async def _own_page(self, visit: Visit, place: str) -> Markup | None:
+        """The page that the configuration of the repository has, rendered; None without one, and below other lists."""
+        if visit.query("q") or visit.query("cursor"):
+            return None
+        try:
+            raw = await visit.api("GET", "/repository/<repository>/page", {"repository": place})
+        except NotFound:
+            return None
+        return await self._readmes.render(raw.body.decode(), "text/markdown")

@@ -168,3 +168,31 @@ async def test_repositories_are_sorted_and_paged(browser: Browser, monkeypatch: 
     ):
         page = await browser.get(f"/ui/?{query}")
         assert "".join(re.findall(r"main/<b>(.)</b>", page.html)) == names
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_page_of_a_repository_is_shown_above_its_packages_to_its_readers(browser: Browser) -> None:
+    text = "# Ours\n\nAsk [us](https://us.example/).\n\n<script>alert(1)</script>"
+    await browser.stack.add_repository("py", config={"type": "Hosted", "page": text})
+    page = await browser.get("/ui/repositories/main/py")
+    assert "<h1>Ours</h1>" in page.html
+    assert "https://us.example/" in page.links
+    assert "<script>alert" not in page.html
+    for other in ("?q=demo", "/tree/"):
+        assert "Ours" not in (await browser.get(f"/ui/repositories/main/py{other}")).text
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_page_that_is_not_available_now_says_when_to_try_again(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.publish("main/py", "demo", "1.0")
+    await browser.stack.ok("PATCH", "/repository/main%2Fpy", {"active": False})
+    reply = await browser.raw("GET", "/ui/repositories/main/py/packages/demo")
+    assert (reply.status, reply.headers["retry-after"]) == (503, "5")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_page_with_wrong_credentials_makes_no_browser_ask_for_others(browser: Browser) -> None:
+    reply = await browser.raw("GET", "/ui/", Authorization="Basic eDp5")
+    assert reply.status == 401
+    assert "www-authenticate" not in reply.headers

@@ -32,9 +32,24 @@ async def test_a_collection_is_started_and_its_result_shown(browser: Browser) ->
     page = await browser.get(f"/ui/admin/jobs/{uid}")
     assert "done on storage 'main'" in page.text
     assert "packages of main/py" in page.text
-    assert "Freed bytes 0 bytes" in page.text
+    assert "Result of the dry run" in page.text
+    assert "Would be freed 0 bytes" in page.text
     page = await browser.get("/ui/admin/jobs?kind=gc&state=failed")
     assert "No job fits" in page.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_stored_files_are_verified_from_the_settings(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.publish("main/py", "demo", "1.0")
+    await browser.log_in()
+    page = await browser.send(await browser.get(SETTINGS), f"{SETTINGS}/jobs/verify")
+    [uid] = {link.rsplit("/", 1)[1] for link in (await browser.get("/ui/admin/jobs")).links if "/admin/jobs/" in link}
+    await browser.stack.assembly.core.jobs.wait(uid)
+    page = await browser.get(f"/ui/admin/jobs/{uid}")
+    assert "Verification done" in page.text
+    assert "Files and blobs read 2" in page.text
+    assert "Missing 0 Damaged 0" in page.text
 
 
 @pytest_twisted.ensureDeferred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.web.packages.readme import LONGEST_RENDERED, render_readme
+from pkgrepo.web.rendering.readme import LONGEST_RENDERED, render_readme
 
 HOSTILE = [
     "<script>alert(1)</script>",

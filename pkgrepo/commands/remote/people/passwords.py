@@ -8,8 +8,7 @@ from typing import IO, Any
 
 import click
 
-from pkgrepo.commands.exits import EXIT_CODES, fail
-from pkgrepo.errors import Invalid
+from pkgrepo.commands.secrets import ask_secret, read_secret
 
 
 def asking_password(command: Callable[..., None]) -> Callable[..., None]:
@@ -25,17 +24,9 @@ def asking_password(command: Callable[..., None]) -> Callable[..., None]:
 
 def ask_password(file: IO[str] | None, *, repeated: bool) -> str:
     """The password in a file, or that a person types, twice if it is ``repeated``."""
-    if file is not None:
-        return read_password(file)
-    return str(click.prompt("Password", hide_input=True, confirmation_prompt=repeated, err=True))
+    return ask_secret(file, what="password", repeated=repeated)
 
 
 def read_password(file: IO[str]) -> str:
     """The password in a file; the program ends if there is none."""
-    try:
-        password = file.read().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file.name} holds no password: {error}", 1)
-    if not password:
-        fail(f"{file.name} holds no password", EXIT_CODES[Invalid])
-    return password
+    return read_secret(file, what="password")

@@ -12,10 +12,12 @@ from msgspec import UNSET
 
 from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.commands.texts import printable
 from pkgrepo.errors import Conflict, Invalid
 
 from .definitions import Definition, read_definitions
 from .differences import HIDDEN, Difference, differences
+from .pruning import find_surplus, remove_surplus
 
 FIELDS = ("visibility", "description", "active")
 
@@ -50,29 +52,41 @@ class Plan:
 @click.command("apply")
 @click.option("--file", "-f", "path", required=True, type=click.Path(path_type=Path), help="TOML or JSON; - is stdin.")
 @click.option("--dry-run", is_flag=True, help="Print the differences, and change nothing.")
+@click.option("--prune", is_flag=True, help="Delete what the file does not name, in the storages that it names.")
+@click.option("--yes", is_flag=True, help="Delete what --prune finds.")
 @remote
-async def apply(session: Session, path: Path, *, dry_run: bool) -> None:
+async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes: bool) -> None:
     """
     Create and change repositories until they are as a file describes them.
 
     The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description, active
     and config, as in the API. What a table does not have is left as it is, but a config replaces the whole
-    configuration. Repositories that the file does not name are left alone.
+    configuration. Repositories that the file does not name are left alone. With --prune and --yes they are deleted, and
+    their content is kept for seven days.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
-    plans = [await _plan(session.client, each) for each in read_definitions(path)]
+    definitions = read_definitions(path)
+    plans = [await _plan(session.client, each) for each in definitions]
+    surplus = await find_surplus(session.client, definitions) if prune else []
+    if surplus and not yes and not dry_run:
+        raise Invalid(f"--prune deletes {', '.join(each.path for each in surplus)}: add --yes if that is meant")
     if not session.printer.as_json:
         for plan in plans:
             _print(session, plan)
+        for each in surplus:
+            click.echo(session.printer.bold(printable(str(each))))
     if not dry_run:
         for plan in plans:
             await _carry_out(session.client, plan)
+        await remove_surplus(session.client, surplus)
     if session.printer.as_json:
-        session.printer.json([plan.to_json(dry_run=dry_run) for plan in plans])
+        done = [plan.to_json(dry_run=dry_run) for plan in plans]
+        session.printer.json(done + [each.to_json(dry_run=dry_run) for each in surplus])
         return
     counts = [sum(plan.verb == verb for plan in plans) for verb in ("create", "change", "unchanged")]
     tense = ("to create", "to change") if dry_run else ("created", "changed")
-    session.printer.line(f"{counts[0]} {tense[0]}, {counts[1]} {tense[1]}, {counts[2]} unchanged")
+    deleted = f", {len(surplus)} {'to delete' if dry_run else 'deleted'}" if prune else ""
+    session.printer.line(f"{counts[0]} {tense[0]}, {counts[1]} {tense[1]}, {counts[2]} unchanged{deleted}")
 
 
 async def _plan(client: Client, definition: Definition) -> Plan:

@@ -18,6 +18,7 @@ LAZY = {
     "gc": (_ROOM + "upkeep", "collect_garbage"),
     "purge": (_ROOM + "upkeep", "purge_cache"),
     "rebuild": (_ROOM + "upkeep", "rebuild"),
+    "verify": (_ROOM + "upkeep", "verify"),
 }
 
 

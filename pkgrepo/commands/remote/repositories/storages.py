@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from pkgrepo.commands.bucket_options import bucket_options
 from pkgrepo.commands.http.failures import Failed
 from pkgrepo.commands.remote.printer import Column, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
@@ -58,14 +60,25 @@ async def show_storage(session: Session, name: str) -> None:
 
 @click.command("create")
 @click.argument("name")
+@click.option("--type", "kind", type=click.Choice(["Local", "S3"], case_sensitive=False), help="Without it Local.")
 @click.option("--path", help="The folder, on the machine of the server.")
 @LAYOUT
+@bucket_options
 @remote
-async def create_storage(session: Session, name: str, path: str | None, *, readable: bool | None) -> None:
-    """Add a storage to a server; its folder is empty or does not exist."""
+async def create_storage(
+    session: Session, name: str, kind: str | None, path: str | None, bucket: Mapping[str, Any], *, readable: bool | None
+) -> None:
+    """
+    Add a storage to a server: an empty or new folder, or an empty bucket or prefix.
+
+    One of type S3 needs --endpoint and --bucket.
+    """
+    if bucket and kind != "S3":
+        raise Invalid("a bucket is of a storage with --type S3")
     given = {"path": path, "readable_layout": readable}
-    settings = {key: value for key, value in given.items() if value is not None}
-    record = await session.client.change("POST", "storage", body={"name": name, "settings": settings})
+    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None} | dict(bucket)
+    body = {"name": name, "type": kind or "Local", "settings": settings}
+    record = await session.client.change("POST", "storage", body=body)
     session.printer.warnings(record)
     session.printer.done(f"storage {record['name']} is at {record['settings']['path']}", record)
 
@@ -75,15 +88,23 @@ async def create_storage(session: Session, name: str, path: str | None, *, reada
 @click.option("--rename", help="The new name.")
 @click.option("--active/--inactive", default=None, help="Whether the repositories in it are served.")
 @LAYOUT
+@bucket_options
 @remote
 async def edit_storage(
-    session: Session, name: str, rename: str | None, *, active: bool | None, readable: bool | None
+    session: Session,
+    name: str,
+    rename: str | None,
+    bucket: Mapping[str, Any],
+    *,
+    active: bool | None,
+    readable: bool | None,
 ) -> None:
-    """Change a storage of a server."""
+    """Change a storage of a server; another endpoint of a bucket needs the access key again."""
     given: dict[str, Any] = {"name": rename, "active": active}
     body = {key: value for key, value in given.items() if value is not None}
-    if readable is not None:
-        body["settings"] = {"readable_layout": readable}
+    settings: dict[str, Any] = {} if readable is None else {"readable_layout": readable}
+    if settings or bucket:
+        body["settings"] = settings | dict(bucket)
     if not body:
         raise Invalid("say what to change: see --help")
     record = await session.client.change("PATCH", "storage", name, body=body)

@@ -1,5 +1,5 @@
 """
-Jobs of the server on a repository, which are waited for: garbage collection, purges of caches, rebuilds of documents.
+Jobs of the server on a repository, which are waited for: garbage collection, purges, rebuilds, verification.
 
 ``pkgrepo gc`` works on the data folder instead.
 """
@@ -66,6 +66,23 @@ async def rebuild(session: Session, path: str) -> None:
     """Let the server make the documents of all packages of a repository anew."""
     found = await _run(session, {}, "repository", path, "rebuild")
     session.printer.done(f"compared {plural(found['packages'], 'package')} and changed {found['changed']}", found)
+
+
+@click.command("verify")
+@click.argument("path", metavar="STORAGE/REPOSITORY")
+@remote
+async def verify(session: Session, path: str) -> None:
+    """Let the server read every stored file of a repository and compare its digest, and wait until it has."""
+    found = await _run(session, {}, "repository", path, "verify")
+    session.printer.done(
+        f"read {plural(found['blobs'], 'blob')} ({size(found['size_bytes'])}): {found['missing']} missing, "
+        f"{found['damaged']} damaged",
+        found,
+    )
+    for sentence in found["errors"]:
+        session.printer.note(sentence)
+    if found["errors"]:
+        raise Failed(f"{plural(len(found['errors']), 'problem')} found")
 
 
 async def _run(session: Session, body: dict[str, Any], *segments: str) -> Any:

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pkgrepo.commands.http.failures import Failed
 
+REQUESTS = "pkgrepo_http_requests_total"
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -32,12 +33,14 @@ class Row:
 class Figures:
     """What happened between two looks; sizes in bytes, times in seconds.
 
-    ``started_at`` is in Unix time, ``cpu`` in processors. What is None was not measured.
+    ``started_at`` is in Unix time, ``cpu`` in processors. ``cpu``, ``memory`` and ``open_files`` are those of all
+    ``processes`` together. What is None was not measured.
     """
 
     seconds: float
     version: str
     started_at: float | None
+    processes: int
     requests: list[Row]
     total: Row
     in_flight: int
@@ -84,9 +87,7 @@ class Samples:
     def since(self, before: Samples, seconds: float) -> Figures:
         """The figures of the time since an earlier look, which was ``seconds`` ago."""
         delta = _Delta(before, self, seconds)
-        keys = sorted(
-            {(label(each, "area"), label(each, "format")) for each in self._of("pkgrepo_http_requests_total")}
-        )
+        keys = sorted({(label(each, "area"), label(each, "format")) for each in self._of(REQUESTS)})
         rows = [delta.row({"area": area, "format": format_}) for area, format_ in keys]
         hits = delta.rate("pkgrepo_cache_requests_total", {"result": "hit"})
         reads = delta.rate("pkgrepo_cache_requests_total", {})
@@ -94,6 +95,7 @@ class Samples:
             seconds=seconds,
             version=next((label(each, "version") for each in self._of("pkgrepo_build_info")), ""),
             started_at=self.total("process_start_time_seconds") or None,
+            processes=int(self.total("pkgrepo_workers")) or 1,
             requests=sorted((row for row in rows if row.per_second), key=lambda row: -row.per_second),
             total=delta.row({}),
             in_flight=int(self.total("pkgrepo_http_requests_in_flight")),
@@ -136,10 +138,15 @@ class Samples:
 
 
 class _Delta:
-    """Two looks; a server that started in between counts from zero."""
+    """
+    Two looks; a server that started in between counts from zero.
+
+    The start time does not tell: of several processes it is the first one's, which may be replaced, and the counters of
+    a replaced process stay in the sums.
+    """
 
     def __init__(self, before: Samples, after: Samples, seconds: float) -> None:
-        restarted = before.total("process_start_time_seconds") != after.total("process_start_time_seconds")
+        restarted = after.total(REQUESTS) < before.total(REQUESTS)
         self._before = Samples({}) if restarted else before
         self._after = after
         self._seconds = max(seconds, 0.001)
@@ -157,7 +164,7 @@ class _Delta:
 
     def row(self, labels: Mapping[str, str]) -> Row:
         """The requests with these labels."""
-        name, histogram = "pkgrepo_http_requests_total", "pkgrepo_http_request_seconds_bucket"
+        name, histogram = REQUESTS, "pkgrepo_http_request_seconds_bucket"
         codes = {label(each, "code") for each in self._after.values.get(name, {}) if _has(each, labels)}
         rates = {code: self.rate(name, {**labels, "code": code}) for code in codes}
         return Row(

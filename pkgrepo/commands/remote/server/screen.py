@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pkgrepo.commands.remote.tables import cut, render_table
 from pkgrepo.commands.texts import printable
-from pkgrepo.web.rendering.filters import age, size
+from pkgrepo.web.rendering.filters import age, plural, size
 
 from .samples import Figures, Row
 
@@ -20,7 +20,8 @@ def render_screen(url: str, figures: Figures, width: int | None, now: datetime |
     at = now or datetime.now(UTC)
     total = figures.total
     lines = [
-        f"{url}  pkgrepo {figures.version}  started {_started(figures, at)}  {at:%H:%M:%S} UTC",
+        f"{url}  pkgrepo {figures.version}  {plural(figures.processes, 'process', 'processes')}  "
+        f"started {_started(figures, at)}  {at:%H:%M:%S} UTC",
         "",
         f"requests {total.per_second:.1f}/s  in flight {figures.in_flight}  connections {figures.connections}  "
         f"latency p50 {_within(total.p50_s)} p99 {_within(total.p99_s)}",

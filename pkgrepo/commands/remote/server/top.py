@@ -29,7 +29,7 @@ async def top(session: Session, interval: float, count: int | None) -> None:
     Show what the server does: requests, latency, lag, traffic, jobs, until you press Ctrl-C.
 
     The figures are those of the time between two looks at /metrics, for system managers and tokens with the scope
-    metrics. Of several server processes, the one that answers is shown.
+    metrics. They are those of all processes of the server together.
     """
     printer = session.printer
     if printer.as_json and count is None:

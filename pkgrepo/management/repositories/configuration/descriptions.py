@@ -16,7 +16,7 @@ PARTS: Final = {
     "deploy": "What every version in a bundle must have beside its POM.",
     "library_prefix": "When library/ stands before names without a slash at the upstreams; auto tries both.",
     "members": "The repositories that a virtual one consists of, in the order in which they are asked.",
-    "page": "A description of the repository, in Markdown.",
+    "page": "A text in Markdown that the console shows above the packages.",
     "policy": "Rules for uploads and for the packages that are served.",
     "proxy": "The upstream routes of the repository; the one with the highest priority is tried first.",
     "publish_to": "The member to which packages go that are published to a virtual repository.",

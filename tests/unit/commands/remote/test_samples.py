@@ -47,6 +47,11 @@ def test_a_server_that_started_again_counts_from_zero():
     assert figures.total.per_second == pytest.approx((5 + 7) / 5)
 
 
+def test_a_replaced_process_does_not_count_from_zero():
+    figures = look(130, 0, 100, started=2000).since(look(100, 0, 100, started=1000), 5)
+    assert figures.total.per_second == pytest.approx(30 / 5)
+
+
 def test_nothing_happened():
     figures = look(1).since(look(1), 2)
     assert figures.requests == []

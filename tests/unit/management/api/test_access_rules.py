@@ -25,7 +25,7 @@ from pkgrepo.management.api.access_rules import (
     VIEWERS,
     AccessRule,
 )
-from pkgrepo.management.api.openapi import Description
+from pkgrepo.management.api.openapi.description import Description
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import HANDLERS
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
@@ -98,11 +98,13 @@ ROUTE_ACCESS = {
     "GET /repository/<repository>/config/<key>": EDITORS,
     "GET /repository/<repository>/configs": EDITORS,
     "GET /package/<repository>/<package>/versions/<version>/vouchers": CONTENT_READERS,
+    "GET /package/<repository>/<package>/versions/<version>/advisories": CONTENT_READERS,
     "GET /repository/<repository>/contents/<path:path>": CONTENT_READERS,
     "GET /repository/<repository>/text/<path:path>": CONTENT_READERS,
     "GET /repository/<repository>/gc": ADMINS,
     "GET /repository/<repository>/members": EDITORS,
     "GET /repository/<repository>/names": READERS,
+    "GET /repository/<repository>/page": READERS,
     "GET /repository/<repository>/packages": CONTENT_READERS,
     "GET /repository/<repository>/setup": READERS,
     "GET /repository/<repository>/stats": ADMINS,
@@ -148,6 +150,7 @@ ROUTE_ACCESS = {
     "POST /repository/<repository>/cache/purge": EDITORS,
     "POST /repository/<repository>/gc": ADMINS,
     "POST /repository/<repository>/rebuild": ADMINS,
+    "POST /repository/<repository>/verify": ADMINS,
     "POST /repository/<repository>/retired-names/release": EDITORS,
     "POST /repository/<repository>/upstream/check": EDITORS,
     "POST /repository/config/<key>/validate": ACCOUNT_HOLDERS,

@@ -183,3 +183,19 @@ async def test_snippets_name_the_clients_address_of_the_server(stack: Stack) -> 
     only = await stack.ok("GET", f"/repository/{made['id']}/setup?client=PIP", headers={"Host": "pkgs.example:8443"})
     assert {each["client"] for each in only} == {"pip"}
     assert all("pkgs.example:8443/repositories/main/py" in each["text"] for each in only)
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_reader_gets_the_page_of_a_repository_as_text_that_no_browser_runs(stack: Stack) -> None:
+    text = "# Ours <script>alert(1)</script>"
+    for name, visibility in (("open", "public"), ("closed", "private")):
+        await stack.add_repository(name, visibility=visibility, config={"type": "Hosted", "page": text})
+    await stack.add_repository("plain")
+    reply = await stack.api("GET", "/repository/main%2Fopen/page", who=None)
+    assert (reply.status, reply.body.decode()) == (200, text)
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "sandbox" in reply.headers["content-security-policy"]
+    marked = await stack.api("GET", "/repository/main%2Fopen/page", who=None, headers={"Accept": "text/markdown"})
+    assert marked.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert (await stack.api("GET", "/repository/main%2Fclosed/page", who=None)).status == 401
+    assert (await stack.api("GET", "/repository/main%2Fplain/page")).status == 404

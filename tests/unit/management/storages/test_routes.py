@@ -85,7 +85,8 @@ async def test_two_storages_never_share_a_folder(stack: Stack, path: str) -> Non
     ("body", "pointer"),
     [
         ({"name": "a/b"}, "/name"),
-        ({"name": "second", "type": "S3"}, "/type"),
+        ({"name": "second", "type": "Tape"}, "/type"),
+        ({"name": "second", "type": "S3"}, "/settings"),
         ({"name": "second", "path": "/proc/nowhere"}, "/settings/path"),
         ({"name": "second", "path": "/tmp/\0"}, "/settings/path"),
     ],

@@ -215,7 +215,7 @@ async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
     child = {"name": "x", "repositories": [{"repository": "main/py", "actions": ["read"]}]}
     reply = await stack.api("POST", "/user/token", child, who=parent)
     assert reply.status == 201
-    assert reply.json["expires_at"] <= (datetime.now(UTC) + timedelta(days=10)).isoformat()
+    assert datetime.fromisoformat(reply.json["expires_at"]) <= datetime.now(UTC) + timedelta(days=10)
 
 
 @pytest_twisted.ensureDeferred

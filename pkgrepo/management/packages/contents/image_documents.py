@@ -12,10 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.errors import Invalid
+from pkgrepo.management.packages.schema import ImageStep, PlatformRecord
 from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_as
-
-from .schema import ImageStep, PlatformRecord
 
 MOST_VALUES: Final = 100_000  # in a document
 MOST_PLATFORMS: Final = 24

@@ -9,20 +9,19 @@ from pkgrepo.errors import BlobMissing
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
+from pkgrepo.management.packages.handlers import PackageHandlers
+from pkgrepo.management.packages.schema import Vouchers
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import list_files_of_version
 
-from .routes import find_version
-from .schema import Vouchers
-from .signature_documents import LARGEST, kind_of, read_vouchers
+from .documents import LARGEST, kind_of, read_vouchers
 
 MOST_FILES: Final = 2000  # of a version, among which documents are looked for
 MOST_DOCUMENTS: Final = 20
 
 
-class VoucherRoutes(Handlers):
+class VoucherRoutes(PackageHandlers):
     """Shows who signed or attested the files of a version."""
 
     table = Table("packages")
@@ -40,7 +39,7 @@ class VoucherRoutes(Handlers):
 
         Nothing is verified: by is who the document says has signed. For images, see their referrers.
         """
-        _, found = await find_version(self._services, call, version)
+        _, found = await self._find_version(call, version)
         documents = await self._catalog.scan(_documents, found.id)
         shared = self._services.shared
         items = []

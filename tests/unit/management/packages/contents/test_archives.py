@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
-from pkgrepo.management.packages import contents
+from pkgrepo.management.packages.contents import archives
 from tests.support.memory_server import Stack
 
 HOSTILE = "demo/<script>alert(1)</script>\u202e.txt"
@@ -62,13 +62,13 @@ async def test_the_list_of_an_archive_is_kept_and_made_once_for_all(
     stack: Stack, wheel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    real = contents.list_archive
+    real = archives.list_archive
 
     def counting(content: int | bytes, filename: str) -> Any:
         read.append(filename)
         return real(content, filename)
 
-    monkeypatch.setattr(contents, "list_archive", counting)
+    monkeypatch.setattr(archives, "list_archive", counting)
     path = f"/repository/main%2Fpy/contents/{wheel}"
     await gatherResults([Deferred.fromCoroutine(stack.ok("GET", path)) for _ in range(5)])
     await stack.ok("GET", path)
@@ -79,9 +79,9 @@ async def test_the_list_of_an_archive_is_kept_and_made_once_for_all(
 async def test_requests_beyond_the_queue_are_refused(stack: Stack, wheel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All come at once from one address, of which one is served and some wait."""
     path = f"/repository/main%2Fpy/text/{wheel}?entry=demo/icon.png"
-    many = contents.MOST_WAITING + 20
+    many = archives.MOST_WAITING + 20
     replies = await gatherResults([Deferred.fromCoroutine(stack.api("GET", path)) for _ in range(many)])
     statuses = sorted(each.status for each in replies)
     assert set(statuses) == {422, 503}
-    assert statuses.count(422) >= contents.MOST_WAITING
+    assert statuses.count(422) >= archives.MOST_WAITING
     assert (await stack.api("GET", path)).status == 422

@@ -9,9 +9,9 @@ from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.packages.handlers import PackageHandlers
+from pkgrepo.management.packages.schema import ImageRecord, PlatformRecord, ReferrerRecord
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
 from pkgrepo.storage.catalog.images.referrers import Referrer, list_referrers, signers_of
 
@@ -23,9 +23,6 @@ from .image_documents import (
     is_attestation,
     read_document,
 )
-from .images import Images
-from .routes import find_package
-from .schema import ImageRecord, PlatformRecord, ReferrerRecord
 
 MOST_REFERRERS: Final = 50
 MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
@@ -45,14 +42,10 @@ class _Budget:
         return True
 
 
-class ImageDetails(Handlers):
+class ImageDetails(PackageHandlers):
     """Shows what images are made of."""
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._images = Images(services)
 
     @table.route(
         "GET",
@@ -71,7 +64,7 @@ class ImageDetails(Handlers):
         """
         if not self._images.are_in(call.repository):
             raise NotFound("image", call.package or "")
-        package = await find_package(self._catalog, call)
+        package = await self._find_package(call)
         found = await self._images.find(call, package, version)
         top, budget = await self._stored(call, package.id, [found.digest]), _Budget()
         document = await self._document(call, top[0], budget) if top else None

@@ -25,10 +25,9 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import find_file
-
-from .schema import ArchiveContents, ArchiveEntryRecord
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from pkgrepo import __version__
+from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.problems import Problem
+from pkgrepo.management.api.route import Parameter, Route, Table
 
-from .access_rules import PUBLIC
-from .call import Call
-from .docs_page import render_page
-from .pages import Page
-from .problems import Problem
-from .route import Parameter, Route, Table
+from .page import render_page
 
 _PARAMETER = re.compile(r"<(?:path:)?([a-z]+)>")
 _REFERENCES = "#/components/schemas/{name}"

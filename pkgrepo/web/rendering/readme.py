@@ -1,6 +1,7 @@
 """
-Readmes as HTML that cannot do anything: Markdown, reStructuredText or plain text, cleaned by an allow-list.
+Readmes, and the pages of repositories, as HTML that cannot do anything.
 
+They are Markdown, reStructuredText or plain text, and are cleaned by an allow-list.
 Images become links, since loading them would tell their hosts who reads. Rendering runs in a thread; what was rendered
 is kept in memory.
 """

@@ -1,0 +1,1 @@
+"""What is inside: the entries of archives, and what images are made of."""

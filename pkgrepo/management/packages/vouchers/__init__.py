@@ -1,0 +1,1 @@
+"""Who vouches for the files of a version, as stored signatures and attestations say."""
