@@ -22,6 +22,9 @@ install_debian() {
 # find_go: the path of Go, from PATH or /usr/local/go.
 find_go() { command -v go || { [ -x /usr/local/go/bin/go ] && echo /usr/local/go/bin/go; }; }
 
+# find_cargo: the path of Cargo, from PATH or where rustup installs it.
+find_cargo() { command -v cargo || { [ -x ~/.cargo/bin/cargo ] && echo ~/.cargo/bin/cargo; }; }
+
 # find_python: the first Python of version 3.11 or newer; PKGREPO_PYTHON is tried first.
 find_python() {
     local candidate

@@ -3,62 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from attrs import evolve
+from . import restarts
+from .arena import OURS, Arena, Pace, Result, Scenario, run
+from .contestants.proxy import Source
+from .contestants.roster import CONTESTANTS
+from .contestants.scale import SCALED
+from .contestants.server import ROOT, Contestant
+from .reports.files import titles, write_reports
+from .reports.markdown import summarise
+from .reports.tables import render, to_json
+from .scenarios.groups import ALL, GROUPS, Group, group_of
+from .soak import describe, run_soak, soak_json
 
-from . import (
-    contestants_conda,
-    contestants_console,
-    contestants_container,
-    contestants_maven,
-    contestants_npm,
-    contestants_proxy,
-    contestants_python,
-    contestants_rubygems,
-    scenarios_conda,
-    scenarios_console,
-    scenarios_container,
-    scenarios_large,
-    scenarios_maven,
-    scenarios_npm,
-    scenarios_proxy,
-    scenarios_python,
-    scenarios_rubygems,
-)
-from .contestants import ROOT, Contestant
-from .report import render, summarise, to_json
-from .scenarios import OURS, Arena, Result, Scenario, run
-
+EVERYTHING = "all"
+GROWTH = ("scale", "npm-publish-5000", "image-tags-page")  # what C{--scale} means
+LIMIT_MINUTES = 55.0  # of a run of everything; the scenario that runs by then may take some minutes more
 CACHE = ROOT / ".cache" / "bench"
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    **contestants_python.CONTESTANTS,
-    **contestants_npm.CONTESTANTS,
-    **contestants_container.CONTESTANTS,
-    **contestants_maven.CONTESTANTS,
-    **contestants_proxy.CONTESTANTS,
-    **contestants_rubygems.CONTESTANTS,
-    **contestants_conda.CONTESTANTS,
-    **contestants_console.CONTESTANTS,
-}
-GROUPS: Mapping[str, Sequence[Scenario]] = {
-    "peers": scenarios_python.SCENARIOS,
-    "npm": scenarios_npm.SCENARIOS,
-    "containers": scenarios_container.SCENARIOS,
-    "maven": scenarios_maven.SCENARIOS,
-    "gems": scenarios_rubygems.SCENARIOS,
-    "conda": scenarios_conda.SCENARIOS,
-    "console": scenarios_console.SCENARIOS,
-    "proxies": scenarios_proxy.SCENARIOS,
-    "figures": scenarios_large.SCENARIOS,
-}
-ALL = {scenario.name: scenario for group in GROUPS.values() for scenario in group}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,53 +37,99 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         _list()
         return 0
-    chosen = _chosen(options.scenario or ["peers"])
-    contestants = _contestants(options.peers)
-    contestants_proxy.Source.mib = options.mib
     signal.signal(signal.SIGTERM, _leave)
+    if options.soak:
+        return _soak(options)
+    if options.restarts:
+        return _restarts(options.restarts)
+    everything = options.all or EVERYTHING in options.scenario
+    chosen = _everything() if everything else _chosen(_words(options))
+    folder = options.out or (CACHE / "results" if options.all else None)
+    limit = options.minutes or (LIMIT_MINUTES if everything else None)
+    Source.mib = options.mib
     CACHE.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-    arena = Arena(contestants=contestants, scratch=scratch, cache=CACHE / "files", seconds=options.seconds)
+    arena = Arena(contestants=_contestants(options.peers, options.releases), scratch=scratch, cache=CACHE / "files")
     results: list[Result] = []
+    deadline = math.inf if limit is None else time.monotonic() + 60 * limit
     try:
         for scenario in chosen:
-            lineup = tuple(name for name in scenario.lineup if name in contestants)
-            if not lineup:
-                _say(f"{scenario.name}: none of its contestants was chosen")
-                continue
-            results.append(run(evolve(scenario, lineup=lineup), arena, options.rounds, _say))
+            pace = _pace(options, group_of(scenario) if everything else None)
+            results.append(run(scenario, arena, pace, _say, deadline))
+            if folder:
+                write_reports(folder, results)
     finally:
         arena.clear()
         shutil.rmtree(scratch, ignore_errors=True)
-    print(summarise(results) if options.markdown else render(results))
+    print(summarise(results, titles()) if options.markdown or options.all else render(results))
     if options.json:
         options.json.write_text(to_json(results))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
+    groups = ", ".join(GROUPS)
     parser = argparse.ArgumentParser(prog="bin/bench", description="pkgrepo and its peers side by side, as ratios")
-    parser.add_argument("scenario", nargs="*", help=f"a scenario or a group: {', '.join(GROUPS)}, all (default: peers)")
+    parser.add_argument("scenario", nargs="*", help=f"a scenario or a group: {groups}, {EVERYTHING} (default: peers)")
     parser.add_argument("--list", action="store_true", help="say which scenarios there are")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds; ratios are medians over them (default 3)")
-    parser.add_argument("--seconds", type=float, default=4, help="length of a round of small requests (default 4)")
+    parser.add_argument("--all", action="store_true", help="run all; write tables, figures and pictures to files")
+    parser.add_argument("--scale", action="store_true", help="measure the growth of a catalog")
+    parser.add_argument("--releases", type=int, default=100_000, help="the largest one of these (default 100000)")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="mixed requests at 70 %% of the highest rate")
+    parser.add_argument("--restarts", type=int, metavar="REQUESTS", help="so many while workers are replaced")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where; without --all, write them too")
+    parser.add_argument("--minutes", type=float, help=f"start no scenario after so many (all: {LIMIT_MINUTES})")
+    parser.add_argument("--rounds", type=int, help="rounds; ratios are medians over them (default 3; all: by group)")
+    parser.add_argument("--seconds", type=float, help="length of a round of small requests (default 4; all: by group)")
     parser.add_argument("--peers", help="the peers that take part, separated by commas; none for pkgrepo alone")
     parser.add_argument("--mib", type=int, default=1000, help="size of the image behind proxies (default 1000)")
-    parser.add_argument("--markdown", action="store_true", help="print one table in Markdown")
+    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to a file")
     return parser
 
 
+def _soak(options: argparse.Namespace) -> int:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=CACHE) as scratch:
+        soak = run_soak(options.soak, Path(scratch), _say)
+    print(describe(soak))
+    if options.json:
+        options.json.write_text(soak_json(soak))
+    return 0 if all(soak.verdicts.values()) else 1
+
+
+def _restarts(requests: int) -> int:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=CACHE) as scratch:
+        found = restarts.run_restarts(requests, Path(scratch), _say)
+    print(restarts.describe(found))
+    return 0 if found.is_met else 1
+
+
+def _pace(options: argparse.Namespace, group: Group | None) -> Pace:
+    usual = Pace() if group is None else Pace(group.rounds, group.seconds)
+    return Pace(options.rounds or usual.rounds, options.seconds or usual.seconds)
+
+
 def _list() -> None:
-    for group, scenarios in GROUPS.items():
-        print(f"{group}:")
-        for scenario in scenarios:
+    for name, group in GROUPS.items():
+        print(f"{name}: {group.title}")
+        for scenario in group.scenarios:
             print(f"  {scenario.name:16} {scenario.about}  [{', '.join(scenario.lineup)}]")
 
 
+def _everything() -> list[Scenario]:
+    return [scenario for group in GROUPS.values() if group.in_all for scenario in group.scenarios]
+
+
+def _words(options: argparse.Namespace) -> Sequence[str]:
+    return options.scenario or (GROWTH if options.scale else ["peers"])
+
+
 def _chosen(words: Sequence[str]) -> list[Scenario]:
+    groups = {name: group.scenarios for name, group in GROUPS.items()}
+    groups |= {name: (scenario,) for name, scenario in ALL.items()}
     chosen: dict[str, Scenario] = {}
-    groups = {**GROUPS, "all": tuple(ALL.values()), **{name: (scenario,) for name, scenario in ALL.items()}}
     for word in words:
         if word not in groups:
             sys.exit(f"there is no scenario {word!r}; --list names them all")
@@ -121,14 +137,16 @@ def _chosen(words: Sequence[str]) -> list[Scenario]:
     return list(chosen.values())
 
 
-def _contestants(peers: str | None) -> Mapping[str, type[Contestant]]:
+def _contestants(peers: str | None, releases: int) -> Mapping[str, type[Contestant]]:
+    too_large = {name for name, made in SCALED.items() if made.releases > releases}
+    fitting = {name: made for name, made in CONTESTANTS.items() if name not in too_large}
     if peers is None:
-        return CONTESTANTS
+        return fitting
     named = {each.strip() for each in peers.split(",") if each.strip()} - {"none"}
     unknown = named - CONTESTANTS.keys()
     if unknown:
         sys.exit(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(CONTESTANTS)}")
-    return {name: made for name, made in CONTESTANTS.items() if name in named or name.startswith((OURS, "direct"))}
+    return {name: made for name, made in fitting.items() if name in named or name.startswith((OURS, "direct"))}
 
 
 def _say(text: str) -> None:

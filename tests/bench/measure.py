@@ -68,7 +68,7 @@ class ProcessTree:
 
     def rss(self) -> int:
         """Resident bytes now."""
-        return sum(_status_bytes(pid, "VmRSS") for pid in self.pids())
+        return sum(rss_of(pid) for pid in self.pids())
 
     def peak_rss(self) -> int:
         """Return the maximum of resident bytes since the last L{reset_peak}."""
@@ -94,6 +94,11 @@ class ProcessTree:
             if now - before <= TICK_S:
                 return
             before = now
+
+
+def rss_of(pid: int) -> int:
+    """Resident bytes of a process now; 0 if it has ended."""
+    return _status_bytes(pid, "VmRSS")
 
 
 class Watch:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.bench.clients.load import Post, Target, basic, post_all
+from tests.bench.clients.registry import Pusher
+from tests.bench.contestants.container import PkgrepoImages
+from tests.bench.contestants.maven import MavenServer
+from tests.bench.contestants.npm import NodeRegistry
+from tests.bench.contestants.python import PkgrepoPython
+from tests.bench.packages.images import Image
+from tests.bench.packages.modules import put
+from tests.bench.packages.trees import NODE_TREE, PYTHON_TREE, Node
 from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
-from .contestants_container import PkgrepoImages
-from .contestants_maven import MavenServer
-from .contestants_npm import NodeRegistry
-from .contestants_python import PkgrepoPython
-from .images import Image
-from .load import Post, Target, basic, post_all
-from .modules import put
-from .registry import Pusher
-from .trees import NODE_TREE, PYTHON_TREE, Node
 from .upstream import java_upstream
 
 PUBLISHERS = 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.contestants import ROOT
+from tests.bench.contestants.server import ROOT
 from tests.bench.measure import MIB, ProcessTree
 
 # A parent that does nothing itself, and a child that does on every line it reads what the line says, then says so.

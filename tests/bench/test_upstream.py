@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.installs import install_npm, install_python, pull_image
-from tests.bench.load import NPM, get
-from tests.bench.registry import Registry
-from tests.bench.trees import NODE_TREE, PYTHON_TREE
+from tests.bench.clients.installs import install_npm, install_python, pull_image
+from tests.bench.clients.load import NPM, get
+from tests.bench.clients.registry import Registry
+from tests.bench.packages.trees import NODE_TREE, PYTHON_TREE
 from tests.bench.upstream import KINDS, LARGE_PACKAGE, file_mib, large_image, large_wheel
 
 MIB = 10

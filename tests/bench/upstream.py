@@ -17,6 +17,11 @@ from pathlib import Path
 
 from attrs import evolve
 
+from tests.bench.packages.images import Image, make_image
+from tests.bench.packages.modules import GROUP, random_bytes
+from tests.bench.packages.tarballs import NodePackage, versions
+from tests.bench.packages.trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
+from tests.bench.packages.wheels import Wheel
 from tests.support import images as small_images
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.maven import MavenUpstream
@@ -25,12 +30,6 @@ from tests.support.upstreams.npm import PUBLISHED, NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.rubygems import RubyUpstream
 from tests.support.upstreams.server import ScriptedUpstream
-
-from .images import Image, make_image
-from .modules import GROUP, random_bytes
-from .tarballs import NodePackage, versions
-from .trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
-from .wheels import Wheel
 
 SENT = "/-/sent"
 LARGE_PACKAGE = "bench-5000"  # 10 MB

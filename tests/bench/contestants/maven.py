@@ -1,0 +1,76 @@
+"""Maven repositories: their addresses, and who may write."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+from tests.bench.clients.load import Target, basic, post_all
+from tests.bench.packages.modules import Module
+
+from .server import Contestant, Nginx, PkgrepoHosting
+
+FILLERS = 8
+
+
+class MavenServer(Contestant):
+    """A server of files in the Maven layout."""
+
+    @property
+    @abstractmethod
+    def target(self) -> Target:
+        """The root of the repository without a slash at its end, and what writers send."""
+
+    @property
+    def root(self) -> str:
+        """The path of the repository in its URL, without a slash at its end."""
+        return urlsplit(self.target.url).path
+
+    def deploy(self, modules: Sequence[Module], clients: int = FILLERS) -> list[float]:
+        """Deploy modules from several clients, each of them whole; the milliseconds that each request took."""
+        shares = [modules[number::clients] for number in range(min(clients, len(modules)))]
+
+        def deploy(share: Sequence[Module]) -> list[float]:
+            return post_all(self.target, [post for module in share for post in module.deploy(self.root)], 1)
+
+        with ThreadPoolExecutor(len(shares)) as pool:
+            return [took for times in pool.map(deploy, shares) for took in times]
+
+
+class PkgrepoMaven(PkgrepoHosting, MavenServer):
+    """A public repository; writers send a token, as a build machine does."""
+
+    name = "pkgrepo-maven"
+    repository = "java"
+    format = "maven"
+
+    @property
+    def target(self) -> Target:
+        """The repository."""
+        return Target(self.repository_url, basic("bench", self.token))
+
+
+class PkgrepoPrivateMaven(PkgrepoMaven):
+    """A private repository, read without credentials: every answer is a refusal."""
+
+    name = "pkgrepo-maven-401"
+    visibility = "private"
+
+
+class NginxDav(Nginx, MavenServer):
+    """The floor: nginx takes files by PUT from everybody, computes no checksum, and waits for no disk."""
+
+    name = "nginx-dav"
+    directives = "dav_methods PUT DELETE; create_full_put_path on; client_max_body_size 0;"
+
+    @property
+    def target(self) -> Target:
+        """Its root."""
+        return Target(self.base_url)
+
+
+CONTESTANTS: Mapping[str, type[Contestant]] = {
+    each.name: each for each in (PkgrepoMaven, PkgrepoPrivateMaven, NginxDav)
+}

@@ -1,0 +1,163 @@
+"""
+Nora, a registry of many formats, built from its crate: hosting, and in front of an upstream.
+
+It runs without authentication, rate limits and logs, which is its fastest configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.bench.clients.load import Target
+
+from .built import built, built_version
+from .container import OpenRegistry
+from .maven import MavenServer
+from .npm import NodeRegistry
+from .proxy import Direct, DirectImages, DirectLine, DirectMaven, DirectNpm, DirectPython, DirectSilentMaven, Proxy
+from .python import PythonIndex
+from .server import LOOPBACK, Contestant
+
+
+class NoraServer(Contestant):
+    """Its process; everything it stores is in files below the folder."""
+
+    name = "nora"
+
+    def command(self) -> Sequence[str]:
+        """Its server."""
+        program = built("rust", "nora")
+        self.version = built_version("rust", "nora")
+        return [program, "serve"]
+
+    def environment(self) -> Mapping[str, str]:
+        """Its configuration; empty addresses of upstreams make it ask nobody."""
+        return {
+            "NORA_HOST": LOOPBACK,
+            "NORA_PORT": str(self.port),
+            "NORA_PUBLIC_URL": self.base_url,
+            "NORA_STORAGE_MODE": "local",
+            "NORA_STORAGE_PATH": str(self.folder / "storage"),
+            "NORA_REGISTRIES_ENABLE": "docker,maven,npm,pypi",
+            "NORA_AUTH_ENABLED": "false",
+            "NORA_RATE_LIMIT_ENABLED": "false",
+            "NORA_AUDIT_LOG": "off",
+            "NORA_BODY_LIMIT_MB": "4096",
+            "NORA_NPM_PROXY": "",
+            "NORA_PYPI_PROXY": "",
+            "NORA_DOCKER_PROXIES": "",
+            "NORA_MAVEN_PROXIES": "",
+            "RUST_LOG": "error",
+        }
+
+
+class Nora(NoraServer, OpenRegistry, NodeRegistry, PythonIndex, MavenServer):
+    """Hosting packages of four formats."""
+
+    fillers = 1  # of several versions of one npm package at once it loses some
+
+    @property
+    def registry_url(self) -> str:
+        """Below C{npm}."""
+        return f"{self.base_url}/npm"
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    @property
+    def upload_target(self) -> Target:
+        """The root of the index."""
+        return Target(f"{self.base_url}/simple/")
+
+    def page_url(self, project: str) -> str:
+        """Below C{simple}."""
+        return f"{self.base_url}/simple/{project}/"
+
+    @property
+    def target(self) -> Target:
+        """Below C{maven2}."""
+        return Target(f"{self.base_url}/maven2")
+
+
+class NoraProxy(Proxy, NoraServer):
+    """Nora with one upstream, whose address C{variable} takes with C{url_end} appended."""
+
+    variable = ""
+    url_end = ""
+
+    def environment(self) -> Mapping[str, str]:
+        """With the upstream."""
+        return {**super().environment(), self.variable: f"{self.upstream.base_url}{self.url_end}"}
+
+    @property
+    def registry_url(self) -> str:
+        """As without an upstream."""
+        return f"{self.base_url}/npm"
+
+    @property
+    def maven_url(self) -> str:
+        """As without an upstream."""
+        return f"{self.base_url}/maven2"
+
+
+class NoraNpmProxy(NoraProxy):
+    """Of npm packages."""
+
+    name = "nora-npm-proxy"
+    direct: type[Direct] = DirectNpm
+    variable = "NORA_NPM_PROXY"
+
+
+class NoraPythonProxy(NoraProxy):
+    """Of Python packages."""
+
+    name = "nora-python-proxy"
+    direct = DirectPython
+    variable = "NORA_PYPI_PROXY"
+    url_end = "/simple/"
+
+
+class NoraMavenProxy(NoraProxy):
+    """Of Maven artifacts."""
+
+    name = "nora-maven-proxy"
+    direct: type[Direct] = DirectMaven
+    variable = "NORA_MAVEN_PROXIES"
+
+
+class NoraSilentMavenProxy(NoraMavenProxy):
+    """Of an upstream whose checksums have to be asked for."""
+
+    name = "nora-maven-silent-proxy"
+    direct = DirectSilentMaven
+
+
+class NoraImageProxy(NoraProxy):
+    """Of images."""
+
+    name = "nora-image-proxy"
+    direct: type[Direct] = DirectImages
+    variable = "NORA_DOCKER_PROXIES"
+
+
+class NoraLineProxy(NoraImageProxy):
+    """Of a registry behind a line."""
+
+    name = "nora-line-proxy"
+    direct = DirectLine
+
+
+CONTESTANTS: Mapping[str, type[Contestant]] = {
+    each.name: each
+    for each in (
+        Nora,
+        NoraNpmProxy,
+        NoraPythonProxy,
+        NoraMavenProxy,
+        NoraSilentMavenProxy,
+        NoraImageProxy,
+        NoraLineProxy,
+    )
+}

@@ -1,0 +1,332 @@
+"""
+A server that takes part: started on loopback with a folder of its own, watched as a process tree, stopped by its id.
+
+What it is loaded with, and at which addresses, belongs to a format; see ``python``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.bench.clients.load import LoadFailed, basic, send_json
+from tests.bench.measure import ProcessTree
+
+ROOT = Path(__file__).resolve().parents[3]
+START_LIMIT_S = 120.0
+STOP_LIMIT_S = 30.0
+FILL_LIMIT_S = 1800.0
+LOOPBACK = "127.0.0.1"
+
+
+class Unavailable(Exception):
+    """A contestant cannot run here; the text says what is missing."""
+
+
+class Contestant(ABC):
+    """
+    One server process with its folder, from L{start} to L{stop}.
+
+    C{name} is what tables call it. C{version} says what ran, once it has been started.
+    """
+
+    name: str
+    version: str = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """
+        The program and its arguments, to listen at C{port}; may write its configuration below C{folder} first.
+
+        :raises Unavailable: it is not installed
+        """
+
+    def environment(self) -> Mapping[str, str]:
+        """Variables that it needs besides ours."""
+        return {}
+
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
+        """Do what is to be done once it answers, such as making accounts."""
+
+    @property
+    def base_url(self) -> str:
+        """Its address, with no slash at its end."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def tree(self) -> ProcessTree:
+        """Its processes; it must have been started."""
+        if self._process is None:
+            raise LoadFailed(f"{self.name} is not running")
+        return ProcessTree(self._process.pid)
+
+    def start(self) -> None:
+        """
+        Run it in its folder, and return when it answers and is prepared.
+
+        :raises Unavailable: it is not installed, or ended, or did not answer in two minutes
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = _free_port()
+        command = list(self.command())
+        with (self.folder / "output.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **self.environment()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            self._await_answer()
+            self.prepare()
+        except (LoadFailed, OSError, http.client.HTTPException) as problem:
+            self.stop()
+            raise Unavailable(f"{self.name}: {problem}; it said: {self._last_lines()}") from problem
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it; its folder stays. Does nothing when it is not running."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in the group
+            process.wait(STOP_LIMIT_S)
+
+    def discard(self) -> None:
+        """End it and remove its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _await_answer(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise Unavailable(f"{self.name} ended at once: {self._last_lines()}")
+            with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
+                return
+            time.sleep(0.02)
+        raise Unavailable(f"{self.name} did not answer: {self._last_lines()}")
+
+    def _last_lines(self) -> str:
+        text = (self.folder / "output.log").read_text(errors="replace")
+        return " / ".join(text.strip().splitlines()[-3:])
+
+
+class Nginx(Contestant):
+    """
+    The floor: files served by one worker with sendfile, no log.
+
+    What it serves is put there by L{mirror}, so that it answers with the very bytes of another contestant's answer.
+    """
+
+    name = "nginx"
+    directives = ""  # further lines of the server's configuration
+
+    def command(self) -> Sequence[str]:
+        """Nginx in the foreground, with a configuration of our own."""
+        program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if program is None:
+            raise Unavailable("nginx is not installed")
+        self.version = _last_word(program, "-v").removeprefix("nginx/")
+        (self.folder / "files").mkdir(exist_ok=True)
+        configuration = self.folder / "nginx.conf"
+        values = {"host": LOOPBACK, "port": self.port, "user": _user_line(), "directives": self.directives}
+        configuration.write_text(_NGINX.format(folder=self.folder, **values))
+        return [program, "-p", str(self.folder), "-c", str(configuration), "-e", str(self.folder / "error.log")]
+
+    def mirror(self, name: str, content: bytes | Path) -> str:
+        """The address at which these bytes, or the bytes of this file, are served from now on."""
+        path = self.folder / "files" / name
+        path.unlink(missing_ok=True)
+        if isinstance(content, Path):
+            path.symlink_to(content)
+        else:
+            path.write_bytes(content)
+        return f"{self.base_url}/{name}"
+
+
+class Pkgrepo(Contestant):
+    """This checkout, started by ``bin/serve`` with one process and without an access log, as its peers run."""
+
+    name = "pkgrepo"
+    user = "admin"
+    password = "a-bench-of-our-own"
+
+    def command(self) -> Sequence[str]:
+        """What a newcomer types."""
+        serve = ROOT / "bin" / "serve"
+        if not serve.exists():
+            raise Unavailable("bin/serve is missing")
+        self.version = _revision()
+        return [str(serve)]
+
+    def environment(self) -> Mapping[str, str]:
+        """The declarative start."""
+        return {
+            "PKGREPO_ADMIN_USER": self.user,
+            "PKGREPO_ADMIN_PASSWORD": self.password,
+            "PKGREPO_DATA__DIR": str(self.data),
+            "PKGREPO_SERVER__LISTEN": f'["tcp:{self.port}:interface={LOOPBACK}"]',
+            "PKGREPO_SERVER__WORKERS": "1",
+            "PKGREPO_LOG__ACCESS": "false",
+            "PKGREPO_LOG__LEVEL": "warn",
+        }
+
+    @property
+    def data(self) -> Path:
+        """Where it keeps everything."""
+        return self.folder / "data"
+
+
+class PkgrepoHosting(Pkgrepo):
+    """One with a repository of a format, and a token that may write to it, as a build machine has one."""
+
+    storage = "main"
+    repository = ""
+    format = ""
+    visibility = "public"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.token = ""
+
+    def prepare(self) -> None:
+        """Make both, at the first start in a folder."""
+        if self.token:
+            return
+        admin = basic(self.user, self.password)
+        repository = {
+            "name": self.repository,
+            "storage": self.storage,
+            "format": self.format,
+            "visibility": self.visibility,
+            "config": {"type": "Hosted"},
+        }
+        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
+        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
+        token = {"name": "bench", "repositories": reach}
+        self.token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+
+    @property
+    def repository_url(self) -> str:
+        """The address of the repository, with no slash at its end."""
+        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+
+
+class Filled(PkgrepoHosting):
+    """One whose repository has C{releases} releases of other packages from the start."""
+
+    releases = 0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._filled = False
+
+    def start(self) -> None:
+        """
+        As any contestant; at its first start, fill its catalog.
+
+        The releases go through the project's own publishing command, a few hundred to a transaction, with no files
+        behind them: a hundred thousand uploads would take the better part of an hour.
+        """
+        super().start()
+        if not self._filled:
+            self._filled = True
+            self.stop()
+            self.fill(str(self.releases))
+            super().start()
+
+    def fill(self, *arguments: str) -> None:
+        """Publish releases in the repository of the stopped server, see L{fill}."""
+        fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
+        command = [*fill, str(self.data), f"{self.storage}/{self.repository}", *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
+        if done.returncode:
+            raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
+
+
+def venv_program(name: str) -> str:
+    """
+    The path of a program that was installed with the peers.
+
+    :raises Unavailable: it is not there
+    """
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        raise Unavailable(f"{name} is not installed beside {sys.executable}")
+    return str(path)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _last_word(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    return (done.stdout + done.stderr).split()[-1]
+
+
+def _revision() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return done.stdout.strip()
+
+
+def _user_line() -> str:
+    # Started by root, a worker would change to a user who may not enter our folders.
+    return "user root;" if os.geteuid() == 0 else ""
+
+
+_NGINX = """
+{user}
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_requests 1000000;
+    default_type application/octet-stream;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen {host}:{port};
+        root {folder}/files;
+        {directives}
+    }}
+}}
+"""

@@ -1,0 +1,114 @@
+"""Conda channels: repodata beside nginx with the same bytes, and uploads that the next read must show."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import zstandard
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import LoadFailed, get, percentile
+from tests.bench.contestants.conda import PkgrepoChannel, PkgrepoConda, package_post
+from tests.bench.contestants.server import Nginx
+from tests.bench.measure import MIB, Watch
+
+from .python import SPEED, asking
+
+FLOOR: Final = Nginx.name
+OURS: Final = PkgrepoConda.name
+UPLOADS: Final = 50  # in a round
+INDEX: Final = "repodata_shards.msgpack.zst"
+READ = (RATE, CPU, P50, P99, RSS)
+CPU_MS = Metric("cpu_ms", "CPU ms/upload", 2)
+
+
+def _server(arena: Arena) -> PkgrepoConda:
+    contestant = arena.get(OURS)
+    assert isinstance(contestant, PkgrepoConda)
+    return contestant
+
+
+def shard_urls(server: PkgrepoChannel) -> list[str]:
+    """The addresses of all shards, in the order of their digests."""
+    index = zstandard.ZstdDecompressor().decompress(get(f"{server.folder_url}/{INDEX}", {}).body)
+    digests: Mapping[str, bytes] = msgspec.msgpack.decode(index)["shards"]
+    return [f"{server.folder_url}/shards/{digest.hex()}.msgpack.zst" for digest in sorted(digests.values())]
+
+
+def _first_shard(server: PkgrepoChannel) -> str:
+    return shard_urls(server)[0]
+
+
+def _at(path: str) -> Callable[[PkgrepoChannel], str]:
+    return lambda server: f"{server.folder_url}/{path}"
+
+
+def _reading(address: Callable[[PkgrepoChannel], str], *, revalidate: bool = False) -> Callable[[Arena, str], Trial]:
+    """Prepare reads of a document of the folder; C{revalidate} sends the validator of its first answer."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        url = address(_server(arena))
+        if name == FLOOR:
+            body = get(url, {}).body
+            url = arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
+        sent = {"If-None-Match": get(url, {}).headers["etag"]} if revalidate else {}
+        return asking(arena, name, url, sent)
+
+    return prepare
+
+
+def _upload(arena: Arena, _name: str) -> Trial:
+    server = _server(arena)
+    server.upload(package_post("bench-warm"))
+
+    def trial(number: int) -> Mapping[str, float]:
+        posts = {name: package_post(name) for name in (f"bench-{number}-{each}" for each in range(UPLOADS))}
+        took_ms = []
+        with Watch(server.tree) as watch:
+            for name, post in posts.items():
+                took_ms.append(server.upload(post))
+                if name.encode() not in zstandard.decompress(get(f"{server.folder_url}/{INDEX}", {}).body, 1 << 27):
+                    raise LoadFailed(f"{name} was uploaded, and the next read does not show it")
+        return {
+            CPU_MS.key: watch.cost.cpu_s * 1e3 / len(posts),
+            P50.key: percentile(took_ms, 50),
+            P99.key: percentile(took_ms, 99),
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _read_scenario(
+    name: str, about: str, address: Callable[[PkgrepoChannel], str], most: float, *, revalidate: bool = False
+) -> Scenario:
+    return Scenario(
+        name=name,
+        about=about,
+        lineup=(OURS, FLOOR),
+        metrics=(*READ, SPEED),
+        prepare=_reading(address, revalidate=revalidate),
+        stock="conda",
+        goals=(Goal(CPU, "at most", most, FLOOR),),
+    )
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    _read_scenario("conda-repodata", "repodata.json of 30,000 records (14 MB)", _at("repodata.json"), 1.3),
+    _read_scenario("conda-repodata-zst", "the same as .zst (2 MB)", _at("repodata.json.zst"), 1.3),
+    _read_scenario("conda-repodata-304", "the same, unchanged", _at("repodata.json.zst"), 4, revalidate=True),
+    _read_scenario("conda-shards", "the index of 3,000 shards (100 kB)", _at(INDEX), 4),
+    _read_scenario("conda-shard", "one shard, of 10 records", _first_shard, 4),
+    Scenario(
+        name="conda-upload",
+        about="upload of a small package into 30,000 records, each shown by the next read of the index",
+        lineup=(OURS,),
+        metrics=(CPU_MS, P50, P99, GROWTH),
+        prepare=_upload,
+        stock="conda",
+        goals=(Goal(P50, "at most", 20),),
+    ),
+)

@@ -1,0 +1,241 @@
+"""
+Container images: reads and pushes as docker makes them, beside other registries and beside nginx.
+
+Requests to pkgrepo carry a bearer token for a private repository; the others run open, which is less to do for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import DOCKER, LoadFailed, download, get
+from tests.bench.clients.registry import Pusher, Registry
+from tests.bench.contestants.container import ImageRegistry, PkgrepoFewTags, PkgrepoImages, PkgrepoManyTags, PkgrepoTags
+from tests.bench.contestants.workers import TwoWorkersImages
+from tests.bench.measure import MIB, Watch
+from tests.bench.packages.images import Blob, Image, make_image
+
+from .python import DOWNLOADS, SPEED, WRITTEN, asking
+
+OURS = PkgrepoImages.name
+TWO = TwoWorkersImages.name
+PEERS = (OURS, "nginx", "distribution", "distribution-3", "zot", "nora")
+RECEIVERS = (OURS, "distribution", "distribution-3", "zot", "nora")
+READ = (RATE, CPU, P50, P99, RSS)
+CPU_MS = Metric("cpu_ms", "CPU ms/blob", 1)
+GIB = 1 << 30
+
+SMALL = make_image("bench-small", 8, 1024)
+TAGGED = make_image("bench-tags", 1, 1024)
+LARGE = Blob("bench-large", GIB)
+
+Address = Callable[[Registry], str]
+
+
+def registry(arena: Arena, name: str) -> ImageRegistry:
+    """Return a running contestant that serves images."""
+    contestant = arena.get(name)
+    assert isinstance(contestant, ImageRegistry)
+    return contestant
+
+
+def stocked(arena: Arena, name: str, image: Image, tags: int = 1) -> Registry:
+    """Return a client of a contestant that has this image with this number of tags."""
+    contestant = registry(arena, name)
+    names = [f"v{number:06}" for number in range(tags)]
+    arena.once((name, image.name, "push"), lambda: contestant.push(image, names[0]))
+    if tags > 1:
+        arena.once((name, image.name, "tag"), lambda: contestant.tag(image, names))
+    return contestant.client(image.name)
+
+
+def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -> Callable[[Arena, str], Trial]:
+    """
+    Prepare one address to be asked for again and again; for nginx, the bytes that pkgrepo answers.
+
+    The answer must list C{count} tags.
+    """
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        source = arena.first(PEERS) if name == "nginx" else name
+        client = stocked(arena, source, image, tags)
+        sent = {**DOCKER, **client.headers}
+        url = address(client)
+        answer = get(url, sent)
+        if answer.status != 200:
+            raise LoadFailed(f"GET {url}: {answer.status} {answer.body[:200]!r}")
+        listed = answer.body.count(b'"v0')
+        if listed != count:
+            raise LoadFailed(f"{url}: {listed} tags rather than {count}")
+        if name == "nginx":
+            url, sent = arena.nginx().mirror(hashlib.sha256(answer.body).hexdigest(), answer.body), DOCKER
+        return asking(arena, name, url, sent)
+
+    return prepare
+
+
+def _pull(arena: Arena, name: str) -> Trial:
+    path = LARGE.ensure(arena.cache)
+    headers: Mapping[str, str] = {}
+    if name == "nginx":
+        url = arena.nginx().mirror(path.name, path)
+    else:
+        contestant = registry(arena, name)
+        arena.once((name, LARGE.name), lambda: Pusher(contestant.client("bench-large")).push_blob(LARGE, path))
+        client = contestant.client("bench-large")
+        url, headers = client.blob_url(LARGE.digest), client.headers
+    if download(url, headers) != LARGE.size:
+        raise LoadFailed(f"{url}: another size than was pushed")
+
+    def trial(_: int) -> Mapping[str, float]:
+        with Watch(arena.get(name).tree) as watch:
+            size = sum(download(url, headers) for _ in range(DOWNLOADS))
+        return {
+            SPEED.key: size / 1e6 / watch.cost.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3 / DOWNLOADS,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
+    """Prepare a push of big blobs, all at once, into a registry that has just started and taken one small image."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        paths = [blob.ensure(arena.cache) for blob in blobs]
+        assert all(blob.digest for blob in blobs)  # computed here, since a round's clock would run
+
+        def trial(_: int) -> Mapping[str, float]:
+            with arena.fresh(name) as server:
+                assert isinstance(server, ImageRegistry)
+                server.push(SMALL, "latest")
+                pushers = [Pusher(server.client("bench-large")) for _ in blobs]
+                with Watch(server.tree) as watch, ThreadPoolExecutor(len(blobs)) as pool:
+                    list(pool.map(Pusher.push_blob, pushers, blobs, paths))
+            size = sum(blob.size for blob in blobs)
+            return {
+                SPEED.key: size / 1e6 / watch.cost.seconds,
+                CPU_MS.key: watch.cost.cpu_s * 1e3 / len(blobs),
+                GROWTH.key: watch.cost.rss_growth / MIB,
+                WRITTEN.key: watch.cost.written / size,
+            }
+
+        return trial
+
+    return prepare
+
+
+def _middle_page(arena: Arena, name: str) -> Trial:
+    contestant = registry(arena, name)
+    assert isinstance(contestant, PkgrepoTags)
+    last = f"v{contestant.tags // 2:06}"
+    page = _reading(TAGGED, lambda client: client.tags_url(f"?n=100&last={last}"), tags=contestant.tags, count=100)
+    return page(arena, name)
+
+
+def _by_digest(client: Registry) -> str:
+    return client.manifest_url(SMALL.digest)
+
+
+def _by_tag(client: Registry) -> str:
+    return client.manifest_url("v000000")
+
+
+def _per_core(times: float) -> tuple[Goal, ...]:
+    """Goals: this factor of the requests/s per core of both versions of distribution."""
+    return tuple(Goal(CPU, "at most", 1 / times, name) for name in ("distribution", "distribution-3"))
+
+
+def _pushes(count: int) -> Scenario:
+    return Scenario(
+        name=f"image-push-{count}",
+        about=f"{count} pushes of blobs of 64 MiB, all at once",
+        lineup=(OURS, TWO, *RECEIVERS[1:]),
+        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
+        prepare=_push(tuple(Blob(f"bench-many-{number}", 64 * MIB) for number in range(count))),
+        stock="none",
+        goals=tuple(Goal(SPEED, "at least", 1.1, peer) for peer in ("distribution-3", "zot", "nora")),
+    )
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        name="image-ping",
+        about="version check",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, lambda client: f"{client.base_url}/v2/"),
+        stock="image-small",
+    ),
+    Scenario(
+        name="image-tag",
+        about="manifest of 8 layers, by tag",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, _by_tag),
+        stock="image-small",
+        goals=(*_per_core(8), Goal(CPU, "at most", 1, "zot")),
+    ),
+    Scenario(
+        name="image-digest",
+        about="the same, by digest",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, _by_digest),
+        stock="image-small",
+    ),
+    Scenario(
+        name="image-blob",
+        about="blob of 1 KB",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, lambda client: client.blob_url(SMALL.layers[0].digest)),
+        stock="image-small",
+        goals=_per_core(8),
+    ),
+    # Without zot, in which each new tag costs time proportional to the existing ones; 10,000 take over ten minutes.
+    Scenario(
+        name="image-tags",
+        about="list of 10,000 tags",
+        lineup=(OURS, "nginx", "distribution", "distribution-3", "nora"),
+        metrics=READ,
+        prepare=_reading(TAGGED, lambda client: client.tags_url(), tags=10_000, count=10_000),
+        stock="image-tags",
+    ),
+    Scenario(
+        name="image-tags-page",
+        about="100 tags from the middle of the list, by how many there are",
+        lineup=(PkgrepoManyTags.name, PkgrepoFewTags.name),
+        metrics=READ,
+        prepare=_middle_page,
+        stock="image-tags-page",
+        goals=(Goal(CPU, "at most", 1.3, PkgrepoFewTags.name), Goal(P50, "at most", 1.3, PkgrepoFewTags.name)),
+    ),
+    Scenario(
+        name="image-pull-1g",
+        about="blob of 1 GiB, read by curl",
+        lineup=PEERS,
+        metrics=(SPEED, CPU_MS, GROWTH),
+        prepare=_pull,
+        stock="image-pull",
+        goals=(Goal(CPU_MS, "at most", 1.3, "nginx"),),
+    ),
+    Scenario(
+        name="image-push-1g",
+        about="push of a blob of 1 GiB",
+        lineup=RECEIVERS,
+        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
+        prepare=_push((LARGE,)),
+        stock="none",
+        goals=(
+            Goal(SPEED, "at least", 1, "distribution"),
+            Goal(SPEED, "at least", 1, "distribution-3"),
+            Goal(GROWTH, "at most", 48),
+        ),
+    ),
+    *(_pushes(count) for count in (8, 16)),
+)

@@ -1,0 +1,234 @@
+"""Maven repositories: deploys and resolves as Maven makes them, beside nginx with WebDAV."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import MAVEN, LoadFailed, Prober, get, percentile, post_all, put_file, write_turns
+from tests.bench.contestants.maven import MavenServer, NginxDav, PkgrepoMaven, PkgrepoPrivateMaven
+from tests.bench.measure import MIB, Watch
+from tests.bench.packages.modules import LARGE, Module
+
+from .figures import of_requests
+from .python import SPEED, WRITTEN, asking
+
+OURS, FLOOR, REFUSING = PkgrepoMaven.name, NginxDav.name, PkgrepoPrivateMaven.name
+PEERS = (OURS, FLOOR, "nora")
+READ = (RATE, CPU, P50, P99, RSS)
+FILES = Metric("rate", "requests/s")
+CPU_MS = Metric("cpu_ms", "CPU ms/request", 2)
+PUT_P50 = Metric("put_p50_ms", "p50 ms", 2)
+LOST = Metric("lost", "versions lost", compared=False)
+BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside deploys", 2)
+QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
+ARTIFACTS = 250  # each with a jar and a POM: 500 files
+MODULES = 50
+DEPLOYERS = 5  # connections of Maven 3.9
+TOGETHER = 32  # deploys of one artifact at once
+PROBES_PER_S = 100.0
+RESOLVED = [Module(f"resolved-{number}") for number in range(ARTIFACTS)]
+
+
+def _server(arena: Arena, name: str) -> MavenServer:
+    contestant = arena.get(name)
+    assert isinstance(contestant, MavenServer)
+    return contestant
+
+
+def _stocked(arena: Arena, name: str, modules: Sequence[Module]) -> MavenServer:
+    server = _server(arena, name)
+    arena.once((name, modules[0].stem), lambda: server.deploy(modules))
+    return server
+
+
+def _resolve(arena: Arena, name: str) -> Trial:
+    server = _stocked(arena, name, RESOLVED)
+    urls = [f"{server.target.url}{module.stem}{suffix}" for module in RESOLVED for suffix in (".pom", ".jar")]
+    turns = write_turns(arena.scratch / f"{name}.turns", urls, (MAVEN["User-Agent"],))
+    return asking(arena, name, urls[0], MAVEN, turns, refused=name == REFUSING)
+
+
+def _metadata(arena: Arena, name: str) -> Trial:
+    server = _stocked(arena, name, RESOLVED)
+    return asking(arena, name, f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml", MAVEN)
+
+
+def _metadata_beside(arena: Arena, name: str) -> Trial:
+    """Metadata that is asked for a hundred times a second, while eight clients deploy further versions beside it."""
+    server = _stocked(arena, name, RESOLVED)
+    url = f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml"
+    numbers = count(1)
+    assert get(url, MAVEN).status == 200
+
+    def probed(work: Callable[[], object]) -> list[float]:
+        prober = Prober(url, MAVEN, PROBES_PER_S)
+        prober.start()
+        try:
+            work()
+        finally:
+            late_ms = prober.finish()
+        return late_ms
+
+    def trial(_: int) -> Mapping[str, float]:
+        quiet = probed(lambda: threading.Event().wait(arena.seconds))
+        modules = [Module(RESOLVED[each % 4].artifact, f"1.{next(numbers)}") for each in range(MODULES)]
+        with Watch(server.tree) as watch:
+            beside = probed(lambda: server.deploy(modules, 8))
+        return {
+            QUIET_P99.key: percentile(quiet, 99),
+            BESIDE_P99.key: percentile(beside, 99),
+            P50.key: percentile(beside, 50),
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _deploy(arena: Arena, name: str) -> Trial:
+    server = _stocked(arena, name, [Module("warm")])
+
+    def trial(number: int) -> Mapping[str, float]:
+        modules = [Module(f"deployed-{number}-{each}") for each in range(MODULES)]
+        assert all(module.files for module in modules)  # made here, since a round's clock would run
+        with Watch(server.tree) as watch:
+            took_ms = server.deploy(modules, DEPLOYERS)
+        return of_requests(watch, took_ms)
+
+    return trial
+
+
+def _put(arena: Arena, name: str) -> Trial:
+    server = _stocked(arena, name, [Module("warm")])
+
+    def trial(number: int) -> Mapping[str, float]:
+        posts = [post for each in range(MODULES) for post in Module(f"put-{number}-{each}").put(server.root)]
+        with Watch(server.tree) as watch:
+            took_ms = post_all(server.target, posts, 1)
+        return of_requests(watch, took_ms)
+
+    return trial
+
+
+def _together(arena: Arena, name: str) -> Trial:
+    server = _stocked(arena, name, [Module("warm")])
+
+    def trial(number: int) -> Mapping[str, float]:
+        modules = [Module(f"together-{number}", f"1.{each}") for each in range(TOGETHER)]
+        assert all(module.files for module in modules)
+        with Watch(server.tree) as watch, ThreadPoolExecutor(TOGETHER) as pool:
+            took = list(pool.map(lambda module: server.deploy([module], 1), modules))
+        listed = get(f"{server.target.url}{modules[0].directory}/maven-metadata.xml", MAVEN).body.decode()
+        lost = sum(f"<version>{module.version}</version>" not in listed for module in modules)
+        if lost and name == OURS:
+            raise LoadFailed(f"round {number + 1} lost {lost} versions")  # a median over the rounds would not show it
+        return {**of_requests(watch, [each for times in took for each in times]), LOST.key: lost}
+
+    return trial
+
+
+def _large(arena: Arena, name: str) -> Trial:
+    path = arena.cache / "maven-large"
+    if not path.exists():
+        _write_large(path)
+
+    def trial(_: int) -> Mapping[str, float]:
+        with arena.fresh(name) as server:
+            assert isinstance(server, MavenServer)
+            server.deploy([Module("warm")])
+            with Watch(server.tree) as watch:
+                put_file(f"{server.target.url}{Module('large').stem}.jar", path, server.target)
+        return {
+            SPEED.key: LARGE / 1e6 / watch.cost.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+            WRITTEN.key: watch.cost.written / LARGE,
+        }
+
+    return trial
+
+
+def _write_large(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    block = Module("large").files[Module("large").stem + ".jar"] * 128
+    with path.open("wb") as file:
+        while file.tell() < LARGE:
+            file.write(block[: LARGE - file.tell()])
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        name="maven-resolve",
+        about="500 files of 250 artifacts in turn: jars of 9 KB and POMs",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_resolve,
+        stock="maven-resolve",
+        goals=(Goal(CPU, "at most", 2, FLOOR),),
+    ),
+    Scenario(
+        name="maven-refused",
+        about="the same files of a private repository without credentials (401), beside those of a public one",
+        lineup=(REFUSING, OURS),
+        metrics=READ,
+        prepare=_resolve,
+        stock="maven-resolve",
+        goals=(Goal(RATE, "at least", 0.6, OURS),),
+    ),
+    Scenario(
+        name="maven-metadata",
+        about="maven-metadata.xml of one artifact",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_metadata,
+        stock="maven-resolve",
+    ),
+    Scenario(
+        name="maven-beside",
+        about="the same a hundred times a second, while 8 clients deploy 50 versions of it and of three others",
+        lineup=PEERS,
+        metrics=(BESIDE_P99, P50, QUIET_P99, GROWTH),
+        prepare=_metadata_beside,
+        stock="maven-resolve",
+        goals=(Goal(BESIDE_P99, "at most", 100),),
+    ),
+    Scenario(
+        name="maven-deploy",
+        about="deploy of 50 modules of 6 files on 5 connections, each file with SHA-1 and MD5 (nginx does not fsync)",
+        lineup=PEERS,
+        metrics=(FILES, CPU_MS, P50, P99, GROWTH),
+        prepare=_deploy,
+        stock="maven-deploy",
+    ),
+    Scenario(
+        name="maven-put",
+        about="300 files of up to 9 KB by PUT, one after the other (nginx does not fsync)",
+        lineup=PEERS,
+        metrics=(FILES, CPU_MS, P50, P99, GROWTH),
+        prepare=_put,
+        stock="maven-deploy",
+        goals=(Goal(P50, "at most", 6),),
+    ),
+    Scenario(
+        name="maven-together",
+        about=f"{TOGETHER} deploys of versions of one artifact at once, all in its metadata (--rounds 100)",
+        lineup=PEERS,
+        metrics=(LOST, FILES, CPU_MS, P50, P99),
+        prepare=_together,
+        stock="maven-deploy",
+        goals=(Goal(LOST, "at most", 0),),
+    ),
+    Scenario(
+        name="maven-put-1g",
+        about="a jar of 1 GiB by PUT, into a server that has just started",
+        lineup=PEERS,
+        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
+        prepare=_large,
+        stock="none",
+        goals=(Goal(GROWTH, "at most", 48),),
+    ),
+)

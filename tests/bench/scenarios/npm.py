@@ -1,0 +1,340 @@
+"""Node packages: reads and publishes as npm makes them, beside another registry and beside nginx."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import (
+    NPM,
+    LoadFailed,
+    Post,
+    Prober,
+    Target,
+    first_bytes,
+    get,
+    percentile,
+    post_all,
+    put_file,
+)
+from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
+from tests.bench.measure import MIB, Watch
+from tests.bench.packages.tarballs import NodePackage
+
+from .figures import of_requests
+from .python import CPU_MS, SPEED, UPLOADS, asking
+
+OURS = PkgrepoNpm.name
+PEER = "verdaccio"
+PEER_JWT = "verdaccio-jwt"
+NORA = "nora"
+PEERS = (OURS, "nginx", PEER, NORA)
+READ = (RATE, CPU, P50, P99, RSS)
+WHOLE = {**NPM, "Accept": "application/json"}
+_PLAIN = {"Accept-Encoding": "identity"}
+
+SECONDS = Metric("seconds", "s", 2)
+QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
+BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
+BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
+
+PUBLISHES = 40  # in a round of sequential publishes
+BESIDE = 200  # in a round that measures their effect on other requests
+AT_ONCE = 32
+FIRST_BYTES = 50  # in a round
+PROBES_PER_S = 200.0
+
+
+@frozen
+class Stock:
+    """A package with so many versions that a server has before it is measured."""
+
+    name: str
+    count: int
+
+    def put_into(self, arena: Arena, name: str) -> NodeRegistry:
+        """Return a running contestant that has this package."""
+        contestant = arena.get(name)
+        assert isinstance(contestant, NodeRegistry)
+        arena.once((name, self), lambda: contestant.fill(self.name, self.count))
+        return contestant
+
+
+SMALL = Stock("bench-small", 5)
+MIDDLE = Stock("bench-300", 300)
+LARGE = Stock("bench-5000", 5000)
+
+Address = Callable[[NodeRegistry, Stock], str]
+
+
+def _document(server: NodeRegistry, stock: Stock) -> str:
+    return server.package_url(stock.name)
+
+
+def _tarball(server: NodeRegistry, stock: Stock) -> str:
+    return server.tarball_url(NodePackage(stock.name, "1.0.0"))
+
+
+def _url(arena: Arena, name: str, stock: Stock, address: Address, headers: Mapping[str, str]) -> str:
+    """Return its URL at a contestant; nginx gets the bytes of pkgrepo's response."""
+    if name != "nginx":
+        return address(stock.put_into(arena, name), stock)
+    answer = get(address(stock.put_into(arena, arena.first(PEERS)), stock), headers)
+    return arena.nginx().mirror(hashlib.sha256(answer.body).hexdigest(), answer.body)
+
+
+def _reading(
+    stock: Stock, headers: Mapping[str, str], address: Address = _document, *, revalidate: bool = False
+) -> Callable[[Arena, str], Trial]:
+    """Prepare one address to be asked for again and again; C{revalidate} sends the validator of its first answer."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        sent = dict(headers)
+        url = _url(arena, name, stock, address, sent)
+        if revalidate:
+            validator = get(url, sent).headers.get("etag")
+            if validator is None:
+                raise LoadFailed(f"{name} gives no validator")
+            sent["If-None-Match"] = validator
+        status = get(url, sent).status
+        if status != (304 if revalidate else 200):
+            raise LoadFailed(f"GET {url}: {status}")
+        return asking(arena, name, url, sent)
+
+    return prepare
+
+
+def _publishing(stock: Stock, clients: int, count: int) -> Callable[[Arena, str], Trial]:
+    """Prepare rounds of C{count} publishes of small versions, by so many clients, into a package that has others."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = stock.put_into(arena, name)
+
+        def trial(_: int) -> Mapping[str, float]:
+            had = server.count(stock.name)
+            posts = [each.post(server.registry_url) for each in server.further(stock.name, count)]
+            with Watch(server.tree) as watch:
+                took_ms = post_all(server.publish_target(stock.name), posts, clients)
+            if server.count(stock.name) != had + count:
+                raise LoadFailed(f"{name} has lost versions of {stock.name}")
+            return of_requests(watch, took_ms)
+
+        return trial
+
+    return prepare
+
+
+def _publishing_large(arena: Arena, name: str) -> Trial:
+    server = SMALL.put_into(arena, name)
+
+    def trial(number: int) -> Mapping[str, float]:
+        package = NodePackage("bench-100m", f"1.0.{number}", 100 * MIB)
+        path = arena.scratch / "publish.json"
+        path.write_bytes(package.document(server.registry_url))
+        url = server.package_url(package.name)
+        target = Target(url, {**server.credentials, "Content-Type": "application/json"})
+        with Watch(server.tree) as watch:
+            put_file(url, path, target)
+        return {
+            SPEED.key: 100 * MIB / 1e6 / watch.cost.seconds,
+            SECONDS.key: watch.cost.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _beginning(headers: Mapping[str, str]) -> Callable[[Arena, str], Trial]:
+    """Prepare to wait for the first byte of the largest document."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        url = _url(arena, name, LARGE, _document, headers)
+        first_bytes([url] * 2, headers)
+
+        def trial(_: int) -> Mapping[str, float]:
+            took_ms = first_bytes([url] * FIRST_BYTES, headers)
+            return {P50.key: percentile(took_ms, 50), P99.key: percentile(took_ms, 99)}
+
+        return trial
+
+    return prepare
+
+
+def _beside(arena: Arena, name: str) -> Trial:
+    server = LARGE.put_into(arena, name)
+    SMALL.put_into(arena, name)
+
+    def trial(_: int) -> Mapping[str, float]:
+        posts = [each.post(server.registry_url) for each in server.further(LARGE.name, BESIDE)]
+        reader = _Reader(server.package_url(LARGE.name))
+        quiet = _probed(server, lambda: time.sleep(arena.seconds))
+        reader.start()
+        try:
+            beside = _probed(server, lambda: post_all(server.publish_target(LARGE.name), posts, 1))
+        finally:
+            reader.finish()
+        return {
+            QUIET_MAX.key: max(quiet),
+            BESIDE_MAX.key: max(beside),
+            BESIDE_P99.key: percentile(beside, 99),
+        }
+
+    return trial
+
+
+def _deprecating(arena: Arena, name: str) -> Trial:
+    server = LARGE.put_into(arena, name)
+    SMALL.put_into(arena, name)
+    url = server.package_url(LARGE.name)
+
+    def trial(number: int) -> Mapping[str, float]:
+        document = json.loads(get(f"{url}?write=true", {**WHOLE, **_PLAIN}).body)
+        for manifest in document["versions"].values():
+            manifest["deprecated"] = f"use another, says round {number}"
+        body = json.dumps(document, separators=(",", ":")).encode()
+        post = Post({"Content-Type": "application/json"}, [body], len(body), method="PUT")
+        took_ms: list[float] = []
+        with Watch(server.tree) as watch:
+            beside = _probed(server, lambda: took_ms.extend(post_all(server.publish_target(LARGE.name), [post], 1)))
+        return {SECONDS.key: took_ms[0] / 1e3, BESIDE_MAX.key: max(beside), GROWTH.key: watch.cost.rss_growth / MIB}
+
+    return trial
+
+
+def _probed(server: NodeRegistry, work: Callable[[], object]) -> list[float]:
+    """The milliseconds that others wait for the small package while some work is done."""
+    prober = Prober(server.package_url(SMALL.name), NPM, PROBES_PER_S)
+    prober.start()
+    try:
+        work()
+    finally:
+        late_ms = prober.finish()
+    return late_ms
+
+
+class _Reader(threading.Thread):
+    """Reads the document repeatedly, like clients that install during publishes."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Read until stopped, with a pause after each request."""
+        while not self._stopped.wait(0.05):
+            get(self._url, NPM)
+
+    def finish(self) -> None:
+        """Stop reading."""
+        self._stopped.set()
+        self.join()
+
+
+def _packument(name: str, about: str, stock: Stock, headers: Mapping[str, str], factor: float) -> Scenario:
+    return Scenario(
+        name=name,
+        about=about,
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(stock, headers),
+        stock="npm",
+        goals=(Goal(RATE, "at least", factor, PEER),),
+    )
+
+
+_PUBLISH = (UPLOADS, CPU_MS, P50, P99, GROWTH)
+
+SCENARIOS: tuple[Scenario, ...] = (
+    _packument("npm-small", "packument of 5 versions, as npm installs from it", SMALL, NPM, 5),
+    Scenario(
+        name="npm-304",
+        about="the same, unchanged (304)",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, NPM, revalidate=True),
+        stock="npm",
+        goals=(Goal(RATE, "at least", 5, PEER),),
+    ),
+    _packument("npm-300", "packument of 300 versions, as npm installs from it", MIDDLE, NPM, 20),
+    _packument("npm-300-full", "the same in full", MIDDLE, WHOLE, 20),
+    _packument("npm-300-plain", "the same in full, not compressed", MIDDLE, {**WHOLE, **_PLAIN}, 20),
+    Scenario(
+        name="npm-tarball",
+        about="npm tarball of 9 KB",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, NPM, _tarball),
+        stock="npm",
+    ),
+    Scenario(
+        name="npm-publish-300",
+        about="publish of a version of 9 KB into a package of 300, one after the other",
+        lineup=(OURS, PEER, PEER_JWT, NORA),
+        metrics=_PUBLISH,
+        prepare=_publishing(MIDDLE, 1, PUBLISHES),
+        stock="npm",
+        goals=(Goal(P50, "at most", 15), Goal(P50, "at most", 1 / 20, PEER)),
+    ),
+    Scenario(
+        name="npm-publish-32",
+        about="32 publishes into one package of 300 versions, all at once",
+        lineup=(OURS, PEER, PEER_JWT, NORA),
+        metrics=_PUBLISH,
+        prepare=_publishing(MIDDLE, AT_ONCE, AT_ONCE),
+        stock="npm",
+    ),
+    Scenario(
+        name="npm-publish-100m",
+        about="publish of a version of 100 MiB",
+        lineup=(OURS, PEER, NORA),
+        metrics=(SPEED, SECONDS, CPU_MS, GROWTH),
+        prepare=_publishing_large,
+        stock="npm-large",
+        goals=(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
+    ),
+    # Without Verdaccio, which takes hours to fill with 5,000 versions.
+    Scenario(
+        name="npm-publish-5000",
+        about="publish of a version of 9 KB into a package of 5,000, one after the other",
+        lineup=(OURS,),
+        metrics=_PUBLISH,
+        prepare=_publishing(LARGE, 1, PUBLISHES),
+        stock="npm-5000",
+        goals=(Goal(P50, "at most", 40),),
+    ),
+    Scenario(
+        name="npm-first-byte",
+        about="first byte of a packument of 5,000 versions (10 MB), not compressed",
+        lineup=(OURS, "nginx"),
+        metrics=(P50, P99),
+        prepare=_beginning({**WHOLE, **_PLAIN}),
+        stock="npm-5000",
+        goals=(Goal(P50, "at most", 5),),
+    ),
+    Scenario(
+        name="npm-beside",
+        about="small packument asked for 200 times a second, while one of 5,000 versions is published into and read",
+        lineup=(OURS,),
+        metrics=(BESIDE_MAX, BESIDE_P99, QUIET_MAX),
+        prepare=_beside,
+        stock="npm-5000",
+        goals=(Goal(BESIDE_MAX, "at most", 20),),
+    ),
+    Scenario(
+        name="npm-deprecate-5000",
+        about="the same, while all 5,000 versions are deprecated by one document of 10 MB",
+        lineup=(OURS,),
+        metrics=(SECONDS, BESIDE_MAX, GROWTH),
+        prepare=_deprecating,
+        stock="npm-5000",
+        goals=(Goal(SECONDS, "at most", 2), Goal(BESIDE_MAX, "at most", 20), Goal(GROWTH, "at most", 100)),
+    ),
+)

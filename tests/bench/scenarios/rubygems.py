@@ -1,0 +1,110 @@
+"""Gems: indexes as Bundler and gem read them, beside nginx with the same bytes, and pushes into large repositories."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import BUNDLER, get
+from tests.bench.contestants.rubygems import PkgrepoGems, PkgrepoGems1000, PkgrepoGems20000, PkgrepoGems200000, gem_post
+from tests.bench.contestants.server import Nginx
+from tests.bench.measure import Watch
+
+from .figures import of_requests
+from .python import SPEED, asking
+
+FLOOR: Final = Nginx.name
+LITTLE, MIDDLE, BIG = PkgrepoGems1000.name, PkgrepoGems20000.name, PkgrepoGems200000.name
+PUSHES: Final = 200  # in a round; the clock of processor time ticks every 10 ms
+READ = (RATE, CPU, P50, P99, RSS)
+PUSH_RATE = Metric("rate", "pushes/s")
+CPU_MS = Metric("cpu_ms", "CPU ms/push", 2)
+
+
+def _server(arena: Arena, name: str) -> PkgrepoGems:
+    contestant = arena.get(name)
+    assert isinstance(contestant, PkgrepoGems)
+    return contestant
+
+
+def _reading(path: str, more: Callable[[Mapping[str, str], int], Mapping[str, str]]) -> Callable[[Arena, str], Trial]:
+    """
+    Prepare reads of a document of 20,000 versions.
+
+    ``more`` gives further header fields, from those of the whole document and its size.
+    """
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        source = _server(arena, MIDDLE)
+        url = f"{source.gems_url}/{path}"
+        if name == FLOOR:
+            body = get(url, {}).body
+            url = arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
+        whole = get(url, BUNDLER)
+        return asking(arena, name, url, {**BUNDLER, **more(whole.headers, len(whole.body))})
+
+    return prepare
+
+
+def _nothing(_headers: Mapping[str, str], _size: int) -> Mapping[str, str]:
+    return {}
+
+
+def _validator(headers: Mapping[str, str], _size: int) -> Mapping[str, str]:
+    return {"If-None-Match": headers["etag"]}
+
+
+def _tail(_headers: Mapping[str, str], size: int) -> Mapping[str, str]:
+    """What a Bundler asks for that lacks the last line."""
+    return {"Range": f"bytes={size - 60}-", "If-None-Match": '"0123456789abcdef"'}
+
+
+def _push(arena: Arena, name: str) -> Trial:
+    server = _server(arena, name)
+    server.push([gem_post("bench-warm")], 1)
+
+    def trial(number: int) -> Mapping[str, float]:
+        posts = [gem_post(f"bench-pushed-{number}-{each}") for each in range(PUSHES)]
+        with Watch(server.tree) as watch:
+            took_ms = server.push(posts, 1)
+        return of_requests(watch, took_ms)
+
+    return trial
+
+
+def _read_scenario(
+    name: str,
+    about: str,
+    path: str,
+    more: Callable[[Mapping[str, str], int], Mapping[str, str]] = _nothing,
+    metrics: tuple[Metric, ...] = READ,
+) -> Scenario:
+    return Scenario(
+        name=name,
+        about=about,
+        lineup=(MIDDLE, FLOOR),
+        metrics=metrics,
+        prepare=_reading(path, more),
+        stock="gems",
+        goals=(Goal(CPU, "at most", 4, FLOOR),),
+    )
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    _read_scenario("gems-info", "/info of a gem with 10 versions", "info/filler_7"),
+    _read_scenario("gems-versions-304", "/versions of 20,000 versions, unchanged", "versions", _validator),
+    _read_scenario("gems-versions-tail", "the last line of /versions", "versions", _tail),
+    _read_scenario("gems-versions", "the whole of /versions (1 MB)", "versions", metrics=(*READ, SPEED)),
+    _read_scenario("gems-specs", "specs.4.8.gz of 20,000 versions", "specs.4.8.gz", metrics=(*READ, SPEED)),
+    Scenario(
+        name="gems-push",
+        about="push of a gem, one after the other, by how many versions there are",
+        lineup=(BIG, LITTLE, MIDDLE),
+        metrics=(PUSH_RATE, CPU_MS, P50, P99, GROWTH),
+        prepare=_push,
+        stock="gems-push",
+        goals=(Goal(P50, "at most", 10), Goal(P50, "at most", 1.3, LITTLE), Goal(CPU_MS, "at most", 1.3, LITTLE)),
+    ),
+)
