@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from twisted.application.service import MultiService
 from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.composition.background import flushers, maintenance
 from pkgrepo.composition.core import Core
-from pkgrepo.composition.exclusive import CommitWatch, ExclusiveServices
+from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.formats import background_services, caches, ping_answers, process_services, root_branches
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
+from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import Config
 from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
 from pkgrepo.gateway.answers.content import Files
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Mounts
-from pkgrepo.gateway.root_app import RootApp
+from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.response_cache import ResponseCache
@@ -32,9 +33,10 @@ from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
-from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
+from pkgrepo.startup.keys import check_key
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 
@@ -53,7 +55,7 @@ class Assembly:
         self.counted = b""
         self._peers = peers
         self.core = Core(config, reactor, peers)
-        self._database_dir = config.database_path.parent if config.database_path else config.data.dir
+        self._database_dir = self.core.lease_folder
         self._presence = ProcessLock(self._database_dir)
         self._metrics: ProcessMetrics | None = None
         self._config = config
@@ -80,7 +82,7 @@ class Assembly:
         """
         core, config, reactor = self.core, self._config, self._reactor
         await core.start()
-        first = await core.pools.disk(self._presence.acquire) is not None
+        first = await self._enter()
         password = await provisioning.prepare(core, config)
         identification = await make_identification(core, config, reactor)
         self._proxies = ProxyParts(core, config, reactor)
@@ -91,7 +93,7 @@ class Assembly:
         management = self._management(services, identification, lag)
         branches = management.branches() | root_branches(core.formats, services, management.token_resource())
         branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
-        self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
+        self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.moment = core.catalog.moment
         self.site.repeats.generation = core.catalog.generation
         self.site.early = CachedReads(
@@ -102,15 +104,16 @@ class Assembly:
             answer_cache=services.answer_cache,
             strangers=Strangers(mounts, services.access),
             ping_answers=ping_answers(core.formats),
+            clock=seconds_of(core.clock),
         )
         self._listener.watch_certificate()
-        exclusive = ExclusiveServices(self._database_dir / LEASE, reactor)
+        exclusive = ExclusiveServices(self._database_dir / LEASE, reactor, core.nodes)
         for service in (
             core.follower,
             self._proxies.upkeep(),
             *maintenance(core, identification, config, reactor),
             *background_services(core.formats, services, reactor),
-            *([] if self._peers is None else [CommitWatch(core.catalog, core.follower, reactor)]),
+            *self._commit_watch(),
         ):
             service.setServiceParent(exclusive.services)
         for service in (
@@ -132,8 +135,12 @@ class Assembly:
         """Apply what may change while the server runs: the certificate, for new connections."""
         self._listener.reload_certificate()
 
-    async def stop(self) -> None:
-        """Let transfers end, write what is only in memory, complete the readable layout, and close everything."""
+    async def stop(self, stop_receiving: Callable[[], None] | None = None) -> None:
+        """
+        Let transfers end, write what is only in memory, complete the readable layout, and close everything.
+
+        ``stop_receiving`` is called when the transfers have ended: until then the news of peers may be about them.
+        """
         grace_s = self._config.server.shutdown_grace_s
         ends_at = self._reactor.seconds() + grace_s
         self.core.follower.skip_pauses()
@@ -141,14 +148,37 @@ class Assembly:
         if self._running.running:
             await self._running.stopService()
             await self._proxies.stop()
+            if stop_receiving is not None:
+                stop_receiving()
             await self.core.wait_idle()
-            if self._presence.leave():
+            if await self._leave():
                 await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
             if self._metrics is not None and self._peers is not None:
                 self.counted = await self._metrics.text()
         await self.core.stop()
         self._presence.release()
         self._listener.close()
+
+    async def _enter(self) -> bool:
+        """Note that this process serves the catalog. Returns whether it is the first one."""
+        nodes = self.core.nodes
+        first = await self.core.pools.disk(self._presence.acquire) is not None
+        if nodes is not None:
+            self.core.alone = await nodes.enter()
+            await check_key(self.core)
+        return first and self.core.alone
+
+    async def _leave(self) -> bool:
+        """End this note. Returns whether no other process serves the catalog."""
+        nodes = self.core.nodes
+        return self._presence.leave() and (nodes is None or await nodes.leave())
+
+    def _commit_watch(self) -> list[CommitWatch]:
+        core = self.core
+        if core.relay is None:
+            return []
+        every_s = WATCH_S if core.nodes is None else WATCH_NODES_S
+        return [CommitWatch(core.catalog, core.follower, self._reactor, every_s)]
 
     def _services(self, identification: Identification, proxies: ProxyParts) -> Services:
         core, config = self.core, self._config
@@ -198,8 +228,10 @@ class Assembly:
                 companions=core.companions,
                 stores=core.stores,
                 folders=core.folders,
+                buckets=core.buckets,
                 secrets=core.secrets,
                 on_change=core.on_change,
+                maintenance=core.context,
                 collector=core.collector,
                 jobs=core.jobs,
                 cache_purge=self._proxies.purge,

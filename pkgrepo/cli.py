@@ -25,6 +25,7 @@ COMMANDS = {
     "check-config": ("checks", "check_config"),
     "migrate": ("maintenance", "migrate"),
     "migrate-catalog": ("catalogs", "migrate_catalog"),
+    "migrate-storage": ("storage_moves", "migrate_storage"),
     "verify": ("maintenance", "verify"),
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),

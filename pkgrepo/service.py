@@ -8,33 +8,24 @@ is in reverse order. So no request is answered before all parts are ready, and n
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
-from twisted.application.service import IService, MultiService
+from twisted.application.service import IService
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import serverFromString
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import Config
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.membership import Membership
-from pkgrepo.startup.announcements import (
-    announce_addresses,
-    announce_failure,
-    announce_password,
-    describe_address,
-    find_console,
-    is_expected,
-    reason_of,
-)
+from pkgrepo.startup.announcements import announce_failure, announce_start, describe_address, is_expected, reason_of
+from pkgrepo.startup.endpoints import with_backlog
 
 from .assembly import Assembly
 
 log = Logger()
-
-BACKLOG = 1024  # connections; with Twisted's default of 50, clients with one connection per request saw timeouts
 
 
 class Server(MultiService):
@@ -46,8 +37,8 @@ class Server(MultiService):
     """
 
     def __init__(self, config: Config, reactor: Any, membership: Membership | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.setName("pkgrepo")  # type: ignore[no-untyped-call]
+        super().__init__()
+        self.setName("pkgrepo")
         self._waiting: list[Deferred[list[str]]] = []
         self.addresses: list[str] = []
         self._membership = membership
@@ -72,18 +63,18 @@ class Server(MultiService):
 
     def privilegedStartService(self) -> None:
         """Bind the ports while twistd has its privileges; connections queue in the kernel until the server is ready."""
-        super().privilegedStartService()  # type: ignore[no-untyped-call]
+        super().privilegedStartService()
         self._bind()
 
     def startService(self) -> None:
         """Start the server in the background; see ``when_ready``."""
-        super().startService()  # type: ignore[no-untyped-call]
+        super().startService()
         self._bind()
         self._starting = Deferred.fromCoroutine(self._start()).addErrback(self._failed)
 
     def stopService(self) -> Deferred[None]:
         """Stop listening, let transfers end, and close everything."""
-        super().stopService()  # type: ignore[no-untyped-call]
+        super().stopService()
         return Deferred.fromCoroutine(self._stop())
 
     def reload(self) -> None:
@@ -112,11 +103,11 @@ class Server(MultiService):
             port.startReading()
         self._ports = ports
         self.addresses = [describe_address(port.getHost(), tls=config.tls.cert is not None) for port in ports]
-        log.info("serving at {addresses}", addresses=" ".join(self.addresses))
         if self._membership is not None:
             self._membership.report_ready(self.addresses, password)
         else:
-            announce_start(config, self.addresses, password)
+            log.info("serving at {addresses}", addresses=" ".join(self.addresses))
+            announce_start(self.addresses, config.bootstrap.admin.user, password, folder=config.data.dir)
         self._notifier.ready("serving at " + " ".join(self.addresses))
         for waiter in self._waiting:
             waiter.callback(self.addresses)
@@ -136,33 +127,15 @@ class Server(MultiService):
 
     async def _stop(self) -> None:
         self._notifier.stopping()
-        if self._membership is not None:
-            self._membership.stop_receiving()
         if self._starting is not None:
             await self._starting
         for port in self._ports:
             await _maybe(port.stopListening())
         self._ports.clear()
-        await self.assembly.stop()
+        await self.assembly.stop(None if self._membership is None else self._membership.stop_receiving)
         if self._membership is not None:
             await self._membership.leave(self.assembly.counted)
         self._notifier.stopped()
-
-
-def announce_start(config: Config, addresses: Sequence[str], password: str | None) -> None:
-    """Tell the console the addresses, and the first admin's password if it was generated just now."""
-    console = find_console()
-    admin = config.bootstrap.admin.user
-    if password is not None:
-        announce_password(admin, password, console=console, folder=config.data.dir)
-    announce_addresses(addresses, admin=admin, console=console)
-
-
-def with_backlog(description: str) -> str:
-    """The endpoint with a listen backlog for bursts of new connections, unless it names one itself."""
-    if description.startswith(("tcp:", "tcp6:", "unix:")) and "backlog=" not in description:
-        return f"{description}:backlog={BACKLOG}"
-    return description
 
 
 def _pause_accepting(port: Any) -> Any:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from twisted.application.service import IService, MultiService
+from twisted.application.service import IService
 from twisted.logger import ILogObserver
 from twisted.python.components import Componentized
 from twisted.python.failure import Failure
@@ -18,20 +18,19 @@ from twisted.python.logfile import LogFile
 from twisted.python.usage import Options as UsageOptions
 from twisted.python.usage import UsageError
 
-from pkgrepo.config import Config, ConfigError, read_config
-from pkgrepo.http.tls import BadCertificate
+from pkgrepo.concurrency.services import MultiService
+from pkgrepo.config import MOST_WORKERS, Config, ConfigError, read_config
 from pkgrepo.process.allocator import keep_freed_buffers
 from pkgrepo.process.garbage import settle
 from pkgrepo.process.log_output import make_observer
+from pkgrepo.process.processors import usable_processors
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.child import Outputs, worker_environment
 from pkgrepo.process.workers.master import Master
 from pkgrepo.process.workers.sockets import endpoint_problem as sockets_problem
-from pkgrepo.startup.announcements import announce_failure
-from pkgrepo.startup.checks import endpoint_problem
+from pkgrepo.startup.announcements import announce_failure, announce_start
+from pkgrepo.startup.endpoints import endpoint_problem, with_backlog
 from pkgrepo.storage.private_files import OWNER_ONLY
-
-from .service import announce_start, make_service, with_backlog
 
 MOST_DESCRIPTORS = 65_536
 
@@ -83,7 +82,7 @@ class Daemon(MultiService):
     """The service as twistd runs it: it also has the log written as the configuration says."""
 
     def __init__(self, observer: ILogObserver | None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._observer = observer
 
     def setServiceParent(self, parent: Any) -> None:
@@ -91,7 +90,7 @@ class Daemon(MultiService):
         # twistd takes the log observer from the application, which is the parent here.
         if self._observer is not None and isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self._observer)
-        super().setServiceParent(parent)  # type: ignore[no-untyped-call]
+        super().setServiceParent(parent)
 
 
 def makeService(options: Options) -> IService:
@@ -108,7 +107,7 @@ def makeService(options: Options) -> IService:
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)
     daemon = Daemon(observer)
-    count = config.server.workers or len(os.sched_getaffinity(0))
+    count = config.server.workers or _automatic_count(config, options.parent)
     server: Any = _make_server(config, reactor) if count == 1 else _make_master(options, config, count, file, reactor)
     server.when_ready().addCallbacks(lambda _: settle(), _end_in_failure, errbackArgs=(reactor,))
     # The default action of SIGHUP ends the process; a closed terminal or log rotation must not.
@@ -118,7 +117,19 @@ def makeService(options: Options) -> IService:
     return daemon
 
 
+def _automatic_count(config: Config, twistd: Any) -> int:
+    """One worker on each processor; one in all where there cannot be several."""
+    confined = twistd is not None and twistd.get("chroot")  # the programs of workers are outside
+    if confined or any(sockets_problem(each) for each in config.server.listen):
+        return 1
+    return min(usable_processors(), MOST_WORKERS)
+
+
 def _make_server(config: Config, reactor: Any) -> IService:
+    # A master does not import the server, which takes 50 MB.
+    from pkgrepo.http.tls import BadCertificate  # noqa: PLC0415
+    from pkgrepo.service import make_service  # noqa: PLC0415
+
     try:
         return make_service(config, reactor)
     except (BadCertificate, MemoryError) as error:
@@ -139,7 +150,9 @@ def _make_master(options: Options, config: Config, count: int, file: IO[str] | N
         command=[sys.executable, "-P", "-m", "pkgrepo.worker", name or "default", *options.repeated()],
         environ=worker_environment(),
         outputs=Outputs(printed=sys.stdout.buffer, logged=file),
-        announce=lambda ready: announce_start(config, ready.addresses, ready.password),
+        announce=lambda ready: announce_start(
+            ready.addresses, config.bootstrap.admin.user, ready.password, folder=config.data.dir
+        ),
         notifier=Notifier(os.environ, clock=reactor),
         grace_s=config.server.shutdown_grace_s,
     )

@@ -175,7 +175,7 @@ def _working_tokens(reader: Reader, user_id: int, after: int, limit: int, now_ms
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     found: list[Token] = []
     while len(found) < limit:
-        page = tokens.list_tokens(reader, user_id, after=after, limit=limit)
+        page = tokens.list_tokens(reader, user_id, after=(after,), limit=limit)
         if not page:
             break
         after = page[-1].id

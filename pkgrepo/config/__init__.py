@@ -11,6 +11,7 @@ from .explain import Explanation, explain, template
 from .kinds import Secret
 from .reading import ConfigError, read_config
 from .settings import (
+    MOST_WORKERS,
     Admin,
     BootstrapRepository,
     BootstrapStorage,
@@ -20,6 +21,7 @@ from .settings import (
 )
 
 __all__ = [
+    "MOST_WORKERS",
     "Admin",
     "BootstrapRepository",
     "BootstrapStorage",

@@ -36,6 +36,7 @@ from .tables import tables
 
 NAME = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 USER = text(r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", "3 to 32 letters, digits, dots, dashes or underscores")
+MOST_WORKERS = 256
 SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
 
 
@@ -52,9 +53,9 @@ class Server:
         "addresses to listen at, as Twisted server endpoints; systemd:domain=INET:index=0 takes a socket from systemd",
     )
     workers: int | None = setting(
-        integer(1, 256, automatic=True),
+        integer(1, MOST_WORKERS, automatic=True),
         1,
-        "processes that serve; auto is one on each processor. A server inside another daemon is one process",
+        "processes that serve; auto is one on each processor. A server inside another daemon is always one",
     )
     public_url: str = setting(
         base_url(), "", "the address clients use, for absolute links; empty means the address each request came to"
@@ -88,6 +89,9 @@ class Data:
     """The data folder and how safely it is written."""
 
     dir: Path = setting(path(), "data", "folder of the database and of the storages")
+    storages: Path | None = setting(
+        path(), None, "folder of storages without a path of their own, which several nodes share; unset means below dir"
+    )
     fsync: Literal["always", "never"] = setting(
         choice("always", "never"), "always", "never: acknowledged uploads may be lost when the machine loses power"
     )
@@ -104,7 +108,7 @@ class Database:
 
     url: str = setting(
         text(
-            rf"{_SQLITE}.+|postgres(ql)?://(?![^/]*:[^/@]*@).+",
+            rf"{_SQLITE}.+|postgres(ql)?://(?![^@?]*:[^?]*@)(?!.*[?&](ssl)?password=).+",
             '"sqlite:///" with a path, in which {dir} is the value of data.dir, or a "postgresql://" address without '
             "password, which is database.password",
         ),
@@ -263,7 +267,7 @@ class BootstrapStorage:
 
     name: str = setting(NAME, REQUIRED, "its name")
     type: str = setting(choice("Local"), "Local", "its kind")
-    path: Path | None = setting(path(), None, "its folder; unset means storages/<name> below data.dir")
+    path: Path | None = setting(path(), None, "its folder; unset means <name> below data.storages")
     readable_layout: bool = setting(
         boolean(),
         True,

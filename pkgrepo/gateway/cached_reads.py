@@ -28,7 +28,7 @@ class CachedReads:
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
     and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_answers`` by
     path are the same for all callers whose credentials are known to be valid. ``strangers`` refuses reads without
-    credentials that need some.
+    credentials that need some. ``clock`` returns seconds since the epoch.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class CachedReads:
         answer_cache: AnswerCache,
         strangers: Strangers,
         ping_answers: Mapping[bytes, Answer] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = clock
         self._mounts = mounts
         self._images = images
         self._access = access
@@ -102,7 +104,7 @@ class CachedReads:
         """How an answer for this identity may be repeated, which has ``seconds`` left, and counts as a download."""
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
-            seconds = min(seconds, limits.expires_at.timestamp() - time.time())
+            seconds = min(seconds, limits.expires_at.timestamp() - self._clock())
         counts: list[Callable[[], None]] = []
         if downloaded is not None:
             counts.append(partial(self._downloads.record, downloaded, identity))

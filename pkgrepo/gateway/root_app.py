@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from twisted.python.failure import Failure
-from twisted.web.resource import IResource
+from twisted.web.resource import IResource, Resource
 from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
@@ -89,11 +89,25 @@ class RootApp:
             self._access.check_origin(request)
         except Refusal as refusal:
             return answer_with(request, ERRORS, partial(_fail, refusal))
+        return self._known_to_all(request, place) or self._admit(request, place)
+
+    def find_now(self, request: Request) -> IResource | None:
+        """The resource of a repository that everybody may know of, if nothing else is to be said; never waits."""
+        place = split(request.raw_path)
+        if place is None or (not place[2] and shows_page(request)):
+            return None
+        try:
+            self._access.check_origin(request)
+        except Refusal:
+            return None
+        return self._known_to_all(request, place)
+
+    def _known_to_all(self, request: Request, place: Place) -> IResource | None:
         if self._mounts.refresh_now():
             mount, inside = self._mounts.locate(place)
             if mount is not None and self._access.knows_now(ANONYMOUS, mount.repository):
                 return _resource_of(request, mount, inside[2])
-        return self._admit(request, place)
+        return None
 
     async def _admit(self, request: Request, place: Place) -> Any:
         """
@@ -101,14 +115,14 @@ class RootApp:
 
         All others get the same refusal whether there is such a repository or not.
         """
-        await self._mounts.refresh()
-        mount, inside = self._mounts.locate(place)
-        if mount is not None and await self._access.knows(ANONYMOUS, mount.repository):
-            return _resource_of(request, mount, inside[2])
-        open_mount = self._mounts.open_to_strangers(place)
-        if open_mount is not None:
-            return _resource_of(request, open_mount, place[2])
         try:
+            await self._mounts.refresh()
+            mount, inside = self._mounts.locate(place)
+            if mount is not None and await self._access.knows(ANONYMOUS, mount.repository):
+                return _resource_of(request, mount, inside[2])
+            open_mount = self._mounts.open_to_strangers(place)
+            if open_mount is not None:
+                return _resource_of(request, open_mount, place[2])
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
             if mount is None or not await self._access.knows(identity, mount.repository):
                 raise unknown_place(identity, place)
@@ -121,6 +135,26 @@ class RootApp:
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
         return _resource_of(request, mount, inside[2])
+
+
+class RootResource(Resource):
+    """
+    The resource of a root application.
+
+    Repositories that everybody may know of are found without its routing, which takes as long as that of the format.
+    """
+
+    isLeaf = True
+
+    def __init__(self, root: RootApp) -> None:
+        untyped: Any = super()
+        untyped.__init__()
+        self._root = root
+        self._routed: IResource = root.app.resource()
+
+    def render(self, request: Any) -> Any:
+        """See L{IResource.render}."""
+        return (self._root.find_now(request) or self._routed).render(request)
 
 
 def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:

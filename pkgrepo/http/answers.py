@@ -47,8 +47,8 @@ class Content:
 
     ``open`` returns a new descriptor, which the sender closes; its offset is never used. ``deliver`` serves bodies
     without a descriptor: it writes exactly the bytes ``start`` to ``end`` (exclusive) to the consumer, as a push
-    producer or directly, and is done after the last one; it is cancelled when the client leaves. At least one of the
-    two is given; ``open`` wins.
+    producer or directly, and is done after the last one; it is cancelled when the client leaves. What it raises before
+    the first byte is answered like an error of a handler. At least one of the two is given; ``open`` wins.
 
     With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
     content is for one answer.

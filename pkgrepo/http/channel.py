@@ -101,7 +101,7 @@ class Channel(ConnectionWriter):
             self.repeater = Repeater(self, self._timeouts)
         self._timeouts.start_wait(self.site.seconds())
         if not self.site.make_room():
-            self.transport.abortConnection()  # type: ignore[union-attr]
+            self.transport.abortConnection()
         self.site.channels.add(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -135,7 +135,7 @@ class Channel(ConnectionWriter):
     def close_idle(self) -> None:
         """Close while no request is being answered, to make room for another connection."""
         if self.secure:  # a TLS shutdown would take a while
-            self.transport.abortConnection()  # type: ignore[union-attr]
+            self.transport.abortConnection()
         else:
             self.loseConnection()
 
@@ -372,7 +372,7 @@ class Channel(ConnectionWriter):
         timeouts, state = self._timeouts, self.state
         progress = self._progress()
         if timeouts.write_stalled(tick, progress):
-            self.transport.abortConnection()  # type: ignore[union-attr]
+            self.transport.abortConnection()
         elif state is HEAD and not self._blocked:
             self._check_head_timeouts(now)
         elif state is BODY and not self._body_paused and not self._expects:
@@ -383,7 +383,7 @@ class Channel(ConnectionWriter):
                 self.loseConnection()
         elif state is CLOSED and progress is None and timeouts.close_timed_out(now):
             # TLS is shut down by both ends, and some clients never do it.
-            self.transport.abortConnection()  # type: ignore[union-attr]
+            self.transport.abortConnection()
 
     def _check_head_timeouts(self, now: float) -> None:
         if self._buffer:

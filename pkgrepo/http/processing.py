@@ -30,12 +30,25 @@ class ProcessedRequest(Request):
                     try:
                         prepared = site.early(self)
                         if prepared is not None:
-                            prepared.serve(self)
+                            under_way = prepared.serve(self)
+                            if under_way is not None:
+                                under_way.addErrback(self._render_instead)
                             return
                     except Exception as error:
                         if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
                             raise
                         # A file that cannot be opened: the resource tree answers in the client's format.
+                self._render()
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    def _render_instead(self, failure: Failure) -> None:
+        """Nothing of an early answer was sent, since its bytes are not there: the resource tree says so."""
+        if self.startedWriting:
+            _log.failure("an early answer failed, request {request_id}", failure, request_id=self.request_id)
+            return
+        try:
+            with self.site.moment():
                 self._render()
         except Exception:  # noqa: BLE001 - the outermost place
             self.processingFailed(Failure())

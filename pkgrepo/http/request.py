@@ -187,6 +187,11 @@ class Request(server.Request):
         parsed: dict[bytes, list[bytes]] = parse_qs(self.raw_query, keep_blank_values=1)
         return parsed
 
+    def parameter(self, name: bytes) -> str | None:
+        """The first value of this name in the query, decoded as UTF-8; None if there is none."""
+        values = self.args.get(name) if self.raw_query else None
+        return values[0].decode("utf-8", "replace") if values else None
+
     @lazy
     def received_cookies(self) -> dict[bytes, bytes]:
         """The client's cookies by name."""

@@ -250,7 +250,7 @@ class Site(server.Site):
     def _abort_all(self) -> None:
         _log.warn("cutting {count} connections that outlived the stop", count=len(self.channels))
         for channel in list(self.channels):
-            channel.transport.abortConnection()  # type: ignore[union-attr]
+            channel.transport.abortConnection()
 
 
 def _most_connections() -> int:

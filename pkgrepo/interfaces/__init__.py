@@ -6,10 +6,11 @@ Every implementation is checked with ``verifyObject`` and passes the contract su
 """
 
 from .access import IAuthenticator, IAuthorizer
-from .blobs import IBlob, IBlobStore, IBlobUpload
+from .blobs import IBlob, IBlobStore, IBlobUpload, IGrowingFiles
 from .catalog import NOT_NOW, ICatalog, NotNow, Reader, Row, Transaction, Value
 from .formats import (
     IAddressedFormat,
+    IAdvisedFormat,
     IBackgroundFormat,
     ICachingFormat,
     ICompactedFormat,
@@ -23,6 +24,7 @@ from .formats import (
     IProbedFormat,
     IProxiedFormat,
     IRestorableFormat,
+    IRestorableListsFormat,
     IRootFormat,
     ISplicedFormat,
     IWorkingFormat,
@@ -32,6 +34,7 @@ from .upstreams import IUpstream, IUpstreamResponse
 __all__ = [
     "NOT_NOW",
     "IAddressedFormat",
+    "IAdvisedFormat",
     "IAuthenticator",
     "IAuthorizer",
     "IBackgroundFormat",
@@ -45,12 +48,14 @@ __all__ = [
     "IConfiguredFormat",
     "IExplainingFormat",
     "IFormat",
+    "IGrowingFiles",
     "IImageFormat",
     "IIndexedFormat",
     "IPathFormat",
     "IProbedFormat",
     "IProxiedFormat",
     "IRestorableFormat",
+    "IRestorableListsFormat",
     "IRootFormat",
     "ISplicedFormat",
     "IUpstream",

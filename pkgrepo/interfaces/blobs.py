@@ -22,6 +22,9 @@ class IBlobStore(Interface):
     old copy never removes a new copy of the same content.
     """
 
+    has_files = Attribute("whether each copy is a file, whose descriptor is there without waiting, a bool")
+    growing = Attribute("an L{IGrowingFiles}, or None if the store has no files that other processes could read")
+
     def begin(expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None) -> IBlobUpload:
         """
         Start receiving a blob; nothing is visible until its ``commit``.
@@ -33,11 +36,13 @@ class IBlobStore(Interface):
         :raises StorageFull: no space for ``expect_size``, or the free space is below the low-water mark
         """
 
-    def resume(upload_id: str, state: bytes) -> Awaitable[IBlobUpload]:
+    def resume(upload_id: str, state: bytes, abandoned: bool = False) -> Awaitable[IBlobUpload]:
         """
         Continue a suspended upload, on any worker; the caller ensures that only one does so at a time.
 
-        Bytes beyond the offset in ``state`` were never acknowledged and are discarded.
+        Bytes beyond the offset in ``state`` were never acknowledged and are discarded. ``abandoned`` says that another
+        process has resumed it and was not heard of since: if that one wakes up, nothing that it does may change this
+        upload's bytes.
 
         :raises BlobMissing: the upload does not exist, or the state is not of this store
         """
@@ -51,9 +56,9 @@ class IBlobStore(Interface):
 
     def open(locator: str) -> IBlob:
         """
-        A stored blob, for reading.
+        A stored copy, for reading; never waits for the network.
 
-        :raises BlobMissing: nothing is stored under this locator
+        :raises BlobMissing: nothing is stored there; where only the network knows, the first read raises it
         """
 
     def stat(locator: str) -> Awaitable[tuple[int, datetime] | None]:
@@ -68,8 +73,39 @@ class IBlobStore(Interface):
     def sweep_uploads(older_than: datetime, keep: Iterable[str]) -> Awaitable[int]:
         """Remove unfinished uploads last modified before ``older_than`` and not in ``keep``. Returns how many."""
 
-    def capacity() -> tuple[int, int]:
-        """Free and total bytes of the storage."""
+    def capacity() -> tuple[int, int] | None:
+        """Free and total bytes of the storage; None for a store that has no such limit."""
+
+
+class IGrowingFiles(Interface):
+    """
+    Uploads that other processes read while they grow.
+
+    An upload that was exposed stays on the disk when its process is killed. It is continued, or swept.
+    """
+
+    def expose(upload: IBlobUpload) -> Awaitable[None]:
+        """
+        Let other processes open the ``readable`` bytes of an upload of this store, by its ``id``.
+
+        :raises StorageFull: the disk is full; :raises StorageFailed: the device failed
+        """
+
+    def open_growing(upload_id: str) -> int:
+        """
+        A descriptor of the bytes of an exposed upload, which the caller closes; how many they are others must say.
+
+        :raises BlobMissing: there is no such upload, or it has ended; :raises StorageFailed: it cannot be opened
+        """
+
+    def take_over(upload_id: str, offset: int, algorithms: Sequence[str] = ()) -> Awaitable[IBlobUpload]:
+        """
+        Continue an exposed upload whose process has ended; the caller ensures that only one process does so.
+
+        Its first ``offset`` bytes are kept, and read again for the digests. Descriptors of it see what is added.
+
+        :raises BlobMissing: there is no such upload, or it is shorter; :raises StorageFailed: it cannot be opened
+        """
 
 
 class IBlobUpload(IConsumer):
@@ -124,9 +160,9 @@ class IBlobUpload(IConsumer):
         :raises StorageFull: or ``StorageFailed``; :raises ValueError: ``expected`` names an algorithm not in ``begin``
         """
 
-    def descriptor() -> int | None:
+    def descriptor() -> int:
         """
-        A new file descriptor of the sealed bytes, which the caller closes; None if the store has no files.
+        A new file descriptor of the sealed bytes, which the caller closes; of a temporary file if the store has none.
 
         Before ``seal`` it is one of the growing file, once ``readable`` is not 0. It stays valid in any case.
 
@@ -151,22 +187,33 @@ class IBlob(Interface):
     """
     One stored copy, opened for reading.
 
-    It stays readable after the copy is deleted. It keeps its file open until the last reference is dropped, so do not
-    keep it for long.
+    How many bytes it has is in the catalog. In a store that has files, it stays readable after the copy is deleted. It
+    keeps its file open until the last reference is dropped, so do not keep it for long.
     """
-
-    size = Attribute("bytes, an int")
 
     def descriptor() -> int | None:
         """A new read-only file descriptor, which the caller closes; None if the store has no files."""
+
+    def as_file() -> Awaitable[int]:
+        """
+        A new read-only file descriptor of all its bytes, which the caller closes: of a temporary copy if need be.
+
+        :raises BlobMissing: the bytes are not there; :raises StorageFull: there is no room for the copy
+        :raises StorageFailed: they cannot be read
+        """
 
     def deliver(consumer: IConsumer, start: int, end: int) -> Awaitable[None]:
         """
         Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were written.
 
+        :raises BlobMissing: the bytes are not there, and none was written
         :raises StorageFailed: they cannot be read; the response must not look complete
         :raises CancelledError: the consumer stopped the delivery
         """
 
     def read(start: int, count: int) -> Awaitable[bytes]:
-        """At most ``count`` bytes from ``start``; fewer only at the end."""
+        """
+        At most ``count`` bytes from ``start``; fewer only at the end.
+
+        :raises BlobMissing: the bytes are not there; :raises StorageFailed: they cannot be read
+        """

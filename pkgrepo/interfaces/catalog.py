@@ -40,6 +40,13 @@ class Transaction(Reader, Protocol):
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run one statement. Returns the number of changed rows."""
 
+    def send(self, sql: str, parameters: Sequence[Value] = ()) -> None:
+        """
+        Run one statement that has no result, at the latest before the next one that has.
+
+        On an engine that has to be waited for it travels with that one, which may then raise its error.
+        """
+
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT that returns the new row's integer key; that key."""
 
@@ -67,7 +74,7 @@ class ICatalog(Interface):
 
     def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """
-        Run a query of a few indexed look-ups.
+        Run a query of a few indexed look-ups. It may be run more than once, and does nothing but return its result.
 
         An embedded engine answers at once, without a thread and without a reactor turn; another engine when its reply
         arrives. The caller must expect other events in between.

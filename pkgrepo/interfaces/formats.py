@@ -10,7 +10,7 @@ from zope.interface import Attribute, Interface
 from .catalog import Reader, Transaction
 
 if TYPE_CHECKING:
-    from pkgrepo.model import BlobInfo, Package, Repository
+    from pkgrepo.model import BlobInfo, Package, Repository, VersionAdvisory
 
 
 class IFormat(Interface):
@@ -200,12 +200,21 @@ class IProxiedFormat(IIndexedFormat):
 class IRestorableFormat(Interface):
     """A proxied format whose sidecars suffice to serve what is kept. Provided beside ``IProxiedFormat``."""
 
-    def restore_document(reader: Reader, package: Package) -> tuple[Any, bytes] | None:
+    def restore_documents(reader: Reader, package: Package) -> Sequence[tuple[Any, bytes]]:
         """
-        The document of a package of a proxy, made of what is kept of it: an ``UpstreamDocument``, and its parts.
+        The documents of a package of a proxy, made of what is kept of it: each an ``UpstreamDocument``, and its parts.
 
-        None if nothing is kept from which it can be made.
+        There are none if nothing is kept from which they can be made.
+
+        :raises Invalid: one would be too large
         """
+
+
+class IRestorableListsFormat(Interface):
+    """A proxied format of which the same is true for documents about many packages. Provided like the former."""
+
+    def restore_lists(reader: Reader, repository: Repository) -> Sequence[tuple[Any, bytes]]:
+        """The documents of a proxy that are about no single package, see L{IRestorableFormat.restore_documents}."""
 
 
 class IAddressedFormat(IProxiedFormat):
@@ -251,6 +260,19 @@ class ICompactedFormat(Interface):
 
     def compact(tx: Transaction, repository: Repository, now_ms: int) -> None:
         """Write the lists of a hosted repository anew, with what is there now alone: a write command."""
+
+
+class IAdvisedFormat(Interface):
+    """A format that knows of vulnerabilities of its packages. Provided beside ``IFormat``."""
+
+    def find_advisories(
+        package_key: str, version: str, pools: Any, clock: Any
+    ) -> Awaitable[Sequence[VersionAdvisory] | None]:
+        """
+        The known vulnerabilities of a version, by its text, in no order; None if the server has no advisories.
+
+        ``pools`` and ``clock`` are those of ``IFormat.resource``'s services.
+        """
 
 
 class IPathFormat(Interface):

@@ -7,6 +7,7 @@ lower-case hex. ``key`` is the normalised form of ``name``.
 
 from __future__ import annotations
 
+from .advisories import VersionAdvisory
 from .audit import SYSTEM, Actor, AuditEntry
 from .packages import BlobInfo, Document, File, Fragment, NewFile, Origin, Package, Version, VersionState
 from .permissions import Action, Grant, SubjectKind
@@ -51,6 +52,7 @@ __all__ = [
     "User",
     "UserKind",
     "Version",
+    "VersionAdvisory",
     "VersionState",
     "Visibility",
     "folder_of",

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 
 class Visibility(StrEnum):
@@ -44,9 +44,20 @@ class Storage:
     updated_at: datetime
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is a folder; else it is in a bucket."""
+        return self.kind == "Local"
+
+    @property
     def readable_layout(self) -> bool:
         """Whether a readable layout is kept: files under their names, from which a lost catalog can be rebuilt."""
         return bool(self.settings.get("readable_layout", True))
+
+    @property
+    def before(self) -> Storage | None:
+        """The storage as it was in its old place, if its copies are being moved; see ``begin_move``."""
+        before = self.settings.get("before")
+        return None if before is None else evolve(self, kind=before["kind"], settings=before["settings"])
 
 
 def folder_of(name: str) -> str:

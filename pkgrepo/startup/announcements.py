@@ -45,6 +45,14 @@ def describe_address(address: object, *, tls: bool = False) -> str:
     return f"{'https' if tls else 'http'}://{text}:{address.port}/"
 
 
+def announce_start(addresses: Sequence[str], admin: str, password: str | None, *, folder: Path) -> None:
+    """Tell the console the addresses, and the first admin's password if it was generated just now."""
+    console = find_console()
+    if password is not None:
+        announce_password(admin, password, console=console, folder=folder)
+    announce_addresses(addresses, admin=admin, console=console)
+
+
 def announce_addresses(addresses: Sequence[str], *, admin: str, console: IO[str] | None) -> None:
     """Print the addresses of the server and the name of the admin."""
     if console is not None:

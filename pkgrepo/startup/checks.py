@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from typing import Any
-
-from twisted.internet.endpoints import serverFromString
 
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import reading
@@ -20,6 +17,7 @@ from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
+from .endpoints import endpoint_problem
 from .provisioning import declared_storages, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
@@ -45,18 +43,6 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
             yield from _token_problems(config, catalog)
     except CatalogUnusable as error:
         yield f"database.url: {error}"
-
-
-def endpoint_problem(description: str, reactor: Any) -> str | None:
-    """Why an address of ``server.listen`` cannot be parsed (such as a socket that systemd did not pass), or None."""
-    try:
-        serverFromString(reactor, description)
-    except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        reason = str(error)
-        if isinstance(error, LookupError) and description.startswith("systemd:"):
-            reason = "no socket was passed, or one without a name (FileDescriptorName=, --fdname)"
-        return f"server.listen: there is nothing to listen at for {description!r}: {reason}"
-    return None
 
 
 def _interface_problem(description: str) -> str | None:

@@ -66,7 +66,7 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
     declared = declared_storages(config)
     if take_over:
         await core.registry.refresh()
-        present = {storage.name: core.folders.folder(storage) for storage in core.registry.storages()}
+        present = {each.name: core.folders.folder(each) for each in core.registry.storages() if each.is_local}
         for name, path in (declared | present).items():
             if await core.pools.disk(find_storage_id, path) is not None:
                 await core.pools.disk(core.folders.take_over, name, path)
@@ -77,8 +77,8 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
         found = await core.pools.disk(find_storage_id, path)
         uid = await core.pools.disk(core.folders.make, name, path)
         settings = {"path": core.folders.spell(path), **({"readable_layout": False} if name in plain else {})}
-        await core.catalog.write(_add_storage, name, settings, uid, core.clock.now_ms())
-        if found is not None and not take_over:
+        added = await core.catalog.write(_add_storage, name, settings, uid, core.clock.now_ms())
+        if added and found is not None and not take_over:
             log.warn(
                 "storage {name} at {path} is of an earlier catalog; pkgrepo reindex takes in what it holds",
                 name=name,
@@ -89,15 +89,19 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
 
 def declared_storages(config: Config) -> dict[str, Path]:
     """The folders of the default storage and of the declared ones, by name."""
-    wanted = {DEFAULT_STORAGE: config.data.dir / "storages" / DEFAULT_STORAGE}
+    new = config.data.storages or config.data.dir / "storages"
+    wanted = {DEFAULT_STORAGE: new / DEFAULT_STORAGE}
     for each in config.bootstrap.storages:
-        wanted[each.name] = each.path or config.data.dir / "storages" / each.name
+        wanted[each.name] = each.path or new / each.name
     return wanted
 
 
-def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> None:
-    if storages.find_storage(tx, name) is None:  # unless another process created it meanwhile
-        storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
+def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> bool:
+    """Add a storage, unless another process created it meanwhile. Returns whether it was added."""
+    if storages.find_storage(tx, name) is not None:
+        return False
+    storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
+    return True
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:

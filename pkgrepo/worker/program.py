@@ -97,7 +97,7 @@ def run(given: Sequence[str], sockets: int) -> int:
         raise_descriptor_limit()
         keep_freed_buffers()
         file = open(LOG, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - open to the end
-        observer = make_observer(file, style=config.log.format, level=config.log.level)
+        observer = make_observer(file, style=config.log.format, level=config.log.level, one_of_several=True)
         globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
         worker.membership.begun.addCallback(lambda _: worker.start(config)).addErrback(worker.report)
     reactor.run()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
 from attrs import frozen
+from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import BlobMissing
 from pkgrepo.http.answering.conditional import select
@@ -120,7 +121,9 @@ class Files:
         """
         if size > SMALL:
             store = await self._stores.of(self._registry.storage(storage_id))
-            return Content(size, open=partial(_open, store, locator))
+            if store.has_files:
+                return Content(size, open=partial(_open, store, locator))
+            return Content(size, deliver=partial(_deliver, store, locator))
         return await self.read(storage_id, locator, size)
 
     async def read(self, storage_id: int, locator: str, size: int) -> bytes:
@@ -141,11 +144,10 @@ class Files:
 
         :raises BlobMissing: the storage has lost them
         """
-        body = await self.body(storage_id, blob.locator, blob.size)
-        if isinstance(body, bytes):
-            return await pool(look, body)
-        assert body.open is not None, "the body of stored bytes has a descriptor"
-        return await pool(_look_and_close, body.open(), look)
+        if blob.size <= SMALL:
+            return await pool(look, await self.read(storage_id, blob.locator, blob.size))
+        store = await self._stores.of(self._registry.storage(storage_id))
+        return await pool(_look_and_close, await store.open(blob.locator).as_file(), look)
 
 
 def _look_and_close(descriptor: int, look: Callable[[int | bytes], T]) -> T:
@@ -185,6 +187,23 @@ def _open(store: IBlobStore, locator: str) -> int:
     return descriptor
 
 
+def _deliver(store: IBlobStore, locator: str, consumer: IConsumer, start: int, end: int) -> Awaitable[None]:
+    delivery: Awaitable[None] = store.open(locator).deliver(consumer, start, end)
+    return delivery
+
+
+def plain_body(document: Document, cpu: Pool | None) -> bytes | Content:
+    """
+    A rendered document without content coding.
+
+    One without a body, see L{Document}, needs the threads ``cpu``, which unpack it while it is sent.
+    """
+    if document.body or document.gzip is None:
+        return document.body
+    assert cpu is not None, "what is never large has a body"
+    return Content(document.size, deliver=partial(deliver_pieces, partial(unpack_pieces, document.gzip, cpu)))
+
+
 def document_answer(
     document: Document,
     encoding: Encoding,
@@ -193,20 +212,15 @@ def document_answer(
     last_modified: int | None = None,
     cpu: Pool | None = None,
 ) -> Answer:
-    """
-    A rendered document in one of its content codings; each has its own strong ETag.
-
-    One without a body, see L{Document}, needs the threads ``cpu`` to unpack it.
-    """
-    body: bytes | Content = document.body
+    """A rendered document in one of its content codings; each has its own strong ETag. ``cpu``: see L{plain_body}."""
     suffix = ""
     if encoding == "gzip" and document.gzip is not None:
-        body, suffix = document.gzip, "-gz"
+        body: bytes | Content = document.gzip
+        suffix = "-gz"
     elif encoding == "zstd" and document.zstd is not None:
         body, suffix = document.zstd, "-zst"
-    elif not body and document.gzip is not None:
-        assert cpu is not None, "what is never large has a body"
-        body = Content(document.size, deliver=partial(deliver_pieces, partial(unpack_pieces, document.gzip, cpu)))
+    else:
+        body = plain_body(document, cpu)
     etag = f'{document.etag[:-1]}{suffix}"'.encode("ascii")
     if suffix:
         headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))

@@ -41,13 +41,16 @@ STATUSES: Statuses = {
 }
 
 
-def refusal_headers(refusal: Refusal, scheme: bytes) -> tuple[tuple[bytes, bytes], ...]:
+def refusal_headers(refusal: Refusal, scheme: bytes | None) -> tuple[tuple[bytes, bytes], ...]:
     """
     The header fields of a refusal, with those that 401, 405 and 503 need (RFC 9110 sections 11.6.1, 15.5.6, 10.2.3).
 
-    What only takes no changes can be read.
+    What only takes no changes can be read. Without a ``scheme`` 401 gets no field, for which a browser would ask the
+    person for a password in a window of its own.
     """
-    needed = {401: (b"WWW-Authenticate", scheme), 405: (b"Allow", b"GET, HEAD"), 503: (b"Retry-After", b"5")}
+    needed = {405: (b"Allow", b"GET, HEAD"), 503: (b"Retry-After", b"5")}
+    if scheme is not None:
+        needed[401] = (b"WWW-Authenticate", scheme)
     field = needed.get(refusal.status)
     if field is None or any(name.lower() == field[0].lower() for name, _ in refusal.headers):
         return refusal.headers

@@ -21,6 +21,8 @@ class ConnectionWriter(Protocol):
     the producer of the present answer. ``direct`` says whether bytes reach the socket unchanged.
     """
 
+    transport: ITCPTransport  # from C{makeConnection} on, and so whenever anything is called
+
     def __init__(self) -> None:
         self.secure = False
         self.direct = False
@@ -43,11 +45,11 @@ class ConnectionWriter(Protocol):
 
     def getPeer(self) -> Any:
         """The client's address."""
-        return self.transport.getPeer()  # type: ignore[union-attr]
+        return self.transport.getPeer()
 
     def getHost(self) -> Any:
         """Our address."""
-        return self.transport.getHost()  # type: ignore[union-attr]
+        return self.transport.getHost()
 
     def send(self, data: bytes) -> None:
         """
@@ -61,15 +63,15 @@ class ConnectionWriter(Protocol):
                 if sent == len(data):
                     return
                 data = data[sent:]
-        self.transport.write(data)  # type: ignore[union-attr]
+        self.transport.write(data)
 
     def write(self, data: bytes) -> None:
         """Write when the socket is ready."""
-        self.transport.write(data)  # type: ignore[union-attr]
+        self.transport.write(data)
 
     def writeSequence(self, data: list[bytes]) -> None:
         """Write when the socket is ready."""
-        self.transport.writeSequence(data)  # type: ignore[union-attr]
+        self.transport.writeSequence(data)
 
     def unsent(self) -> int:
         """How many bytes the kernel has not taken yet."""

@@ -6,7 +6,7 @@ A body that turns out shorter than announced never looks complete: the connectio
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -30,10 +30,15 @@ def send_bytes(request: Request, body: bytes) -> Deferred[None]:
     return transfer.done
 
 
-async def deliver(request: Request, content: Content, start: int, end: int) -> None:
-    """Let ``content`` write itself; abort the connection when it fails or ends early."""
+async def deliver(request: Request, content: Content, start: int, end: int, begin: Callable[[], None]) -> None:
+    """
+    Let ``content`` write itself; ``begin`` writes the head, before its first byte.
+
+    What it raises before that byte is raised here, so that another answer can be given. Later, or when it ends early,
+    the connection is aborted.
+    """
     assert content.deliver is not None
-    consumer = _BoundedConsumer(request, end - start)
+    consumer = _BoundedConsumer(request, end - start, begin)
     try:
         awaitable = content.deliver(consumer, start, end)
         delivery = awaitable if isinstance(awaitable, Deferred) else Deferred.fromCoroutine(_wait(awaitable))
@@ -41,8 +46,10 @@ async def deliver(request: Request, content: Content, start: int, end: int) -> N
         await delivery
     except CancelledError:
         request.abort()
-    except Exception:  # noqa: BLE001 - whatever it was, the client must not take the body for whole
-        if not request.gone:
+    except Exception:
+        if not (request.gone or request.startedWriting):
+            raise
+        if not request.gone:  # whatever it was, the client must not take the body for whole
             _log.failure("delivering a body failed, request {request_id}", request_id=request.request_id)
         request.abort()
     else:
@@ -120,8 +127,9 @@ class _PushBytes:
 class _BoundedConsumer:
     """The consumer of a body that writes itself; takes no more bytes than the head announced."""
 
-    def __init__(self, request: Request, count: int) -> None:
+    def __init__(self, request: Request, count: int, begin: Callable[[], None]) -> None:
         self._request: Any = request
+        self._begin = begin
         self.left = count
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
@@ -141,5 +149,7 @@ class _BoundedConsumer:
         data = data[: self.left] if len(data) > self.left else data
         self.left -= len(data)
         if data and not self._request.gone:
+            if not self._request.startedWriting:
+                self._begin()
             self._request.sentLength += len(data)
             self._request.channel.write(data)

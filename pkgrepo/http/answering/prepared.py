@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from twisted.logger import Logger
-from twisted.python.failure import Failure
+from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import Reply
@@ -13,7 +12,6 @@ from .head import render_head
 from .send import SMALL, respond, send_whole
 
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
-_log = Logger()
 
 
 class PreparedAnswer:
@@ -37,18 +35,20 @@ class PreparedAnswer:
         if self._whole is not None:
             self.size += len(self._whole.body)
 
-    def serve(self, request: Request) -> None:
-        """Answer a GET or HEAD; conditions and ranges other than a matching ETag go through L{respond}."""
+    def serve(self, request: Request) -> Deferred[None] | None:
+        """
+        Answer a GET or HEAD; conditions and ranges other than a matching ETag go through L{respond}.
+
+        Returns what L{respond} does.
+        """
         reply = self._choose(request)
         if reply is None:
-            under_way = respond(request, self.answer)
-            if under_way is not None:
-                under_way.addErrback(_report)
-            return
+            return respond(request, self.answer)
         repeater = request.channel.repeater
         send_whole(request, reply.status, reply.head, reply.body)
         if repeater is not None and len(reply.body) <= SMALL:
             repeater.keep(request, reply)
+        return None
 
     def _choose(self, request: Request) -> Reply | None:
         fields = request.fields
@@ -62,7 +62,3 @@ class PreparedAnswer:
         elif answer.status < 400:
             return None
         return self._whole if request.method == b"GET" or self._whole is None else self._headers_only
-
-
-def _report(failure: Failure) -> None:
-    _log.failure("sending a prepared answer failed", failure=failure)

@@ -31,7 +31,11 @@ async def send(request: Request, answer: Answer) -> None:
 
 
 def respond(request: Request, answer: Answer) -> Deferred[None] | None:
-    """L{send} without waiting: None when the answer is complete, else a Deferred for its end."""
+    """
+    L{send} without waiting: None when the answer is complete, else a Deferred for its end.
+
+    The Deferred fails only while nothing has been written yet.
+    """
     if request.gone:
         return None
     if request.startedWriting:
@@ -88,9 +92,13 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
                 os.close(fd)
                 send_whole(request, selection.status, head, data)
                 return None
-    request.startedWriting = 1
-    request.code = selection.status
-    channel.send(head + channel.common_fields(request.raw_request_id))
-    if fd >= 0:
-        return send_file(request, fd, start, end, growing)
-    return Deferred.fromCoroutine(deliver(request, content, start, end))
+
+    def begin() -> None:
+        request.startedWriting = 1
+        request.code = selection.status
+        channel.send(head + channel.common_fields(request.raw_request_id))
+
+    if fd < 0:
+        return Deferred.fromCoroutine(deliver(request, content, start, end, begin))
+    begin()
+    return send_file(request, fd, start, end, growing)
