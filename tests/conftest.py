@@ -34,15 +34,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     Options about the catalogs of all servers, in this and in other processes.
 
     ``--catalog-delay 0.2`` delays every operation. ``--postgresql`` keeps them on a PostgreSQL server, which is started
-    once for each process that runs tests.
+    once for each process that runs tests. With ``--nodes`` the server of each module of tests/clients is two nodes,
+    of which each request goes to the other one than the request before. ``--workers 2`` makes every server in a process
+    of its own two workers, unless its test says how many it has.
     """
     parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
     parser.addoption("--postgresql", action="store_true", help="keep servers' catalogs in PostgreSQL")
+    parser.addoption("--nodes", action="store_true", help="run the scenarios of clients against two nodes in turn")
+    parser.addoption("--workers", type=int, metavar="N", help="run servers with N worker processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Apply ``--catalog-delay`` and ``--postgresql``."""
-    delay_s = config.getoption("--catalog-delay")
+    """Apply ``--catalog-delay``, ``--postgresql`` and ``--workers``."""
+    delay_s, workers = config.getoption("--catalog-delay"), config.getoption("--workers")
+    if workers is not None:
+        if delay_s is not None or config.getoption("--postgresql"):
+            raise pytest.UsageError("--workers: the catalogs of workers cannot be replaced")
+        server_process.WORKERS[:] = [str(workers)]
     if delay_s is not None:
         delay_catalogs(delay_s)
         _patch_twistd("delay", str(delay_s))

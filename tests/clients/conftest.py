@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.container_clients import ADMIN, host_of
 from tests.support.http_client import HttpClient
+from tests.support.nodes import BalancedNodes, balanced, two_nodes
+from tests.support.postgresql import postgresql
 from tests.support.server_process import ServerProcess, running
 
 
@@ -18,11 +20,28 @@ def configuration(request: pytest.FixtureRequest) -> str:
     return config
 
 
+@pytest.fixture(scope="session")
+def database(pytestconfig: pytest.Config) -> Iterator[str | None]:
+    """The PostgreSQL server of ``--nodes``."""
+    if not pytestconfig.getoption("--nodes"):
+        yield None
+        return
+    with postgresql() as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, configuration: str) -> Iterator[ServerProcess]:
-    """A running server with this configuration."""
-    with running(tmp_path_factory.mktemp("server"), configuration) as process:
-        yield process
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, configuration: str, database: str | None
+) -> Iterator[ServerProcess | BalancedNodes]:
+    """A running server with this configuration, and the module's ``ENVIRONMENT``; with ``--nodes`` two of them."""
+    folder = tmp_path_factory.mktemp("server")
+    if database is None:
+        with running(folder, configuration, getattr(request.module, "ENVIRONMENT", None)) as process:
+            yield process
+    else:
+        with two_nodes(folder, database, configuration) as nodes, balanced(nodes) as url:
+            yield BalancedNodes(nodes, url)
 
 
 @pytest.fixture

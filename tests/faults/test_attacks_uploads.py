@@ -18,7 +18,7 @@ from pkgrepo.auth.login.passwords import Verdict
 from tests.support.gems import make_gemspec, pack_gem
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import make_index
-from tests.support.inprocess_server import no_failures
+from tests.support.inprocess_server import no_failures, turn
 from tests.support.memory_connection import parse_answers
 from tests.support.memory_server import OTHER_PASSWORD, ClosingTransport, Stack
 from tests.support.npm_packages import make_publish, make_tarball
@@ -199,7 +199,9 @@ async def test_a_push_whose_bearer_token_expires_during_the_body_is_accepted(
     early: Any = stack.assembly.site.early
     authorizer = early._access._authorizer
 
-    async def a_day_passes(_: Stack) -> None:
+    async def a_day_passes(stack: Stack) -> None:
+        while await stack.assembly.core.catalog.wait_idle():  # its credentials are checked, at the latest then
+            await turn()
         monkeypatch.setattr(authorizer, "_clock", lambda: time.time() + 86_400)
 
     assert await upload_around(stack, a_day_passes, who=bearer, kind=kind) == 201

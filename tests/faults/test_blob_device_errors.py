@@ -69,7 +69,7 @@ async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, m
     async with store.begin() as upload:
         upload.write(bytes(size))
         info = await upload.commit()
-    assert store.open(info.locator).size == size
+    assert (await store.stat(info.locator))[0] == size
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "fchmod", "pwrite"])

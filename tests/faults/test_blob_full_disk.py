@@ -63,7 +63,7 @@ async def test_a_body_that_does_not_fit_is_refused_and_its_space_is_freed(case, 
     info = await put(store, bytes(2 * MIB))
     with pytest.raises(StorageFull):
         await put(store, bytes(3 * MIB))
-    assert store.open(info.locator).size == 2 * MIB
+    assert (await store.stat(info.locator))[0] == 2 * MIB
     await store.delete(info.locator)
     await put(store, bytes(3 * MIB))
 

@@ -7,7 +7,7 @@ when it no longer is.
 
 import pytest
 
-from tests.support.full_disk import file_system, filled
+from tests.support.full_disk import file_system, filled, small_storage
 from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image
 from tests.support.npm_packages import make_publish, make_tarball
@@ -19,16 +19,6 @@ from tests.support.upload_forms import uv
 pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
-STORAGE = """
-[[bootstrap.storages]]
-name = "small"
-path = "{path}"
-
-[[bootstrap.repositories]]
-name = "py"
-storage = "small"
-format = "python"
-"""
 
 
 @pytest.fixture
@@ -47,7 +37,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def server(tmp_path, small):
-    with restarts(tmp_path, STORAGE.format(path=small / "store")) as start:
+    with restarts(tmp_path, small_storage(small / "store", "python", "py")) as start:
         yield start()
 
 

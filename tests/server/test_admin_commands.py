@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.server_process import ROOT, clean_environment
+from tests.support.data_folder import DataFolder, environment_of
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -23,7 +23,7 @@ def pkgrepo(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
-            env=clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(tmp_path / "data")),
+            env=environment_of(DataFolder(tmp_path / "data")),
             cwd=tmp_path,
             input=told,
             capture_output=True,
@@ -79,12 +79,12 @@ def test_refusals_have_a_message_and_an_exit_code(pkgrepo, arguments, password, 
     assert "Traceback" not in refused.stderr
 
 
-def test_migrating_changes_nothing_the_second_time(pkgrepo, tmp_path):
+def test_migrating_changes_nothing_the_second_time(pkgrepo, pytestconfig, tmp_path):
     assert pkgrepo("admin", "create", "root", "--generate").returncode == 0
     for _ in range(2):
         done = pkgrepo("migrate")
         assert (done.returncode, done.stdout) == (0, "the catalog is up to date\n"), done.stderr
-    assert (tmp_path / "data" / "pkgrepo.db").is_file()
+    assert (tmp_path / "data" / "pkgrepo.db").is_file() is not pytestconfig.getoption("--postgresql")
 
 
 def test_a_login_block_is_removed_while_the_server_runs(pkgrepo, run_twistd):

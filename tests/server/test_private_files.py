@@ -13,6 +13,14 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
+
+@pytest.fixture(autouse=True)
+def _embedded(pytestconfig):
+    """These are about the files of the embedded database."""
+    if pytestconfig.getoption("--postgresql"):
+        pytest.skip("the catalog has no files")
+
+
 ANOTHER = {"username": "mary", "name": "Mary", "email": "mary@example.org", "password": "correct horse battery"}
 
 

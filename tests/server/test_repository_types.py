@@ -100,4 +100,5 @@ async def test_without_its_key_a_server_starts_and_takes_new_credentials(make_se
         authorization(server)
     reply = await Api(server)("PUT", "/api/repository/main%2Fmirror/config/proxy", {"routes": [ROUTE]})
     assert reply.status_code == 200
+    await server.service.assembly.core.registry.refresh()
     assert authorization(server) == "Basic Y2k6aGlkZGVuLXdvcmQ="

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import argon2
+import pytest
 from twisted.internet import reactor
 
 from pkgrepo.auth.login.authenticator import Authenticator
@@ -19,6 +20,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.auth.tokens.uses import TokenUses
+from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
 from pkgrepo.storage.catalog.people.tokens import add_token
 from pkgrepo.storage.catalog.people.users import add_user
@@ -27,6 +29,7 @@ from tests.support.catalog import MemoryCatalog, add_repository
 FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 PASSWORD = "quite a long secret"
 START = 1_800_000_000.0
+HOME = "192.0.2.1"  # the address of a client
 
 
 class SettableTime:
@@ -148,3 +151,14 @@ def make_repository(
         created_at=at,
         updated_at=at,
     )
+
+
+def at(seconds: float) -> datetime:
+    """Return the time so many seconds after `START`."""
+    return datetime.fromtimestamp(START + seconds, UTC)
+
+
+async def fails(scene: AuthServices, header: bytes, address: str = HOME) -> None:
+    """Assert that nobody is authenticated by this header."""
+    with pytest.raises(AuthenticationFailed):
+        await scene.authenticator.authenticate(header, address)

@@ -4,15 +4,25 @@ import hashlib
 import os
 from datetime import UTC, datetime
 
-from tests.support.blob_stores import FilesystemCase, open_descriptors
+from tests.support.blob_stores import BucketCase, FilesystemCase, open_descriptors
+from tests.support.s3_servers import is_installed
 
 CASES = {
     "filesystem": FilesystemCase,
     "filesystem-named": lambda root: FilesystemCase(root, unnamed=False),
+    "bucket": BucketCase,
+    "bucket-moto": lambda root: BucketCase(root, kind="moto"),
 }
+SERVER_OF = {"bucket": "versitygw", "bucket-moto": "moto"}
+
+
+def installed_cases() -> list[str]:
+    """Return the cases whose programs are installed, for tests that use several."""
+    return sorted(name for name in CASES if name not in SERVER_OF or is_installed(SERVER_OF[name]))
 
 
 KIB = 1024
+LARGEST = 1 << 40  # bytes; no blob has more
 
 
 FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
@@ -34,8 +44,7 @@ async def put(store, body: bytes, chunk: int = 64 * KIB, **how):
 
 
 async def content(store, locator: str) -> bytes:
-    blob = store.open(locator)
-    return await blob.read(0, blob.size)
+    return await store.open(locator).read(0, LARGEST)
 
 
 async def nothing_is_left(store) -> bool:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 from twisted.internet import reactor
 
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.blobs.s3.spool import Spool
+from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.pools import Pools
+from tests.support.s3_servers import S3Server, s3_server
 
 
 class FilesystemCase:
@@ -33,6 +40,51 @@ class FilesystemCase:
 
     async def stop(self) -> None:
         await self.pools.stop()
+
+
+class BucketCase:
+    """Stores over one prefix of a bucket; small parts make most bodies of the suite ones with several parts."""
+
+    part_size = 5 * 1024 * 1024  # bytes, the least of the protocol
+
+    def __init__(self, root: Path, *, kind: str = "versitygw") -> None:
+        self.root = root
+        self.kind = kind
+        self.pools = Pools(reactor)
+        self.prefix = f"{uuid4()}/"
+        self.stores: list[BucketBlobStore] = []
+
+    async def start(self) -> BucketBlobStore:
+        self.pools.start()
+        self.root.mkdir(parents=True, exist_ok=True)
+        return await self.another()
+
+    async def another(self) -> BucketBlobStore:
+        """Return another store object on the same storage, like that of another node."""
+        store = BucketBlobStore(
+            shared_s3_server(self.kind).place(self.prefix),
+            name="main",
+            pools=self.pools,
+            spool=Spool(self.root, low=0),
+            part_size=self.part_size,
+        )
+        await store.start()
+        self.stores.append(store)
+        return store
+
+    async def stop(self) -> None:
+        for store in self.stores:
+            await store.stop()
+        await self.pools.stop()
+
+
+@cache
+def shared_s3_server(kind: str) -> S3Server:
+    """A server for all tests of this process, until it ends."""
+    stack = ExitStack()
+    server = stack.enter_context(s3_server(kind=kind))
+    atexit.register(stack.close)
+    return server
 
 
 def open_descriptors() -> set[str]:

@@ -33,6 +33,9 @@ class MemoryTransaction:
         self.connection.execute(sql, tuple(parameters))
         return self.connection.changes()
 
+    def send(self, sql: str, parameters: Sequence[Value] = ()) -> None:
+        self.execute(sql, parameters)
+
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         return self.connection.execute(sql, tuple(parameters)).fetchall()[0][0]
 

@@ -62,7 +62,12 @@ class Program:
     def interrupted(self, *arguments: str | Path, begun: Callable[[], object]) -> tuple[int, str]:
         """Run it, press Ctrl-C when ``begun`` returns, and return the exit code and the standard error."""
         process = subprocess.Popen(
-            [PROGRAM, *map(str, arguments)],
+            [
+                "/usr/bin/env",
+                "--default-signal=INT",
+                PROGRAM,
+                *map(str, arguments),
+            ],  # shells ignore it in the background
             env=self.environ(),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

@@ -101,16 +101,21 @@ def tree(*folders: Path) -> dict[str, str | None]:
     }
 
 
+def environment_of(data: DataFolder, **variables: str) -> dict[str, str]:
+    """The environment of an administrator's commands on the data folder."""
+    found = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **variables}
+    for server in server_databases.SERVER:
+        found["PKGREPO_DATABASE__URL"] = server_databases.url_of(server, data.folder)
+    return clean_environment(**found)
+
+
 def pkgrepo(
     data: DataFolder, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run an administrator's command on the data folder; its output is not a terminal."""
-    variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
-    for server in server_databases.SERVER:
-        variables["PKGREPO_DATABASE__URL"] = server_databases.url_of(server, data.folder)
     return subprocess.run(
         [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
-        env=clean_environment(**variables),
+        env=environment_of(data, **(environ or {})),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ class DelayedCatalog:
 
     def __init__(self, catalog: Any, timer: IReactorTime, delay_s: float) -> None:
         self.delay_s = delay_s
-        self.operations = 0  # number of looks, scans and writes so far
+        self.operations: list[str] = []  # the functions of all looks, scans and writes so far
         self._catalog = catalog
         self._timer = timer
         self._waiting: set[Deferred[None]] = set()
@@ -54,17 +54,17 @@ class DelayedCatalog:
         return NOT_NOW
 
     async def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return await self._later(lambda: self._catalog.look(query, *args, **kwargs))
+        return await self._later(query, lambda: self._catalog.look(query, *args, **kwargs))
 
     def scan(self, query: Any, /, *args: Any, **kwargs: Any) -> Deferred[Any]:
-        return self._later(lambda: self._catalog.scan(query, *args, **kwargs))
+        return self._later(query, lambda: self._catalog.scan(query, *args, **kwargs))
 
     def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Deferred[Any]:
-        return self._later(lambda: self._catalog.write(command, *args, **kwargs))
+        return self._later(command, lambda: self._catalog.write(command, *args, **kwargs))
 
-    def _later(self, ask: Callable[[], Awaitable[Any]]) -> Deferred[Any]:
+    def _later(self, function: Any, ask: Callable[[], Awaitable[Any]]) -> Deferred[Any]:
         """Run an operation with the delays. It runs, and ``wait_idle`` waits for it, even if the caller cancels."""
-        self.operations += 1
+        self.operations.append(f"{function.__module__}.{getattr(function, '__qualname__', '')}")
         answer: Deferred[Any] = Deferred()
         ended: Deferred[None] = Deferred()
         self._waiting.add(ended)

@@ -80,7 +80,7 @@ def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 def main() -> None:
     """Fork a process for each request that comes through the socket whose number is the only argument."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    for name in ("twisted.scripts._twistd_unix", "twisted.plugins.pkgrepo_plugin", "pkgrepo.tap"):
+    for name in ("twisted.scripts._twistd_unix", "twisted.plugins.pkgrepo_plugin", "pkgrepo.tap", "pkgrepo.service"):
         import_module(name)
     gc.freeze()
     ended: dict[int, int] = {}  # descriptors for statuses by process id

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.configurations import hosted
+
 MIB = 1024 * 1024
 
 
@@ -28,6 +30,11 @@ def file_system(place: Path, size: str) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def small_storage(place: Path, format: str, name: str) -> str:
+    """Return the configuration of a storage ``small`` at this place, with one repository."""
+    return f'[[bootstrap.storages]]\nname = "small"\npath = "{place}"\n' + hosted(format, **{name: 'storage = "small"'})
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.parts.values import Context, Entry
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.blobs.syscalls import memory_file
 from tests.support.blob_stores import FilesystemCase
 from tests.support.normalisers import MODULE
 
@@ -71,9 +72,8 @@ class NormaliserCase:
     def descriptor(self, outcome: Outcome) -> int:
         """Return a descriptor of the parts file; the caller closes it."""
         assert outcome.parts is not None
-        descriptor = self.staged.open(outcome.parts).descriptor()
-        assert isinstance(descriptor, int)
-        return descriptor
+        content = self.staged.content(outcome.parts)
+        return memory_file(content) if isinstance(content, bytes) else content
 
     def entries(self, outcome: Outcome) -> list[Entry]:
         """Return the entries of the parts file."""

@@ -34,35 +34,97 @@ SETTINGS = {
 }
 
 
+class PostgresServer:
+    """A server, which can be killed and started again; ``address`` is the connection string of an empty database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address = f"host={folder} user=pkgrepo dbname=postgres"
+        self._folder = folder
+        self._owner = _owner(folder)
+        _initdb(folder, self._owner)
+        self._process = self._spawn()
+
+    def wait_ready(self) -> None:
+        """Wait until it answers."""
+        until = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < until:
+            try:
+                psycopg.connect(self.address).close()
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+            else:
+                return
+            if self._process.poll() is not None:
+                break
+        pytest.fail(f"PostgreSQL does not start:\n{(self._folder / 'log').read_text(errors='replace')}")
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL: connections break, and what was not written to the file system is lost."""
+        self.signal(signal.SIGKILL)
+        self._process.wait(TIMEOUT_S)
+
+    def restart(self) -> None:
+        """Start it again after it was killed."""
+        until = time.monotonic() + TIMEOUT_S
+        self._process = self._spawn()
+        while self._ended_soon() and time.monotonic() < until:  # processes of the earlier one have not ended yet
+            self._process = self._spawn()
+        self.wait_ready()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all its processes."""
+        os.killpg(self._process.pid, number)
+
+    def stop(self) -> None:
+        """Stop it; it does not wait for clients."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(TIMEOUT_S)
+
+    def _ended_soon(self) -> bool:
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        options = [f"--{name}={value}" for name, value in {**SETTINGS, "unix_socket_directories": self._folder}.items()]
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [PROGRAMS / "postgres", "-D", self._folder / "data", *options],
+                env=client_environment(self._folder / "home"),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **self._owner,
+            )
+
+
 @contextmanager
-def postgresql() -> Iterator[str]:
+def postgresql_server() -> Iterator[PostgresServer]:
     """
-    Run a server with an empty database; yields its connection string.
+    Run a server with an empty database.
 
     If PostgreSQL is not installed, the test is skipped, or fails if ``PKGREPO_REQUIRE_CLIENTS`` is 1.
     """
     if not (PROGRAMS / "postgres").exists():
         absent(f"there is no PostgreSQL in {PROGRAMS} (bin/test installs it when it runs as root)")
     with tempfile.TemporaryDirectory(prefix="pg") as name:  # paths of Unix sockets have at most 107 bytes
-        folder = Path(name)
-        owner = _owner(folder)
-        _initdb(folder, owner)
-        options = [f"--{name}={value}" for name, value in {**SETTINGS, "unix_socket_directories": folder}.items()]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(
-                [PROGRAMS / "postgres", "-D", folder / "data", *options],
-                env=client_environment(folder / "home"),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                **owner,
-            )
+        server = PostgresServer(Path(name))
         try:
-            yield _answering(server, f"host={folder} user=pkgrepo dbname=postgres", folder / "log")
+            server.wait_ready()
+            yield server
         finally:
-            server.send_signal(signal.SIGINT)  # fast shutdown: it does not wait for clients
-            server.wait(TIMEOUT_S)
+            server.stop()
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Run a server, see ``postgresql_server``; yields its connection string."""
+    with postgresql_server() as server:
+        yield server.address
 
 
 def _owner(folder: Path) -> dict[str, Any]:
@@ -87,15 +149,3 @@ def _initdb(folder: Path, owner: dict[str, Any]) -> None:
     )
     if result.returncode:
         pytest.fail(f"initdb exited with {result.returncode}:\n{result.stdout}{result.stderr}")
-
-
-def _answering(server: subprocess.Popen[bytes], address: str, log: Path) -> str:
-    until = time.monotonic() + TIMEOUT_S
-    while server.poll() is None and time.monotonic() < until:
-        try:
-            psycopg.connect(address).close()
-        except psycopg.OperationalError:
-            time.sleep(0.05)
-        else:
-            return address
-    pytest.fail(f"PostgreSQL does not start:\n{log.read_text(errors='replace')}")

@@ -15,6 +15,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.formats.npm.packument.version_fragments import FULL
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents.held import Held
+from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Step, Trace
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.startup.provisioning import ensure_storages
@@ -126,6 +127,14 @@ class ProxyWorld:
         """Ask the documents of a proxy for a package."""
         request = self.format.document_request(name)
         return await self.documents.get(repository, request, trace or Trace(), **options)
+
+    async def versions_in(self, repository: Repository, held: Held) -> list[str]:
+        """Read the versions in the parts of an answer for the package ``left``."""
+
+        def read(parts: PartsFile) -> list[str]:
+            return [entry.version for entry in parts.entries()]
+
+        return await self.documents.read(repository, self.format.document_request("left"), held, read)
 
     async def versions(self, repository: Repository, name: str, **options: Any) -> list[str]:
         """Return the versions of a package as a repository shows it now."""

@@ -17,6 +17,7 @@ from pkgrepo.formats.python.layout import METADATA, file_path
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
+from pkgrepo.interfaces import IFormat
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.layout.follower import LayoutFollower
@@ -53,14 +54,21 @@ class FixedClock:
 
 
 class RepositoryServices:
-    """One storage below ``root`` with one Python repository; call ``start`` and ``stop``."""
+    """
+    One storage below ``root`` with one repository, by default ``main/py``; call ``start`` and ``stop``.
 
-    def __init__(self, root: Path, pools: Any, catalog: Any = None) -> None:
+    ``release`` and ``publish`` are for Python repositories. Subclasses publish what other formats have.
+    """
+
+    def __init__(
+        self, root: Path, pools: Any, catalog: Any = None, *, format: IFormat | None = None, name: str = "py"
+    ) -> None:
         self.root = root
         self.pools = pools
         self.catalog = catalog or MemoryCatalog()
         self.clock = FixedClock()
-        self.format = PythonFormat()
+        self.format = format or PythonFormat()
+        self.name = name
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open)
         self.poked: list[Repository] = []
@@ -70,7 +78,7 @@ class RepositoryServices:
             stores=self.stores,
             pools=pools,
             clock=self.clock,
-            formats={"python": self.format},
+            formats={self.format.name: self.format},
         )
         self.follower = LayoutFollower(self.context)
         self.publisher = Publisher(
@@ -87,14 +95,21 @@ class RepositoryServices:
         )
         self.store: FilesystemBlobStore = await self.stores.of(self.storage)  # type: ignore[assignment]
         if repository:
-            await self.add_repository("py")
+            await self.add_repository(self.name)
+
+    async def stop(self) -> None:
+        """Stop following, and wait until nothing is written any more."""
+        if self.follower.running:
+            following = self.follower.stopService()
+            if following is not None:
+                await following
 
     async def add_repository(self, name: str, *, parent_id: int | None = None, **settings: Any) -> Repository:
         return await self.catalog.write(
             repositories.add_repository,
             storage_id=self.storage.id,
             name=name,
-            format="python",
+            format=self.format.name,
             type="Hosted",
             visibility="public",
             config={"type": "Hosted"},
@@ -109,7 +124,7 @@ class RepositoryServices:
 
     @property
     def repository(self) -> Repository:
-        found = self.registry.find("main", "py")
+        found = self.registry.find("main", self.name)
         assert found is not None
         return found
 
@@ -121,7 +136,7 @@ class RepositoryServices:
         """Stage a distribution, and return its release as the Python format makes it."""
         name = parse_filename(filename)
         blob = await staged.receive(chunks(data))
-        with io.FileIO(staged.open(blob).descriptor()) as file:  # type: ignore[arg-type]
+        with io.FileIO(await staged.as_file(blob)) as file:
             inspected = inspect(file.fileno(), name)
         path = file_path(name.project_key, changes.pop("text", name.version_text), filename)
         attrs = {"packagetype": name.kind, "requires_python": inspected.metadata.requires_python}
@@ -178,6 +193,11 @@ class RepositoryServices:
     def shown(self) -> list[str]:
         """Return every path of the readable layout."""
         return sorted(self.layout.walk())
+
+    def shown_of_repository(self) -> set[str]:
+        """Return the paths in the folder of the repository, relative to it."""
+        folder = f"{self.name}/"
+        return {place.removeprefix(folder) for place in self.shown() if place.startswith(folder)}
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table of the catalog."""

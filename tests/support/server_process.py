@@ -18,6 +18,7 @@ from tests.support.timeouts import TIMEOUT_S
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 _PROGRAM = str(Path(sys.executable).with_name("twistd"))
 TWISTD = [_PROGRAM]  # the command; --catalog-delay replaces it
+WORKERS = ["1"]  # the number of processes of a server that does not say it; --workers replaces it
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,8 +33,10 @@ class ServerProcess:
     A running command that announces an address on its standard output; with ``forked`` it is twistd, see ForkedTwistd.
 
     ``url`` is that address without its last slash; ``output`` is everything written so far; ``folder`` is its working
-    directory.
+    directory. ``on_line`` is called with each line of the output, in a thread.
     """
+
+    node_count = 1
 
     def __init__(
         self,
@@ -43,8 +46,10 @@ class ServerProcess:
         folder: Path,
         pass_fds: Sequence[int] = (),
         forked: bool = False,
+        on_line: Callable[[str], object] = str,
     ) -> None:
         self.output = ""
+        self._on_line = on_line
         self.folder = folder
         self._announced = threading.Event()
         self._grown = threading.Condition()
@@ -80,6 +85,11 @@ class ServerProcess:
     def url(self) -> str:
         return self.wait_ready()
 
+    @property
+    def catalog_options(self) -> list[str]:
+        """Options of commands that work without the server, on its catalog."""
+        return ["--set", f"data.dir={self.folder / 'data'}"]
+
     def lines(self, text: str, count: int) -> list[str]:
         """Wait until ``text`` was written ``count`` times, and return the lines of the output that contain it."""
         with self._grown:
@@ -114,6 +124,7 @@ class ServerProcess:
             for line in lines:
                 with self._grown:
                     self.output += line
+                    self._on_line(line)
                     self._grown.notify_all()
                 if ADDRESS.search(line):
                     self._announced.set()
@@ -121,14 +132,21 @@ class ServerProcess:
 
 
 def twistd_process(
-    folder: Path, *options: str, environ: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
+    folder: Path,
+    *options: str,
+    environ: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    patched: bool = True,
+    on_line: Callable[[str], object] = str,
 ) -> ServerProcess:
     """
     Start ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
 
     ``environ`` has additional variables; an empty value removes a variable that is set by default. The process is a
-    fork, unless ``pass_fds`` or variables for the interpreter need one of its own, or coverage is measured.
+    fork, unless ``pass_fds`` or variables for the interpreter need one of its own, or coverage is measured. Without
+    ``patched``, options of the tests that patch catalogs do not apply. For ``on_line`` see ``ServerProcess``.
     """
+    command = TWISTD if patched else [_PROGRAM]
     own = bool(pass_fds) or any(name.startswith(("PYTHON", "LD_", "MALLOC_")) for name in environ or ())
     defaults = {
         "PYTHONPATH": str(ROOT),
@@ -136,15 +154,16 @@ def twistd_process(
         "PKGREPO_SERVER__LISTEN": "tcp:0:interface=127.0.0.1",
         "PKGREPO_ADMIN_PASSWORD": "correct horse battery",
         "PKGREPO_PROXY__STORE_DELAY": "0",
-        "PKGREPO_SERVER__WORKERS": "1",
+        "PKGREPO_SERVER__WORKERS": WORKERS[0],
     }
     variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(
-        [*TWISTD, "--nodaemon", "--pidfile=", "pkgrepo", *options],
+        [*command, "--nodaemon", "--pidfile=", "pkgrepo", *options],
         environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,
-        forked=not own and TWISTD == [_PROGRAM] and "coverage" not in sys.modules,
+        on_line=on_line,
+        forked=not own and command == [_PROGRAM] and "coverage" not in sys.modules,
     )
 
 
@@ -177,9 +196,13 @@ def restarts(
 
 
 @contextmanager
-def running(folder: Path, configuration: str = "") -> Iterator[ServerProcess]:
-    """Run one server with this configuration, and stop it with SIGTERM; a traceback in its output fails the test."""
-    with restarts(folder, configuration) as start:
+def running(folder: Path, configuration: str = "", environ: Mapping[str, str] | None = None) -> Iterator[ServerProcess]:
+    """
+    Run one server with this configuration, and stop it with SIGTERM; a traceback in its output fails the test.
+
+    ``environ`` has additional variables, see ``twistd_process``.
+    """
+    with restarts(folder, configuration, environ) as start:
         process = start()
         yield process
         assert process.stop() in (0, -signal.SIGTERM), process.output  # twistd re-raises the signal that stopped it

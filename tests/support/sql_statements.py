@@ -14,6 +14,7 @@ an f-string, ``a + b``                     each combination of the values of its
 a local variable                           every value that is assigned to it
 the variable of a loop                     each item of the tuple
 an item of a constant mapping              every value
+an attribute of such an item               that of every value
 a parameter of the function                the arguments of all callers
 ``optional_conditions(...)``               each choice among its conditions
 a call of another function of the program  its results for every sample of its parameters' types
@@ -150,7 +151,7 @@ class _Finder:
             texts = self.texts(call.args[0], source)
         except Unclear:
             return
-        if any(text.lstrip().startswith(VERBS) for text in texts):
+        if any(text.lstrip().startswith(VERBS) and len(text.split()) > 1 for text in texts):  # or it is of HTTP
             raise Unclear(f"SQL is run by {ast.unparse(by)}, which is no parameter annotated {' or '.join(RUNNERS)}")
 
     def _add(self, call: ast.Call, runner: str, sql: ast.expr, source: Source) -> None:
@@ -179,8 +180,10 @@ class _Finder:
                 return [text for item in items for text in self.texts(item, source)]
             case ast.Name():
                 return self._named(node, source)
-            case ast.Subscript(value=ast.Name(id=name)) if isinstance(source.names.get(name), Mapping):
-                return _texts_in(tuple(source.names[name].values()), node)
+            case ast.Subscript() if (mapping := _mapping(node, source)) is not None:
+                return _texts_in(tuple(mapping.values()), node)
+            case ast.Attribute(value=ast.Name() as item, attr=name):
+                return _texts_in(tuple(getattr(value, name) for value in self._items(item, source)), node)
             case ast.Call():
                 return self._built(node, source)
         raise Unclear(f"cannot tell what {ast.unparse(node)} is")
@@ -214,6 +217,16 @@ class _Finder:
                 case _:
                     raise Unclear(f"{name} gets a value in line {node.lineno} in a way that is not followed")
 
+    def _items(self, item: ast.Name, source: Source) -> Iterator[Any]:
+        """Return the possible values of a local variable that is assigned an item of a constant mapping."""
+        for node in ast.walk(next(source.functions_around(item))):
+            if isinstance(node, ast.Name) and node.id == item.id and isinstance(node.ctx, ast.Store):
+                assignment = source.parents[node]
+                mapping = _mapping(assignment.value, source) if isinstance(assignment, ast.Assign) else None
+                if mapping is None:
+                    raise Unclear(f"cannot tell what {item.id} is")
+                yield from mapping.values()
+
     def _given(self, function: Function, parameter: str, source: Source) -> list[str]:
         """Return the values that callers pass for a parameter of a function."""
         target = source.names.get(function.name)
@@ -245,6 +258,15 @@ def _is_runner(name: ast.Name, source: Source) -> bool:
             annotation = parameters[name.id].annotation
             return annotation is not None and ast.unparse(annotation) in RUNNERS
     return False
+
+
+def _mapping(node: ast.expr, source: Source) -> Mapping[Any, Any] | None:
+    """Return the constant mapping that an expression takes an item of, or None if it is something else."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name)):
+            found = source.names.get(name)
+            return found if isinstance(found, Mapping) else None
+    return None
 
 
 def _parameters(function: Function) -> dict[str, ast.arg]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from twisted.internet.task import Clock as ReactorClock
 
+from pkgrepo.composition import core
 from pkgrepo.gateway.answers.content import Files
+from pkgrepo.repositories.clock import SystemClock
 from tests.support.images import Image, Registry
 from tests.support.memory_server import Reply
 from tests.support.signing import Signer, sign_simply, signature_tag
@@ -79,3 +82,10 @@ class SettableClock:
 
     def now_ms(self) -> int:
         return self._began_ms + self.ms
+
+
+def stop_clock(monkeypatch: pytest.MonkeyPatch) -> SettableClock:
+    """Give servers that are made later a clock that only tests advance; returns it."""
+    clock = SettableClock(SystemClock())
+    monkeypatch.setattr(core, "clock_of", lambda _catalog: clock)
+    return clock

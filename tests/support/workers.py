@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -51,6 +53,25 @@ class Connection:
         assert 200 <= reply.status < 300, reply.text
         return reply.json if reply.body else None
 
+    def begin(self, path: str) -> http.client.HTTPResponse:
+        """Send a GET without credentials; the body of the response is to be read."""
+        self._connection.request("GET", path)
+        return self._connection.getresponse()
+
+    @property
+    def port(self) -> int:
+        """The port at this end."""
+        return int(self._connection.sock.getsockname()[1])
+
+    @property
+    def server_port(self) -> int:
+        """The port at the server's end."""
+        return int(self._connection.sock.getpeername()[1])
+
+    def abort(self) -> None:
+        """Close the connection, in the middle of a response, too."""
+        self._connection.sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self._connection.close()
 
@@ -84,7 +105,10 @@ def wait_for_workers(master: int, count: int = 2, *, without: int = 0) -> list[i
 
 def holder_of_lease(data: Path) -> int | None:
     """The process that does the work in the background, by the locks of the kernel."""
-    inode = (data / LEASE).stat().st_ino
+    try:
+        inode = (data / LEASE).stat().st_ino
+    except FileNotFoundError:  # no process has asked for it yet
+        return None
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
         if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
@@ -92,11 +116,42 @@ def holder_of_lease(data: Path) -> int | None:
     return None
 
 
+def wait_for_holder(data: Path, *, without: int | None = None) -> int:
+    """Wait until a process does the work in the background, which is not ``without``."""
+    ends_at = monotonic() + TIMEOUT_S
+    while (found := holder_of_lease(data)) in (None, without):
+        assert monotonic() < ends_at, found
+        sleep(0.05)
+    assert found is not None
+    return found
+
+
+def worker_of(master: int, connection: Connection) -> int:
+    """The process at the other end of a connection, by the sockets of the kernel."""
+    # Both ports are compared: connections to other servers may have the same port at this end.
+    ends = [connection.server_port, connection.port]
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    [inode] = [row[9] for row in rows if [int(end[-4:], 16) for end in row[1:3]] == ends]
+    for pid in workers_of(master):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            if any(_target(each) == f"socket:[{inode}]" for each in Path(f"/proc/{pid}/fd").iterdir()):
+                return pid
+    raise AssertionError("no worker has the connection")
+
+
+def _target(descriptor: Path) -> str:
+    """What a descriptor of a process is open on; empty if it was closed meanwhile."""
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:
+        return ""
+
+
 def is_running(pid: int) -> bool:
     """Whether a process exists that has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ends between the opening and the reading
         return False
 
 

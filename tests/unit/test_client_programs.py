@@ -5,7 +5,7 @@ import pytest
 from tests.support.client_programs import CLIENTS, client, client_environment, program
 
 # Of the clients that have no program of their own name.
-PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "pypiserver": "pypi-server"}
+PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "moto": "moto_server", "pypiserver": "pypi-server"}
 COLLECTIONS = {"java", "rubygems-3.6", "axe-core", "rattler"}  # several programs, or libraries without one
 
 

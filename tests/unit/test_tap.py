@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
-from pkgrepo.tap import _log_file
+import pytest
+
+from pkgrepo.config import read_config
+from pkgrepo.process.processors import usable_processors
+from pkgrepo.tap import _automatic_count, _log_file
 
 RAISED = """
 import resource
@@ -48,3 +53,34 @@ def test_a_log_in_a_file_is_read_by_its_owner_only(tmp_path: Path) -> None:
         assert file is not None
         file.close()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("listen", "twistd", "several"),
+    [
+        ("tcp:8081", {}, True),
+        ("unix:/run/socket", {"chroot": None}, True),
+        ("tcp:8081", {"chroot": "/srv"}, False),
+        ("ssl:8081", {}, False),
+    ],
+    ids=["tcp", "unix", "chroot", "unsupported"],
+)
+def test_the_default_is_a_worker_on_each_processor_where_that_is_possible(
+    listen: str, twistd: dict[str, str | None], several: bool
+) -> None:
+    config = read_config(overrides={"server.listen": [listen]})
+    assert _automatic_count(config, twistd) == (usable_processors() if several else 1)
+
+
+def test_the_default_is_one_process_where_sockets_cannot_share_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(socket, "SO_REUSEPORT")
+    config = read_config(overrides={"server.listen": ["tcp:8081"]})
+    assert _automatic_count(config, None) == 1
+
+
+def test_a_master_imports_no_server() -> None:
+    found = "import sys; import pkgrepo.tap; print(*(name for name in sys.modules if name.startswith('pkgrepo.')))"
+    done = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
+    names = done.stdout.split()
+    assert "pkgrepo.process.workers.master" in names
+    assert not [name for name in names if name.startswith(("pkgrepo.formats", "pkgrepo.web", "pkgrepo.http"))]

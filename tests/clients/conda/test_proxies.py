@@ -9,6 +9,7 @@ import pytest
 
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
+from tests.support.access_log import log_since_mark
 from tests.support.conda_packages import make_installable
 from tests.support.configurations import hosted, proxy, tokens, virtual
 from tests.support.container_clients import ADMIN
@@ -23,8 +24,7 @@ INDEXES = [f"{each}/repodata_shards.msgpack.zst" for each in ("linux-64", "noarc
 
 def log_of(server, repository, mark):
     """The reads of a channel in a server's log so far: paths and statuses. It is complete up to the mark."""
-    HttpClient(server.url).get(f"/mark-{mark}")
-    server.lines(f"/mark-{mark} ", 1)
+    log_since_mark(server, mark)
     return re.findall(rf" GET /repositories/main/{repository}/(\S+) (\d+)", server.output)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
+from tests.support.access_log import log_since_mark
 from tests.support.client_programs import client_environment, run_client
 from tests.support.conda_packages import make_installable
 from tests.support.configurations import PRIVATE, hosted, tokens
@@ -75,10 +76,7 @@ def test_uploads_and_a_converted_wheel_are_installed_and_a_second_run_finds_noth
 
 def traffic(server, mark):
     """Reads of the channel since the last mark: paths and statuses in the access log, which requests of marks part."""
-    HttpClient(server.url).get(f"/mark-{mark}")
-    [line] = server.lines(f"/mark-{mark} ", 1)
-    log = server.output.partition(line)[0].rpartition("/mark-")[2]
-    return re.findall(r" GET (/repositories/main/py/conda/\S+) (\d+)", log)
+    return re.findall(r" GET (/repositories/main/py/conda/\S+) (\d+)", log_since_mark(server, mark))
 
 
 def test_a_private_channel_is_installed_from_by_token_address_which_is_in_no_log(server, rattler, tmp_path):

@@ -171,7 +171,7 @@ def test_bundler_follows_a_list_that_was_written_anew(bench, rb, server):
     assert "Successfully deleted" in bench.gem("yank", "--host", bench.url, "b", "--version", "1.0.0")
     bench.publish("b", "1.1.0")
     repository = bench.url.partition("/repositories/")[2]
-    command = [Path(sys.executable).with_name("pkgrepo"), "--set", f"data.dir={server.folder / 'data'}", "compact"]
+    command = [Path(sys.executable).with_name("pkgrepo"), *server.catalog_options, "compact"]
     printed = run_client([*command, repository], environ=bench.environ, folder=bench.folder).stdout
     assert f"wrote the list of {repository} anew" in printed
     assert (

@@ -11,25 +11,42 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-# Completes the line "$1", whose last word is the one under the cursor, and prints the candidates.
-BASH = """
-source "$SCRIPT"
-COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-_pkgrepo_completion pkgrepo
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
+# Each completes the line "$1", whose last word is the one under the cursor, and prints the candidates.
+COMPLETIONS = {
+    "bash": """
+        source "$SCRIPT"
+        COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _pkgrepo_completion pkgrepo
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    # outside its line editor zsh has no compadd and no _describe; the last argument names the candidates
+    "zsh": """
+        compdef() { }
+        _describe() { print -rl -- "${(@)${(P@)3}%%:*}" }
+        compadd() { print -rl -- "${(P@)5}" }
+        words=(${(z)1}); CURRENT=${#words}
+        source "$SCRIPT"
+        _pkgrepo_completion
+    """,
+    "fish": """
+        source $SCRIPT
+        complete -C "$argv[2]" | string replace -r '\\t.*' ''; or true
+    """,
+}
+OPTIONS = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
 
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory):
     """A folder with the scripts of all shells."""
     folder = tmp_path_factory.mktemp("completion")
-    for shell in ("bash", "zsh", "fish"):
+    for shell in COMPLETIONS:
         result = subprocess.run([PROGRAM, "completion", shell], capture_output=True, check=True, timeout=TIMEOUT_S)
         (folder / shell).write_bytes(result.stdout)
     return folder
 
 
+@pytest.mark.parametrize("shell", COMPLETIONS)
 @pytest.mark.parametrize(
     ("line", "candidates"),
     [
@@ -41,11 +58,11 @@ def scripts(tmp_path_factory):
     ],
     ids=["command", "group", "package", "profile", "option"],
 )
-def test_bash_gets_exactly_the_candidates_that_fit(admin, scripts, line, candidates):
-    environ = admin.environ(SCRIPT=str(scripts / "bash"))
+def test_a_shell_gets_exactly_the_candidates_that_fit(admin, scripts, shell, line, candidates):
+    environ = admin.environ(SCRIPT=str(scripts / shell))
     environ["PATH"] = f"{Path(PROGRAM).parent}:{environ['PATH']}"
     result = subprocess.run(
-        ["bash", "-c", BASH, "bash", line],
+        [_installed(shell), *OPTIONS[shell], "-c", COMPLETIONS[shell], shell, line],
         env=environ,
         cwd=admin.folder,
         capture_output=True,
@@ -56,14 +73,18 @@ def test_bash_gets_exactly_the_candidates_that_fit(admin, scripts, line, candida
     assert (sorted(result.stdout.split()), result.stderr) == (candidates, "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", COMPLETIONS)
 def test_the_script_is_one_of_its_shell(scripts, shell):
     assert "pkgrepo" in (scripts / shell).read_text()
-    found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed")
-    subprocess.run([found, "-n", scripts / shell], check=True, timeout=TIMEOUT_S)
+    subprocess.run([_installed(shell), "-n", scripts / shell], check=True, timeout=TIMEOUT_S)
 
 
 def test_an_unknown_shell_is_refused(admin):
     assert admin.run("completion", "tcsh").returncode == 2
+
+
+def _installed(shell: str) -> str:
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    return found

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.support.s3_servers import BUCKET, KEY, s3_server
+
 pytestmark = pytest.mark.server
 
 FILE = """
@@ -130,6 +132,32 @@ def test_a_file_is_applied_and_applied_again_changes_nothing(admin):
         admin("repo", "delete", f"main/{name}", "--yes", "--purge")
 
 
+def test_what_a_file_does_not_name_is_pruned_with_yes(admin, tmp_path):
+    path = admin.folder / "pruned.json"
+    admin("storage", "create", "apart", "--path", tmp_path / "apart")
+    for name in ("kept", "gone"):
+        admin("repo", "create", f"apart/{name}", "--format", "python")
+    admin("repo", "create", "apart/joined", "--format", "python", "--member", "apart/gone")
+    path.write_text(json.dumps({"repositories": [{"name": "kept", "storage": "apart", "format": "python"}]}))
+    planned = admin("repo", "apply", "-f", path, "--prune", "--dry-run").splitlines()
+    assert planned == [
+        "apart/kept: unchanged",
+        "apart/joined: delete, with 0 packages (0 bytes)",
+        "apart/gone: delete, with 0 packages (0 bytes)",
+        "0 to create, 0 to change, 1 unchanged, 2 to delete",
+    ]
+    assert "--prune deletes apart/joined, apart/gone: add --yes" in admin.refused(
+        2, "repo", "apply", "-f", path, "--prune"
+    )
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 1 unchanged"
+    assert len(admin.json("repo", "list", "-q", "apart/")) == 3
+    found = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
+    assert [each["action"] for each in found] == ["unchanged", "delete", "delete"]
+    assert [each["name"] for each in admin.json("repo", "list", "-q", "apart/")] == ["kept"]
+    assert admin.json("repo", "list", "-q", "main/py") != []
+    admin("repo", "delete", "apart/kept", "--yes", "--purge")
+
+
 def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
     path = admin.folder / "wrong.json"
     good = {"name": "good", "format": "python"}
@@ -155,7 +183,7 @@ def test_storages_are_managed(admin, tmp_path):
     admin("storage", "create", "second", "--path", tmp_path / "second", "--no-readable-layout")
     rows = admin("storage", "list").splitlines()
     assert rows[0].split()[:2] == ["STORAGE", "BLOBS"]
-    assert [row.split()[0] for row in rows[1:]] == ["main", "second"]
+    assert {"main", "second"} <= {row.split()[0] for row in rows[1:]}
     assert admin.json("storage", "show", "second")["settings"]["path"] == str(tmp_path / "second")
     admin("storage", "edit", "second", "--rename", "third", "--inactive")
     assert "active" in admin("storage", "show", "third")
@@ -166,10 +194,45 @@ def test_storages_are_managed(admin, tmp_path):
     assert "does not exist" in admin.refused(3, "storage", "show", "third")
 
 
+def test_a_storage_in_a_bucket_is_managed_and_its_secret_is_typed(admin, tmp_path):
+    with s3_server() as s3:
+        place = ["--endpoint", s3.endpoint, "--bucket", BUCKET, "--access-key-id", KEY.id]
+        assert "--type S3" in admin.refused(
+            2, "storage", "create", "cloud", *place, "--secret-file", "-", told=KEY.secret
+        )
+        wrong = admin.refused(
+            2, "storage", "create", "cloud", "--type", "S3", *place, "--secret-file", "-", told="wrong"
+        )
+        assert "SignatureDoesNotMatch" in wrong
+        assert "holds no secret" in admin.refused(2, "storage", "create", "cloud", *place, "--secret-file", "-")
+        typed = admin.run(
+            "storage", "create", "cloud", "--type", "S3", *place, "--prefix", "cli", told=f"{KEY.secret}\n"
+        )
+        assert typed.returncode == 0, typed
+        assert f"storage cloud is at {s3.endpoint}/{BUCKET}/cli/" in typed.stdout
+        assert KEY.secret not in typed.stdout + typed.stderr
+        assert admin("storage", "check", "cloud").startswith("cloud works: ")
+        secret = tmp_path / "secret"
+        secret.write_text("wrong\n")
+        refused = admin.refused(2, "storage", "edit", "cloud", "--access-key-id", KEY.id, "--secret-file", secret)
+        assert "SignatureDoesNotMatch" in refused
+        secret.write_text(KEY.secret)
+        admin("storage", "edit", "cloud", "--access-key-id", KEY.id, "--secret-file", secret)
+        assert "cannot change" in admin.refused(5, "storage", "edit", "cloud", "--bucket", "another")
+        admin("storage", "delete", "cloud", "--yes")
+
+
 def test_the_commands_on_the_data_folder_are_still_there(admin):
     assert "there is no catalog" in admin.refused(3, "--set", "data.dir=none", "storage", "adopt", "main")
     assert "there is no catalog" in admin.refused(3, "--set", "data.dir=none", "gc", "--dry-run")
     assert "Remove stored bytes" in admin("gc", "--help")
+
+
+def test_stored_bytes_are_verified_by_the_server(admin):
+    assert "0 missing, 0 damaged" in admin("repo", "verify", "main/py")
+    found = admin.json("repo", "verify", "main/images")
+    assert (found["missing"], found["damaged"], found["errors"]) == (0, 0, [])
+    assert admin.json("jobs", "list", "--kind", "verify", "--limit", "1")[0]["repository"] == "main/images"
 
 
 def test_garbage_is_collected_by_the_server(admin):

@@ -31,6 +31,7 @@ REPOSITORIES = [
     {"name": "py", "format": "python"},
     {"name": "closed", "format": "python", "visibility": "private"},
 ]
+CONFIGURATION = "pkgrepo.repositories.registry._read"
 PAGES = ("py/simple/demo/", f"py/packages/demo/1.0/{FILENAME}", "closed/simple/demo/")
 
 
@@ -104,14 +105,14 @@ async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: Held
     held.hold()
     waiting = held.page("py/simple/other/")  # not in the caches, so it waits
     await until(lambda: held.catalog.operations and held.catalog._waiting)
-    asked = held.catalog.operations
+    asked = len(held.catalog.operations)
     for path in PAGES:
         assert (await held.page(path)).status_code == 200
     assert (await held.ask("v2/")).status_code == 200  # python-requests is a known program that probes
     assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
     assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
     assert (await held.ask("healthz")).status_code == 200
-    assert held.catalog.operations == asked
+    assert held.catalog.operations[asked:] == []
     assert not waiting.called
     await held.release()
     assert (await waiting).status_code == 404
@@ -121,12 +122,13 @@ async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: Held
 async def test_after_a_commit_reads_share_one_query_and_others_do_not_wait(held: HeldServer) -> None:
     held.hold()
     await held.commit()
-    asked = held.catalog.operations
+    asked = len(held.catalog.operations)
     waiting = [held.page("py/simple/demo/") for _ in range(8)]
-    await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and held.catalog.operations > asked)
+    await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and len(held.catalog.operations) > asked)
     assert (await held.ask("healthz")).status_code == 200
     assert (await held.ask("v2/")).status_code == 200
-    assert held.catalog.operations == asked + 1  # one query of the configuration, shared by all
+    # One query is shared by all; what is done now and then in the background may come between.
+    assert held.catalog.operations[asked:].count(CONFIGURATION) == 1
     assert not any(each.called for each in waiting)
     await held.release()
     assert [(await each).status_code for each in waiting] == [200] * 8

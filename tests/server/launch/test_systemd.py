@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.server_process import ROOT, TWISTD, ServerProcess, clean_environment
+from tests.support.server_process import ROOT, TWISTD, WORKERS, ServerProcess, clean_environment
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -63,7 +63,7 @@ def start(tmp_path, listening, manager):
             PKGREPO_DATA__DIR=str(tmp_path / "data"),
             NOTIFY_SOCKET=str(tmp_path / "notify"),
             WATCHDOG_USEC="200000",
-            PKGREPO_SERVER__WORKERS="1",
+            PKGREPO_SERVER__WORKERS=WORKERS[0],
             **({"LISTEN_FDS": "1", "LISTEN_FDNAMES": "pkgrepo.socket"} | variables),
         )
         processes.append(ServerProcess(command, environ=environ, folder=tmp_path, pass_fds=[listening.fileno()]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 import pytest
@@ -84,5 +85,6 @@ def test_the_log_is_json_where_the_configuration_says_so(run_twistd):
     assert answers(server.wait_ready())
     server.stop()
     lines = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
-    assert any(line.get("level") == "info" and "serving at" in line.get("message", "") for line in lines)
+    ready = re.compile("serving at|workers serve at")
+    assert any(line.get("level") == "info" and ready.search(line.get("message", "")) for line in lines)
     assert any(line.get("status") for line in lines), "no line of the access log"

@@ -15,6 +15,7 @@ from time import monotonic, sleep
 import pytest
 import requests
 
+from pkgrepo.process.processors import usable_processors
 from tests.support.http_client import Reply
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
@@ -25,6 +26,7 @@ from tests.support.workers import (
     connect_to_each,
     holder_of_lease,
     kill,
+    wait_for_holder,
     wait_for_workers,
     wait_until_ended,
     workers_of,
@@ -172,7 +174,7 @@ def test_the_audit_log_has_the_rows_of_both(pair: Pair) -> None:
 
 
 def test_one_worker_at_a_time_shows_what_both_publish(pair: Pair, server: ServerProcess, folder: Path) -> None:
-    holder = holder_of_lease(folder / "data")
+    holder = wait_for_holder(folder / "data")
     assert holder in workers_of(server.pid)
     layout = folder / "data" / "storages" / "main"
     for n, each in enumerate(pair):
@@ -257,11 +259,9 @@ def test_a_configuration_with_problems_leaves_the_workers_in_place(run_twistd: R
 
 def test_a_worker_that_is_killed_is_replaced_and_another_one_takes_over(run_twistd: Run, tmp_path: Path) -> None:
     server = start(run_twistd, tmp_path)
-    wait_for(lambda: holder_of_lease(tmp_path / "data"))
-    holder = holder_of_lease(tmp_path / "data")
-    assert holder is not None
+    holder = wait_for_holder(tmp_path / "data")
     kill(holder)
-    wait_for(lambda: holder_of_lease(tmp_path / "data") not in (None, holder))
+    wait_for_holder(tmp_path / "data", without=holder)
     server.lines("serves again", 1)
     wait_for_workers(server.pid, without=holder)
     filename, body = make_wheel("late", "1.0")
@@ -312,3 +312,19 @@ def test_workers_share_a_unix_socket_which_keeps_its_mode(run_twistd: Run, tmp_p
     assert server.stop() in (0, -signal.SIGTERM)
     assert not path.exists()
     assert "Traceback" not in server.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+def test_an_automatic_number_is_a_worker_on_each_processor(run_twistd: Run, tmp_path: Path, number: int) -> None:
+    count = usable_processors()
+    server = run_twistd(environ={"PKGREPO_SERVER__WORKERS": "auto", "PKGREPO_ADMIN_PASSWORD": ""})
+    server.wait_ready()
+    workers = workers_of(server.pid)
+    assert len(workers) == (0 if count == 1 else count)
+    for line in ("the catalog was made", "with the password", "answers at"):
+        assert server.output.count(line) == 1, server.output
+    assert server.output.count(" workers serve at ") == (0 if count == 1 else 1)
+    assert server.output.count(" serving at ") == (1 if count == 1 else 0)
+    assert server.end(number) in (0, -number)
+    wait_until_ended(workers)
+    assert "Traceback" not in server.output, server.output

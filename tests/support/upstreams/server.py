@@ -275,3 +275,13 @@ def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
+
+
+@contextmanager
+def fresh(*upstreams: ScriptedUpstream) -> Iterator[None]:
+    """Let upstreams forget their exchanges, and behave again afterwards."""
+    for each in upstreams:
+        each.forget()
+    yield
+    for each in upstreams:
+        each.behave()

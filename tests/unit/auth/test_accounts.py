@@ -7,15 +7,10 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, NotFound
 from pkgrepo.model import Actor, TokenLimits
 from pkgrepo.storage.catalog.server.audit import list_audit
-from tests.support.auth import PASSWORD, AuthServices
+from tests.support.auth import PASSWORD
 
 HOME = "192.0.2.1"
 NEW = "another long secret"
-
-
-@pytest.fixture
-def scene():
-    return AuthServices()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import traceback
 
 import argon2
-import pytest
 import pytest_twisted
 from twisted.logger import eventAsText, globalLogPublisher
 from twisted.python.failure import Failure
@@ -15,18 +14,13 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import TokenLimits
 from pkgrepo.storage.catalog.people.tokens import find_token_by_hash
 from pkgrepo.storage.catalog.people.users import find_user, password_hash
-from tests.support.auth import FAST, PASSWORD, AuthServices, basic
+from tests.support.auth import FAST, PASSWORD, basic
 
 HOME = "192.0.2.1"
 
 
 def spellings(value):
     return repr(value), str(value), f"{value!a}"
-
-
-@pytest.fixture
-def scene():
-    return AuthServices()
 
 
 @pytest_twisted.ensureDeferred

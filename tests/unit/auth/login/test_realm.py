@@ -9,12 +9,6 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.realm import IdentityRealm, IIdentity, make_portal
 from pkgrepo.model import ANONYMOUS
-from tests.support.auth import AuthServices
-
-
-@pytest.fixture
-def scene():
-    return AuthServices()
 
 
 def test_the_interface_is_kept(scene):

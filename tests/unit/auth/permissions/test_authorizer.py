@@ -25,15 +25,10 @@ from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set
 from pkgrepo.storage.catalog.people.users import remove_user, update_user
 from pkgrepo.storage.catalog.server.purge import purge_repository
 from pkgrepo.storage.catalog.server.repositories import remove_repository
-from tests.support.auth import START, AuthServices
+from tests.support.auth import START
 from tests.support.repositories import now
 
 READ, WRITE = Action.READ, Action.WRITE
-
-
-@pytest.fixture
-def scene():
-    return AuthServices()
 
 
 @pytest.fixture

@@ -13,16 +13,11 @@ from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import ANONYMOUS, Action, RepositoryScope, SubjectKind, TokenLimits, Visibility
 from pkgrepo.storage.catalog.people.grants import set_permission
-from tests.support.auth import START, AuthServices
+from tests.support.auth import START
 from tests.support.repositories import now
 
 PULL = Access("main/r1/app", "main/r1", "app", ("pull",))
 BOTH = Access("main/r1/app", "main/r1", "app", ("pull", "push"))
-
-
-@pytest.fixture
-def scene():
-    return AuthServices()
 
 
 def claims_of(text):

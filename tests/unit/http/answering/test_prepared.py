@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.http.answering.prepared import PreparedAnswer
@@ -78,6 +78,17 @@ def test_prepared_content_is_opened_for_each_request() -> None:
     connection.send(get() + get() + get("Range: bytes=5-\r\n"))
     assert [answer.body for answer in connection.answers()] == [BODY, BODY, b"56789"]
     assert opened == [0, 0, 5]
+
+
+def test_prepared_content_that_is_not_there_is_answered_by_the_handler() -> None:
+    def missing(_consumer: IConsumer, _start: int, _end: int) -> Deferred[None]:
+        return fail(OSError("the network is down"))
+
+    connection = Connection(
+        answering_with(text_answer("it is gone", 404)), early=lambda _: PreparedAnswer(delivering(missing))
+    )
+    connection.send(get() + get("Range: bytes=5-\r\n"))
+    assert [(answer.status, answer.body) for answer in connection.answers()] == [(404, b"it is gone")] * 2
 
 
 def test_prepared_refusal_is_sent_with_its_status() -> None:

@@ -147,20 +147,34 @@ def test_body_that_delivers_itself_is_asked_for_the_range() -> None:
     assert [answer.body for answer in connection.answers(heads=2)] == [BODY, b"234", b""]
 
 
+def _written(consumer: IConsumer, error: Exception | None) -> Deferred[None]:
+    consumer.write(b"012")
+    return succeed(None) if error is None else fail(error)
+
+
 @pytest.mark.parametrize(
-    "deliver",
+    ("deliver", "heads"),
     [
-        lambda consumer, _start, _end: succeed(consumer.write(b"012")),
-        lambda _consumer, _start, _end: succeed(None),
-        lambda _consumer, _start, _end: fail(OSError("the upstream broke")),
-        lambda _consumer, _start, _end: 1 / 0,
+        (lambda consumer, _start, _end: _written(consumer, None), 1),
+        (lambda consumer, _start, _end: _written(consumer, OSError("the upstream broke")), 1),
+        (lambda _consumer, _start, _end: succeed(None), 0),
     ],
 )
-def test_body_that_ends_early_cuts_the_connection(deliver: Any) -> None:
+def test_body_that_ends_early_cuts_the_connection(deliver: Any, heads: int) -> None:
     connection = Connection(answering_with(delivering(deliver)))
     connection.send(get() + get())
     assert connection.aborted
-    assert connection.take().count(b"HTTP/1.1") == 1
+    assert connection.take().count(b"HTTP/1.1") == heads
+
+
+@pytest.mark.parametrize(
+    "deliver",
+    [lambda _consumer, _start, _end: fail(OSError("the upstream broke")), lambda _consumer, _start, _end: 1 / 0],
+)
+def test_body_that_fails_before_its_first_byte_is_answered_with_an_error(deliver: Any) -> None:
+    connection = Connection(answering_with(delivering(deliver)))
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
 
 
 def test_body_may_deliver_itself_by_a_coroutine() -> None:

@@ -1,0 +1,165 @@
+"""Storages in buckets: added, used, changed and removed, with a real S3 server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.inprocess_server import until_value
+from tests.support.memory_server import Stack
+from tests.support.python_packages import make_wheel
+from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+def storage_in(s3: S3Server, prefix: str, name: str = "cloud", **changes: Any) -> dict[str, Any]:
+    settings = {
+        "endpoint": s3.endpoint,
+        "bucket": BUCKET,
+        "prefix": prefix,
+        "access_key_id": KEY.id,
+        "secret_access_key": KEY.secret,
+    }
+    return {"name": name, "type": "S3", "settings": settings | changes}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_in_a_bucket_is_made_tested_and_removed(stack: Stack, s3: S3Server) -> None:
+    body = storage_in(s3, "made")
+    reply = await stack.api("POST", "/storage", body)
+    assert reply.status == 201, reply.body.decode()
+    made = reply.json
+    assert made["type"] == "S3"
+    assert made["settings"] == {
+        "path": f"{s3.endpoint}/{BUCKET}/made/",
+        "readable_layout": False,
+        "endpoint": s3.endpoint,
+        "bucket": BUCKET,
+        "region": "us-east-1",
+        "prefix": "made/",
+        "path_style": True,
+        "access_key_id": KEY.id,
+    }
+    assert made["usage"] == {"bytes": 0, "blobs": 0, "free_bytes": None, "total_bytes": None}
+    assert KEY.secret not in json.dumps(await stack.ok("GET", "/audit"))
+    assert (await stack.api("POST", "/storage", body)).status == 200
+    assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
+    # Another storage does not get the same place, and the place of a removed one is free again.
+    other = await stack.api("POST", "/storage", storage_in(s3, "made", name="other"))
+    assert other.status == 422
+    assert made["id"] in other.body.decode()
+    await stack.ok("DELETE", "/storage/cloud")
+    assert (await stack.api("POST", "/storage", body)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"bucket": None}, "endpoint and bucket"),
+        ({"secret_access_key": None}, "an id and a secret"),
+        ({"secret_access_key": "wrong"}, "SignatureDoesNotMatch"),
+        ({"bucket": "no-such-bucket"}, "NoSuchBucket"),
+        ({"endpoint": "http://127.0.0.1:1"}, "no connection"),
+        ({"path": "/srv"}, "no path"),
+        ({"endpoint": "http://user:password@host"}, "endpoint"),
+        ({"region": "up/down"}, "region"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_bucket_that_cannot_be_used_is_refused(
+    stack: Stack, s3: S3Server, changes: dict[str, Any], sentence: str
+) -> None:
+    reply = await stack.api("POST", "/storage", storage_in(s3, "refused", **changes))
+    assert reply.status in (400, 422), reply.body.decode()
+    assert sentence in reply.body.decode()
+    assert KEY.secret not in reply.body.decode()
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_are_published_and_read_in_a_bucket(stack: Stack, s3: S3Server) -> None:
+    await stack.ok("POST", "/storage", storage_in(s3, "used"))
+    await stack.add_repository("py", storage="cloud")
+    filename, data = make_wheel("cloudy", "1.0", pad=300_000)
+    path = f"/repositories/cloud/py/cloudy/1.0/{filename}"
+    assert (await stack.call("PUT", path, raw=data)).status == 201
+    for _ in range(2):  # from the storage, and by an answer that is kept
+        assert (await stack.call("GET", path, who=None)).body == data
+        part = await stack.call("GET", path, who=None, headers={"Range": "bytes=100000-100009"})
+        assert (part.status, part.body) == (206, data[100_000:100_010])
+    await stack.publish("cloud/py", "cloudy", "1.1")
+    found = await stack.ok("GET", "/storage/cloud")
+    assert found["usage"]["blobs"] >= 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_lost_in_the_bucket_is_said_and_the_server_goes_on(stack: Stack, s3: S3Server) -> None:
+    await stack.ok("POST", "/storage", storage_in(s3, "lost"))
+    await stack.add_repository("py", storage="cloud")
+    filename, data = make_wheel("cloudy", "1.0", pad=300_000)
+    path = f"/repositories/cloud/py/cloudy/1.0/{filename}"
+    assert (await stack.call("PUT", path, raw=data)).status == 201
+    assert (await stack.call("GET", path, who=None)).status == 200
+    core = stack.assembly.core
+    storage = next(each for each in core.registry.storages() if each.name == "cloud")
+    store = await core.stores.open(storage)
+    for locator, _, _ in await store.scan():
+        await store.delete(locator)
+    for _ in range(2):
+        assert (await stack.call("GET", path, who=None)).status >= 400
+    assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_access_key_is_changed_and_checked(stack: Stack, s3: S3Server) -> None:
+    await stack.ok("POST", "/storage", storage_in(s3, "rotated"))
+    key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
+    wrong = await stack.api("PATCH", "/storage/cloud", {"settings": {**key, "secret_access_key": "wrong"}})
+    assert (wrong.status, "SignatureDoesNotMatch" in wrong.body.decode()) == (422, True)
+    assert (await stack.api("PATCH", "/storage/cloud", {"settings": {"endpoint": "http://127.0.0.1:1"}})).status == 422
+    assert (await stack.api("PATCH", "/storage/cloud", {"settings": {"bucket": "another"}})).status == 409
+    assert (await stack.api("PATCH", "/storage/cloud", {"settings": key})).status == 200
+    assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_deleted_is_collected_from_the_bucket(stack: Stack, s3: S3Server) -> None:
+    await stack.ok("POST", "/storage", storage_in(s3, "collected"))
+    await stack.add_repository("py", storage="cloud")
+    await stack.publish("cloud/py", "cloudy", "1.0", pad=100_000)
+    await stack.publish("cloud/py", "cloudy", "1.1", pad=100_000)
+    core = stack.assembly.core
+    store = await core.stores.open(next(each for each in core.registry.storages() if each.name == "cloud"))
+    before = len(await store.scan())
+    done = await stack.ok("DELETE", "/repository/cloud%2Fpy/packages", {"paths": ["cloudy/1.0"]})
+    assert done["deleted"] == ["cloudy/1.0"]
+    await stack.ok("POST", "/repository/cloud%2Fpy/gc", {"grace_seconds": 0})
+    assert 0 < len(await store.scan()) < before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_proxy_keeps_its_files_and_documents_in_a_bucket(stack: Stack, s3: S3Server, upstream: Any) -> None:
+    await stack.ok("POST", "/storage", storage_in(s3, "proxy"))
+    route = {"url": upstream.url, "name": "up"}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}}
+    await stack.add_repository("mirror", format="npm", storage="cloud", config=config)
+    tarball = upstream.add("read", pad=300_000)
+    path = f"/repositories/cloud/mirror{upstream.tarball_path('read', '1.0.0')}"
+    for _ in range(2):
+        document = await stack.call("GET", "/repositories/cloud/mirror/read", who=None)
+        assert list(document.json["versions"]) == ["1.0.0"]
+        assert (await stack.call("GET", path, who=None)).body == tarball
+    core = stack.assembly.core
+    await until_value(1, core.catalog, "SELECT COUNT(*) FROM file")
+    store = await core.stores.open(next(each for each in core.registry.storages() if each.name == "cloud"))
+    assert len(tarball) in [size for _, size, _ in await store.scan()]

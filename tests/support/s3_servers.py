@@ -1,0 +1,122 @@
+"""
+Runs S3 servers for tests, each with a temporary folder and a port of its own on 127.0.0.1.
+
+versitygw checks signatures and checksums, and keeps its objects over a restart. moto does neither, but is another
+implementation of the documents of the protocol, and of how it answers wrong requests.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
+from tests.support.client_programs import CLIENTS, client, client_environment
+from tests.support.timeouts import TIMEOUT_S
+
+KEY = AccessKey("testkey", "test-secret-of-the-bucket")
+REGION = "us-east-1"
+BUCKET = "packages"
+
+
+@contextmanager
+def s3_server(port: int | None = None, folder: Path | None = None, *, kind: str = "versitygw") -> Iterator[S3Server]:
+    """Run versitygw or moto with an empty bucket; versitygw over a new folder or one of an earlier server."""
+    program = client(kind, PROGRAMS[kind])
+    with tempfile.TemporaryDirectory(prefix="s3") as name:
+        server = SERVERS[kind](program, folder or Path(name), port or _free_port())
+        server.start()
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+class S3Server:
+    """A server process with one bucket."""
+
+    def __init__(self, program: Path, folder: Path, port: int) -> None:
+        self._program = program
+        self._folder = folder
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+        self.endpoint = f"http://127.0.0.1:{port}"
+
+    def place(self, prefix: str = "") -> BucketPlace:
+        """Return the bucket, with a prefix."""
+        return BucketPlace(endpoint=self.endpoint, bucket=BUCKET, region=REGION, prefix=prefix, key=KEY)
+
+    def command(self) -> list[str | Path]:
+        """Return the command that serves until it is killed."""
+        files, sidecar = self._folder / "files", self._folder / "sidecar"
+        for each in (files, sidecar):
+            each.mkdir(exist_ok=True)
+        options = ["--port", f"127.0.0.1:{self._port}", "--access", KEY.id, "--secret", KEY.secret, "--keep-alive"]
+        return [self._program, *options, "--quiet", "--region", REGION, "posix", "--sidecar", sidecar, files]
+
+    def start(self) -> None:
+        """Start it, also again after ``kill``; returns when it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                env=client_environment(self._folder / "home"),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                status = self._make_bucket()
+            except requests.RequestException:
+                status = None
+            if status in (200, 409):
+                return
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(
+                    f"{self._program.name} does not answer ({status}):\n{(self._folder / 'log').read_text()}"
+                )
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Kill it as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(TIMEOUT_S)
+
+    def _make_bucket(self) -> int:
+        request = AWSRequest("PUT", f"{self.endpoint}/{BUCKET}", data=b"")
+        S3SigV4Auth(Credentials(KEY.id, KEY.secret), "s3", REGION).add_auth(request)
+        return requests.put(request.url, headers=dict(request.headers), timeout=TIMEOUT_S).status_code
+
+
+class MotoServer(S3Server):
+    """The same by moto, which keeps its objects in memory."""
+
+    def command(self) -> list[str | Path]:
+        return [self._program, "-H", "127.0.0.1", "-p", str(self._port)]
+
+
+PROGRAMS = {"versitygw": "versitygw", "moto": "moto_server"}
+SERVERS: dict[str, type[S3Server]] = {"versitygw": S3Server, "moto": MotoServer}
+
+
+def is_installed(kind: str) -> bool:
+    """Whether bin/test has installed a server."""
+    return (CLIENTS / kind / ".installed").exists()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
