@@ -135,7 +135,8 @@ class StorageFolders:
         """Whether this catalog may open the storage there."""
         owner = _owner(folder)
         if owner is None:
-            return self._inside(folder) or self._data_of(folder) is None
+            # The file is not read again: another node of this catalog may write it just now.
+            return self._inside(folder) or _catalog_above(folder) is None
         if owner.catalog != self._catalog_uid:
             return False
         return self._inside(folder) or owner.data in (self._own_home(), str(self.data.resolve()))
@@ -224,7 +225,7 @@ class StorageFolders:
         owner = _owner(folder)
         if owner is not None and owner.data is not None:
             return owner.data
-        return next((str(each) for each in folder.resolve().parents if _has_catalog(each)), None)
+        return _catalog_above(folder)
 
 
 def _owner(folder: Path) -> Owner | None:
@@ -236,6 +237,11 @@ def _owner(folder: Path) -> Owner | None:
         raise Conflict(
             f"{folder / OWNER} is damaged; remove it to let the storage belong to whoever opens it"
         ) from None
+
+
+def _catalog_above(folder: Path) -> str | None:
+    """Return the data folder that an outside storage lies in, or None."""
+    return next((str(each) for each in folder.resolve().parents if _has_catalog(each)), None)
 
 
 def _is_database(home: str) -> bool:

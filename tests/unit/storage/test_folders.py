@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from pkgrepo.errors import Conflict
+from pkgrepo.storage import folders
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths
 from pkgrepo.storage.folders import OWNER, StorageFolders
@@ -179,6 +180,20 @@ def test_a_shared_storage_belongs_to_all_nodes_of_its_database(tmp_path):
         folders_of(tmp_path / "one").check("main", "id", store)
     with pytest.raises(Conflict):
         node(tmp_path / "two", "postgresql:1/2").take_over("main", store)
+
+
+def test_a_storage_that_another_node_claims_just_now_belongs_to_both(tmp_path, monkeypatch):
+    store = make_store(tmp_path / "shared" / "main")
+    read = folders._owner
+
+    def read_before_the_other_claims(folder):
+        monkeypatch.setattr(folders, "_owner", read)
+        found = read(folder)
+        node(tmp_path / "one").claim(store)
+        return found
+
+    monkeypatch.setattr(folders, "_owner", read_before_the_other_claims)
+    node(tmp_path / "two").check("main", "id", store)
 
 
 def test_a_catalog_that_was_copied_to_a_database_keeps_its_storages(tmp_path, data):
