@@ -46,6 +46,10 @@ class DataFolder:
         """Return the locators in rows of the catalog."""
         return {row[0] for row in self.rows("SELECT locator FROM blob")}
 
+    def digests(self) -> set[str]:
+        """Return the SHA-256 of all blobs that rows of the catalog name."""
+        return {locator[3:67] for locator in self.named()}
+
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Run a query on the catalog; a server may be running."""
         for server in server_databases.SERVER:
