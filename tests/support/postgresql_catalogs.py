@@ -22,7 +22,7 @@ TEMPLATE = "pkgrepo_template"
 class PostgresCase:
     """Catalogs on a database of their own, on a server that runs already."""
 
-    one_machine = False  # a commit of another node is noticed some milliseconds later
+    one_machine = False  # a commit of another node may be noticed some milliseconds later
 
     def __init__(self, url: str) -> None:
         self.url = url

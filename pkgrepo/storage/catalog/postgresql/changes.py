@@ -5,7 +5,7 @@ Notices the commits of all nodes.
 what happens                   the generation
 =============================  ================================================================================
 a batch of this node commits   changes before its commands are answered
-another node commits           changes when its notification arrives, in milliseconds
+another node commits           changes when its notification arrives, which that node waits for, see L{witnesses}
 a notification is lost         changes within ``RECHECK_S``: the number of the last commit is asked for
 the server cannot be asked     stays for ``TRUSTED_S``, so that what is in memory is served; then it changes with
                                each question, so that nothing is answered from memory
@@ -23,14 +23,16 @@ from itertools import count
 from typing import Final
 
 import psycopg
+from psycopg import Notify
 from twisted.logger import Logger
 
 from pkgrepo.diagnostics.failure_log import FailureLog
 
-from . import news
+from . import news, witnesses
 from .batches import CHANNEL
 from .server_clock import ServerClock
 from .sessions import Address, Session, open_listener
+from .witnesses import BYE, HELLO, SEEN, Witnesses
 
 log = Logger()
 
@@ -56,6 +58,7 @@ class Changes:
         on_news: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.server_clock = ServerClock(clock)
+        self._witnesses = Witnesses()
         self._on_news = on_news
         self._address = address
         self._clock = clock
@@ -76,11 +79,9 @@ class Changes:
         return self._number
 
     def committed(self, commit: int) -> None:
-        """Begin a new generation if this commit is newer than those before; from any thread."""
-        with self._lock:
-            if commit > self._last_commit:
-                self._last_commit = commit
-                self._number = next(self._numbers)
+        """Begin a new generation, and wait until all processes have; in the thread that has committed."""
+        self._learned(commit)
+        self._witnesses.wait(commit)
 
     def start(self) -> None:
         """Begin to listen, and wait until that is so, or cannot be; not in the reactor's thread."""
@@ -93,30 +94,53 @@ class Changes:
         if self._thread.is_alive():
             self._thread.join()
 
+    def _learned(self, commit: int) -> bool:
+        """Begin a new generation if this commit is newer than those before. Returns whether it is; from any thread."""
+        with self._lock:
+            is_new = commit > self._last_commit
+            if is_new:
+                self._last_commit = commit
+                self._number = next(self._numbers)
+            return is_new
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
                 with open_listener(self._address) as session:
-                    session.execute(f"LISTEN {CHANNEL}; LISTEN {news.CHANNEL}")
+                    session.execute(f"LISTEN {CHANNEL}; LISTEN {news.CHANNEL}; LISTEN {witnesses.CHANNEL}")
                     self._follow(session)
+                    self._tell(session, BYE)
             except (psycopg.Error, OSError) as error:
                 self._failures.failed(error)
                 self._first_look.set()
                 self._stopping.wait(PAUSE_S)
 
     def _follow(self, session: Session) -> None:
+        said = False
         while not self._stopping.is_set():
             asked = self._clock()
             row = session.execute(LAST_COMMIT).fetchone()
             assert row is not None
             self.server_clock.measured(row[1], asked, self._clock())
-            self.committed(row[0])
+            if self._learned(row[0]) or not said:
+                self._tell(session, SEEN if said else HELLO)
+                said = True
             self._trusted_until = asked + TRUSTED_S
             self._failures.succeeded()
             self._first_look.set()
             while not self._stopping.is_set() and self._clock() < asked + RECHECK_S:
-                for notification in session.notifies(timeout=TURN_S, stop_after=1):
-                    if notification.channel == CHANNEL:
-                        self.committed(int(notification.payload))
-                    else:
-                        self._on_news(notification.payload)
+                is_new = [self._heed(each) for each in session.notifies(timeout=TURN_S, stop_after=1)]
+                if any(is_new):
+                    self._tell(session, SEEN)
+
+    def _heed(self, notification: Notify) -> bool:
+        """Handle a notification. Returns whether others are to be told what this process knows."""
+        if notification.channel == CHANNEL:
+            return self._learned(int(notification.payload))
+        if notification.channel == witnesses.CHANNEL:
+            return self._witnesses.hear(notification.payload)
+        self._on_news(notification.payload)
+        return False
+
+    def _tell(self, session: Session, kind: str) -> None:
+        session.execute(*self._witnesses.statement(kind, self._last_commit))

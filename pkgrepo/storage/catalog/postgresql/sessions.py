@@ -114,8 +114,8 @@ def open_writer(address: Address) -> Session:
 
 
 def open_listener(address: Address) -> Session:
-    """Open a connection for notifications. :raises psycopg.Error: that is not possible"""
-    return _open(address, "read-write")
+    """Open a connection for notifications, none of which need be on a disk. :raises psycopg.Error: as above"""
+    return _open(address, "read-write", synchronous_commit="off")
 
 
 def open_member(address: Address) -> Session:

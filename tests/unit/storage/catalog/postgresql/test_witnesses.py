@@ -1,0 +1,83 @@
+"""A commit is answered when all other processes know of it."""
+
+from threading import Thread
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.storage.catalog.postgresql import witnesses
+from pkgrepo.storage.catalog.postgresql.witnesses import Witnesses
+from pkgrepo.storage.catalog.server import settings
+from tests.support.postgresql import postgresql
+from tests.support.postgresql_catalogs import Databases, PostgresCase
+from tests.support.timeouts import TIMEOUT_S
+
+
+@pytest.fixture(scope="module")
+def databases():
+    with postgresql() as server, Databases(server) as databases:
+        yield databases
+
+
+@pytest_twisted.async_yield_fixture
+async def case(databases):
+    with databases.another() as url:
+        case = PostgresCase(url)
+        yield case
+        await case.stop()
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for others on the busiest machine."""
+    monkeypatch.setattr(witnesses, "PATIENCE_S", TIMEOUT_S)
+
+
+async def notices(reading, writing):
+    before = reading.generation()
+    await writing.write(settings.increment, "serial")
+    return reading.generation() != before
+
+
+@pytest_twisted.ensureDeferred
+async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, patient):
+    one, two = await case.another(), await case.another()
+    for writing, reading in [(one, two), (two, one)]:
+        while not await notices(reading, writing):
+            pass  # it may still have to hear that the other has begun
+        for _ in range(20):
+            assert await notices(reading, writing)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_node_that_has_stopped_is_not_waited_for(case, patient):
+    one, two = await case.another(), await case.another()
+    await one.write(settings.increment, "serial")
+    await two.stop()
+    await one.write(settings.increment, "serial")
+
+
+def test_a_process_that_says_nothing_is_left_out_until_it_is_heard(monkeypatch):
+    known = Witnesses()
+    assert known.hear("other hello 1")
+    known.wait(1)
+    monkeypatch.setattr(witnesses, "PATIENCE_S", 0.01)
+    known.wait(2)
+    monkeypatch.setattr(witnesses, "PATIENCE_S", TIMEOUT_S)
+    known.wait(2)
+    assert not known.hear("other seen 2")
+    waiting = Thread(target=known.wait, args=(3,))
+    waiting.start()
+    known.hear("other seen 2")
+    assert waiting.is_alive()
+    known.hear("other seen 3")
+    waiting.join(TIMEOUT_S)
+    assert not waiting.is_alive()
+
+
+def test_what_it_hears_of_itself_and_nonsense_is_ignored():
+    known = Witnesses()
+    (_, own) = known.statement(witnesses.HELLO, 1)[1]
+    for payload in (own, "", "x", "x hello", "x hello one", "x hello 1 2"):
+        assert not known.hear(payload)
+    known.wait(2)
