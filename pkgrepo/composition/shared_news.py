@@ -16,6 +16,8 @@ proxy.absent     the id of a repository, and the answer that no upstream has a d
 proxy.no_file    the id of a repository, and the key of a file that no upstream has; until when that counts
 proxy.mistrust   the id of a proxy, and the path of a file of which a wrong one was sent
 proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
+proxy.undecided  a question for such a route: the id of a proxy, a package, and a version
+proxy.deciding   the same, in answer: the process that decides about the version has no route yet
 ===============  ===============================================================================================
 """
 
@@ -40,7 +42,8 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
-FILES, DOCUMENTS, WINNER = "proxy.files", "proxy.documents", "proxy.winner"
+FILES, DOCUMENTS = "proxy.files", "proxy.documents"
+WINNER, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
 TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
 ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
 
@@ -49,6 +52,7 @@ _keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _login = msgspec.msgpack.Decoder(tuple[str, str])
 _id = msgspec.msgpack.Decoder(int)
 _winner = msgspec.msgpack.Decoder(tuple[int, str, str, str])
+_version = msgspec.msgpack.Decoder(tuple[int, str, str])
 _absent = msgspec.msgpack.Decoder(tuple[int, UpstreamDocument])
 _mistrusted = msgspec.msgpack.Decoder(tuple[int, str])
 _no_file = msgspec.msgpack.Decoder(tuple[int, str, int])
@@ -109,6 +113,14 @@ class ProxyNews:
         """Tell them which route has served a version."""
         self._peers.publish(WINNER, _encode((repository_id, package_key, version_key, route)))
 
+    def undecided(self, repository_id: int, package_key: str, version_key: str) -> None:
+        """Ask them which route has a version."""
+        self._peers.publish(UNDECIDED, _encode((repository_id, package_key, version_key)))
+
+    def deciding(self, repository_id: int, package_key: str, version_key: str) -> None:
+        """Tell those who wait for the route of a version that this process decides about it."""
+        self._peers.publish(DECIDING, _encode((repository_id, package_key, version_key)))
+
     def mistrusted(self, repository_id: int, path: str) -> None:
         """Tell them that a wrong file was sent."""
         self._peers.publish(MISTRUST, _encode((repository_id, path)))
@@ -120,8 +132,10 @@ def receive_mistrust(peers: Peers, files: AddressedFiles) -> None:
 
 
 def receive_winners(peers: Peers, winners: Winners) -> None:
-    """Remember which routes have served versions in other processes."""
+    """Remember which routes have served versions in other processes, and tell them those of this one."""
     peers.subscribe(WINNER, lambda data: winners.add(*_winner.decode(data)))
+    peers.subscribe(UNDECIDED, lambda data: winners.answer(*_version.decode(data)))
+    peers.subscribe(DECIDING, lambda data: winners.hear(*_version.decode(data)))
 
 
 class FetchNews:

@@ -17,6 +17,7 @@ from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.addressed.announced import Announcers
 from pkgrepo.proxy.addressed.context import Context as AddressedContext
+from pkgrepo.proxy.addressed.decisions import Decisions
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.winners import Winners
@@ -111,6 +112,9 @@ class ProxyParts:
         keeper = Keeper(
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
+        decisions = None if fetches is None else Decisions(self._leases, self._news, reactor)
+        self._winners = Winners(core.catalog, self._news.winner, decisions)
+        receive_winners(core.peers, self._winners)
         self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
@@ -129,15 +133,13 @@ class ProxyParts:
         self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, IProxiedFormat]
     ) -> PackageFiles:
         rules = FileRules(core.catalog, core.clock)
-        winners = Winners(core.catalog, self._news.winner)
-        receive_winners(core.peers, winners)
         context = AddressedContext(
             catalog=core.catalog,
             publisher=core.publisher,
             clock=core.clock,
             upstreams=self.upstreams,
             transfers=self.transfers,
-            winners=winners,
+            winners=self._winners,
             announcers=Announcers(),
             absences=self._absences,
             counters=self.counters,
@@ -176,6 +178,7 @@ class ProxyParts:
             await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
+        self._winners.close()
         self._leases.close()
 
 

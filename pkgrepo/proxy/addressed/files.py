@@ -163,6 +163,7 @@ class AddressedFiles:
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
             kept = await self._keeper.keep(walk.remote, staged, blob)
+            self._context.winners.settle(proxy, request)
             self._mistrusted.pop(place, None)
             return kept
 

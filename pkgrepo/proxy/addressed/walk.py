@@ -135,7 +135,8 @@ class Walk:
                 except BaseException:
                     self._forget_early()
                     raise
-                self._context.winners.note(self._repository, self._request, self.route)
+                recorded = method == "GET" and self._request.lasting
+                self._context.winners.note(self._repository, self._request, self.route, recorded=recorded)
             self._fields = response.headers
             self._published_ms = _milliseconds(response.headers.get("Last-Modified"))
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
