@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeAlias
+from weakref import WeakSet
 
 from zope.interface import implementer
 
@@ -35,7 +36,8 @@ class MovingBlobStore:
         is_folder = isinstance(new, FilesystemBlobStore)
         self._folder: AnyStore = new if is_folder else old
         self._other: AnyStore = old if is_folder else new
-        self._resumed: set[str] = set()
+        # Those of the old place; an upload that is given up leaves it without notice.
+        self._resumed: WeakSet[IBlobUpload] = WeakSet()
 
     def begin(
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
@@ -49,7 +51,7 @@ class MovingBlobStore:
             return await self.new.resume(upload_id, state, abandoned)
         except BlobMissing:
             upload: IBlobUpload = await self.old.resume(upload_id, state, abandoned)
-        self._resumed.add(upload_id)
+        self._resumed.add(upload)
         return upload
 
     async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
@@ -58,9 +60,8 @@ class MovingBlobStore:
 
         :raises StorageFailed: they cannot be stored
         """
-        await self.old.commit_together([each for each in uploads if each.id in self._resumed])
-        await self.new.commit_together([each for each in uploads if each.id not in self._resumed])
-        self._resumed.difference_update(each.id for each in uploads)
+        await self.old.commit_together([each for each in uploads if each in self._resumed])
+        await self.new.commit_together([each for each in uploads if each not in self._resumed])
 
     def open(self, locator: str) -> IBlob:
         """Return a stored copy, wherever it is. :raises BlobMissing: it is nowhere"""
