@@ -43,13 +43,13 @@ def test_acknowledged_images_stay_complete_and_all_garbage_is_removed(server: Se
             for part in client.promised[image, tag]:
                 kept |= {digest_of(data): len(data) for data in (part.manifest, *part.blobs)}
         client.close()
-    before = sum(path.stat().st_size for path in stored_copies(tmp_path))
+    before = sum(path.stat().st_size for path in stored_copies(tmp_path / "data/storages"))
     dry = collect(wire, grace_seconds=0, delete_untagged=True, dry_run=True)
     found = collect(wire, grace_seconds=0, delete_untagged=True)
     print(sum((client.counts for client in clients), totals), "left over", found["freed_bytes"])
     assert found["removed"] == dry["removed"]
     assert found["freed_bytes"] == dry["freed_bytes"] == before - sum(kept.values())
-    assert sorted(path.stat().st_size for path in stored_copies(tmp_path)) == sorted(kept.values())
+    assert sorted(path.stat().st_size for path in stored_copies(tmp_path / "data/storages")) == sorted(kept.values())
     figures = wire.get("/api/repository/main%2Fimages/stats").json
     assert figures["storage_used_bytes"] == sum(kept.values())
     assert figures["unreferenced_bytes"] == 0

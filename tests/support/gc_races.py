@@ -59,6 +59,6 @@ def race(wire: HttpClient, steps: Sequence[Callable[[int], object]], rounds: int
     return totals
 
 
-def stored_copies(folder: Path) -> list[Path]:
-    """The files of the blobs in storage main of the server in ``folder``."""
-    return [path for path in (folder / "data/storages/main/blobs").rglob("*") if path.is_file()]
+def stored_copies(storages: Path) -> list[Path]:
+    """The files of the blobs in the storage main of the folder of all storages."""
+    return [path for path in (storages / "main/blobs").rglob("*") if path.is_file()]

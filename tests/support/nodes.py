@@ -161,6 +161,7 @@ class BalancedNodes:
         self.nodes = nodes
         self.url = url.rstrip("/")
         self.folder = nodes.folder
+        self.storages = nodes.storages
 
     @property
     def output(self) -> str:

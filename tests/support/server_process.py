@@ -33,7 +33,8 @@ class ServerProcess:
     A running command that announces an address on its standard output; with ``forked`` it is twistd, see ForkedTwistd.
 
     ``url`` is that address without its last slash; ``output`` is everything written so far; ``folder`` is its working
-    directory. ``on_line`` is called with each line of the output, in a thread.
+    directory, and ``storages`` has the storages made without a path. ``on_line`` is called with each line of the
+    output, in a thread.
     """
 
     node_count = 1
@@ -51,6 +52,7 @@ class ServerProcess:
         self.output = ""
         self._on_line = on_line
         self.folder = folder
+        self.storages = folder / "data" / "storages"
         self._announced = threading.Event()
         self._grown = threading.Condition()
         self._process: subprocess.Popen[str] | ForkedTwistd

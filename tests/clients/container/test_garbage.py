@@ -61,6 +61,6 @@ def test_acknowledged_images_stay_complete_and_all_garbage_is_removed(server: Se
     last = collect(wire, grace_seconds=0, delete_untagged=True)
     assert totals["blobs"] + last["removed"]["blobs"] > 0
     expected = {digest_of(data) for image in kept.values() for data in (*image.blobs, image.manifest)}
-    stored = stored_copies(server.folder)
+    stored = stored_copies(server.storages)
     assert {digest_of(path.read_bytes()) for path in stored} == expected
     assert len(stored) == len(expected)
