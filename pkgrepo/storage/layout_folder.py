@@ -33,6 +33,9 @@ ENDING = 16  # bytes; a longer extension of a shortened name is not kept
 TEMPORARY = ".tmp"  # folder for temporary files below the root; no repository can have this name
 PIECE = 256 * 1024  # bytes of documents that are compared at a time
 
+_NO_LINK = (errno.EMLINK, errno.EPERM, errno.EXDEV)  # the file system refuses another link
+_OTHERWISE = (errno.EEXIST, *_NO_LINK)
+
 
 def shorten(path: str) -> str:
     """Return the path with names that are too long for a file system shortened; see above."""
@@ -97,14 +100,12 @@ class LayoutFolder:
         """
         source = f"{self._blobs}/{locator}"
         target = self._path(path)
-        with self._temporary_for(target) as temporary:
-            try:
-                self._into(os.link, source, temporary)
-            except OSError as error:
-                if error.errno not in (errno.EMLINK, errno.EPERM, errno.EXDEV):
-                    raise
-                self._into(shutil.copyfile, source, temporary)
-                os.chmod(temporary, 0o444)
+        try:
+            self._link_new(source, target)
+        except OSError as error:
+            if error.errno not in _OTHERWISE:
+                raise
+            self._link_over(source, target)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a document to ``path`` atomically."""
@@ -254,6 +255,30 @@ class LayoutFolder:
     def _temporary(self) -> str:
         return f"{self.root}/{TEMPORARY}/{os.urandom(8).hex()}"
 
+    def _link_new(self, source: str, target: str) -> None:
+        """Link a blob to a name that most often is new: one system call where its directory exists."""
+        try:
+            os.link(source, target)
+        except FileNotFoundError:
+            if not os.path.lexists(source):
+                raise
+            self._make_folder(os.path.dirname(target))
+            os.link(source, target)
+
+    def _link_over(self, source: str, target: str) -> None:
+        """Link or copy a blob to a name in place of a file there."""
+        with self._temporary_for(target) as temporary:
+            try:
+                self._into(os.link, source, temporary)
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    raise
+                self._into(shutil.copyfile, source, temporary)
+                os.chmod(temporary, 0o444)
+        # POSIX: renaming one link of a file onto another link of it does nothing and leaves both.
+        with suppress(OSError):
+            os.unlink(temporary)
+
     @contextmanager
     def _temporary_for(self, target: str) -> Iterator[str]:
         """Yield a temporary name, which is renamed to ``target`` after the block and removed if anything fails."""
@@ -261,10 +286,10 @@ class LayoutFolder:
         try:
             yield temporary
             self._into(os.replace, temporary, target)
-        finally:
-            # POSIX: renaming one link of a file onto another link of it does nothing and leaves both.
+        except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
+            raise
 
     def _into(self, act: Callable[[Any, Any], None], source: str | bytes, target: str | Path) -> None:
         """Call ``act(source, target)``; if the directory of ``target`` is missing, create it and call again."""
@@ -298,8 +323,14 @@ def _shortened(name: str) -> str:
 
 
 def _write(data: bytes, path: str) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
+    # Not open(): it makes three system calls more, and each of them gives up the interpreter.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
 
 
 def _remove_all(path: Path) -> bool:

@@ -85,8 +85,15 @@ def test_other_errors_are_raised(layout, monkeypatch):
         layout.link("ab/one", "py/demo/1.0/file")
 
 
-@pytest.mark.parametrize("make", [lambda it: it.write("a/b", b"x" * 100), lambda it: it.link("ab/one", "a/b")])
-@pytest.mark.parametrize("failing", ["replace", "makedirs"])
+@pytest.mark.parametrize(
+    ("failing", "make"),
+    [
+        pytest.param("replace", lambda it: it.write("a/b", b"x" * 100), id="write-replace"),
+        pytest.param("makedirs", lambda it: it.write("a/b", b"x" * 100), id="write-makedirs"),
+        pytest.param("replace", lambda it: it.link("ab/one", "first"), id="link-replace"),
+        pytest.param("makedirs", lambda it: it.link("ab/one", "a/b"), id="link-makedirs"),
+    ],
+)
 def test_a_failed_write_leaves_no_temporary(layout, monkeypatch, make, failing):
     layout.write("first", b"")  # makes the folder of temporaries
 
@@ -97,6 +104,20 @@ def test_a_failed_write_leaves_no_temporary(layout, monkeypatch, make, failing):
     with pytest.raises(OSError, match="no space"):
         make(layout)
     assert list((layout.root / TEMPORARY).iterdir()) == []
+
+
+def test_a_short_write_is_continued(layout, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+    layout.write("a/b", b"0123456789")
+    assert layout.read("a/b") == b"0123456789"
+
+
+def test_a_new_link_needs_no_temporary_name(layout, monkeypatch):
+    layout.write("a/other", b"")
+    monkeypatch.setattr(os, "replace", None)
+    layout.link("ab/one", "a/b")
+    assert layout.is_linked("ab/one", "a/b")
 
 
 def test_removing_a_file_removes_empty_directories(layout):

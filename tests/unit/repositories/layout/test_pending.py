@@ -2,6 +2,7 @@
 
 import errno
 import os
+from functools import partial
 
 import pytest
 import pytest_twisted
@@ -25,13 +26,13 @@ class FullDisk:
     def __init__(self, monkeypatch, layout):
         self.full = False
         self._root = str(layout.root)
-        self._replace = os.replace
-        monkeypatch.setattr(os, "replace", self.replace)
+        for name in ("link", "replace"):
+            monkeypatch.setattr(os, name, partial(self._unless_full, getattr(os, name)))
 
-    def replace(self, source, target):
+    def _unless_full(self, act, source, target, **options):
         if self.full and str(target).startswith(self._root):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._replace(source, target)
+        act(source, target, **options)
 
 
 @pytest.fixture
