@@ -7,7 +7,10 @@ packages with the words             are found by
 few, in all repositories            the index of trigrams
 more, in a small repository         reading its keys, together with those of other small ones
 more, in a large repository         reading its keys by downloads, the most first, until there are enough
+unknown, since all words are short  reading the keys that begin with the first word, and those with the most downloads
 ==================================  ==================================================================================
+
+The last way finds no package of a large repository that it does not read: it would have to read all where few match.
 """
 
 from __future__ import annotations
@@ -21,9 +24,11 @@ from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
 from pkgrepo.storage.catalog.rows import column, number
 
 from .summaries import PackageSummary, own, summaries_of
-from .text_index import FEW, find_terms, narrowed, tables
+from .text_index import FEW, find_terms, is_indexed, narrowed, tables
 
 SMALL: Final = 1000  # packages of a repository up to which all its keys are read
+# Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
+READ: Final = 5000
 _CHUNK: Final = 500  # repositories in one query
 
 _Hit = tuple[int, int, str, int]  # 0 to 2 by how the key fits the first word, downloads, key, id of the repository
@@ -90,6 +95,8 @@ def _leading_hits(r: Reader, repository_id: int, words: Sequence[str], limit: in
     """
     if not words:
         return _by_downloads(r, repository_id, words, [], limit, derived=derived)
+    if not is_indexed([like(word) for word in words]):
+        return _hits_of_short_words(r, repository_id, words, limit, derived=derived)
     first = words[0]
     beginnings = (first, first + LAST_CHARACTER)
     sql = "SELECT COUNT(*) FROM (SELECT 1 FROM package WHERE repository_id = ? AND key >= ? AND key < ? LIMIT ?) found"
@@ -110,6 +117,43 @@ def _leading_hits(r: Reader, repository_id: int, words: Sequence[str], limit: in
         found += _by_downloads(r, repository_id, words, [like(first)[1:]], limit, derived=derived)
     if len(found) < limit:
         found += _by_downloads(r, repository_id, words, [], limit, derived=derived)
+    return found
+
+
+def _hits_of_short_words(
+    r: Reader, repository_id: int, words: Sequence[str], limit: int, *, derived: bool
+) -> list[_Hit]:
+    """The first hits among the first packages by key that begin with the first word, and by downloads."""
+    first, hit = words[0], _first(words)
+    tested: list[Value] = [*map(like, words), limit]
+    found: list[_Hit] = r.all(
+        f"""
+        {_HIT} FROM (
+            SELECT key, downloads, repository_id, derived FROM package
+            WHERE repository_id = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?
+        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+        """,
+        (*hit, repository_id, first, first + LAST_CHARACTER, FEW, *tested),
+    )
+    # In the order of the index: sorting by key what has the same downloads would read all of it.
+    found += r.all(
+        f"""
+        {_HIT} FROM (
+            SELECT key, downloads, repository_id, derived FROM package
+            WHERE repository_id = ? AND downloads > 0 ORDER BY downloads DESC, key DESC LIMIT ?
+        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+        """,
+        (*hit, repository_id, READ, *tested),
+    )
+    found += r.all(
+        f"""
+        {_HIT} FROM (
+            SELECT key, downloads, repository_id, derived FROM package
+            WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
+        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+        """,
+        (*hit, repository_id, READ, *tested),
+    )
     return found
 
 

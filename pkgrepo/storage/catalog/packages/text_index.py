@@ -30,12 +30,16 @@ def find_terms(r: Reader, patterns: Sequence[str]) -> list[str]:
     Otherwise, or if none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are then those
     of all packages.
     """
-    terms = [_ESCAPED.sub(_unescape, each) for each in patterns]
-    terms = [each for each in terms if any(len(part) >= SHORTEST for part in _WILDCARDS.split(each))]
+    terms = _indexed(patterns)
     if not terms:
         return []
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {_all(len(terms))} LIMIT ?) found"
     return terms if number(r, sql, (*terms, FEW + 1)) <= FEW else []
+
+
+def is_indexed(patterns: Sequence[str]) -> bool:
+    """Whether any of such operands has three characters in a row."""
+    return bool(_indexed(patterns))
 
 
 def tables(terms: int) -> str:
@@ -51,6 +55,11 @@ def narrowed(terms: int) -> str:
 
 def _all(terms: int) -> str:
     return " AND ".join(["t.key LIKE ?"] * terms)
+
+
+def _indexed(patterns: Sequence[str]) -> list[str]:
+    terms = [_ESCAPED.sub(_unescape, each) for each in patterns]
+    return [each for each in terms if any(len(part) >= SHORTEST for part in _WILDCARDS.split(each))]
 
 
 def _unescape(match: re.Match[str]) -> str:

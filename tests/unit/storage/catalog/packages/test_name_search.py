@@ -92,6 +92,19 @@ def test_a_search_finds_equals_then_beginnings_then_others_each_by_downloads(
     assert search(catalog, *words, limit=2) == expected[:2]
 
 
+def test_short_words_in_a_large_repository_are_looked_for_in_some_of_its_packages(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_search, "SMALL", 0)
+    monkeypatch.setattr(name_search, "READ", 1)
+    monkeypatch.setattr(name_search, "FEW", 3)
+    # Those that begin with it are "pa", "pad" and "pad-a" by key; "pad-b" is one too many. "left-pad" is the most
+    # downloaded one. The first one without downloads, "100%", has no such word, and "a_pad" after it is not read.
+    assert search(catalog, "pa") == ["pa", "pad", "pad-a", "left-pad"]
+    assert search(catalog, "pa", limit=2) == ["pa", "pad"]
+    assert search(catalog, "zz") == []
+
+
 @pytest.mark.usefixtures("way")
 def test_capitals_are_found(catalog: Any) -> None:
     add(catalog, "org.Example:PadCore")
