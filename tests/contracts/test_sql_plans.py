@@ -54,7 +54,7 @@ WHOLE: Final = {
     ("images/trust.py", "manifest"): "the rows of a partial index",
     ("images/trust.py", "tag"): "the rows of a partial index",
     ("images/trust.py", "package"): "joins those rows",
-    ("packages/events.py", "event"): "a part of the check of all files of a storage",
+    ("packages/events.py", "event"): "the rows of a partial index",
     ("server/statistics.py", "manifest"): "the statistics of one repository, over all images",
     ("usage/daily.py", "event"): "from the newest one back to the first that is old enough",
 }

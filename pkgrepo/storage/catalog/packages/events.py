@@ -15,6 +15,8 @@ from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
+# With a parameter in place of the constant, the engines could not use the partial index of these events.
+_REMOVAL = f"kind = '{REPOSITORY_REMOVED}'"
 
 
 @frozen
@@ -126,13 +128,13 @@ def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = No
 
 
 def find_removal_event(r: Reader, repository_id: int) -> Event | None:
-    """The event that records the removal of a repository, or None. Reads all events of that repository."""
-    return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
+    """The event that records the removal of a repository, or None."""
+    return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND {_REMOVAL}", (repository_id,))
 
 
 def removed_repository_uids(r: Reader) -> set[str]:
-    """The public ids (``uid``) of all removed repositories. Reads all events."""
-    rows = r.all("SELECT data FROM event WHERE kind = ?", (REPOSITORY_REMOVED,))
+    """The public ids (``uid``) of all removed repositories."""
+    rows = r.all(f"SELECT data FROM event WHERE {_REMOVAL}")
     return {load(row[0])["uid"] for row in rows}
 
 

@@ -1,3 +1,5 @@
+import pytest
+
 from pkgrepo.model import Actor
 from pkgrepo.storage.catalog.packages import events
 from tests.support.catalog import MemoryCatalog
@@ -50,3 +52,32 @@ def test_a_sequence_number_is_never_reused():
     seq = append(catalog)
     catalog.tx.execute("DELETE FROM event")
     assert append(catalog) > seq
+
+
+def test_removals_of_repositories_are_found_among_other_events():
+    catalog = MemoryCatalog()
+    append(catalog, repository_id=7, data={"uid": "not this"})
+    append(catalog, repository_id=7, package_id=None, kind=events.REPOSITORY_REMOVED, data={"uid": "u7"})
+    append(catalog, repository_id=8, package_id=None, kind=events.REPOSITORY_REMOVED, data={"uid": "u8"})
+    assert catalog.peek(events.removed_repository_uids) == {"u7", "u8"}
+    assert catalog.peek(events.find_removal_event, 7).data == {"uid": "u7"}
+    assert catalog.peek(events.find_removal_event, 9) is None
+
+
+@pytest.mark.parametrize(
+    "query", [events.removed_repository_uids, lambda r: events.find_removal_event(r, 7)], ids=["all", "one"]
+)
+def test_removals_of_repositories_are_found_without_reading_other_events(query):
+    catalog, steps = MemoryCatalog(), []
+
+    class Planning:
+        def all(self, sql, parameters=()):
+            steps.extend(row[3] for row in catalog.tx.all(f"EXPLAIN QUERY PLAN {sql}", parameters))
+            return []
+
+        def one(self, sql, parameters=()):
+            self.all(sql, parameters)
+
+    query(Planning())
+    assert len(steps) == 1
+    assert "USING INDEX event_removed" in steps[0]
