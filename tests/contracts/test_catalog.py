@@ -62,6 +62,12 @@ def test_the_engine_has_the_whole_interface(catalog):
 
 
 @pytest_twisted.ensureDeferred
+async def test_statistics_of_a_catalog_that_did_not_grow_are_not_renewed(catalog):
+    await catalog.renew_statistics()
+    assert not await catalog.renew_statistics()
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_write_returns_the_result_of_its_command(catalog):
     assert await catalog.write(settings.increment, "serial") == 1
     assert await catalog.write(settings.increment, key="serial") == 2

@@ -71,6 +71,9 @@ class MemoryCatalog:
     async def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
         return self.do(command, *args, **kwargs)
 
+    async def renew_statistics(self) -> bool:
+        return False
+
     def do(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Run a command without waiting."""
         with self.tx.connection:

@@ -62,6 +62,9 @@ class DelayedCatalog:
     def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Deferred[Any]:
         return self._later(command, lambda: self._catalog.write(command, *args, **kwargs))
 
+    def renew_statistics(self) -> Deferred[bool]:
+        return self._later(self._catalog.renew_statistics, self._catalog.renew_statistics)
+
     def _later(self, function: Any, ask: Callable[[], Awaitable[Any]]) -> Deferred[Any]:
         """Run an operation with the delays. It runs, and ``wait_idle`` waits for it, even if the caller cancels."""
         self.operations.append(f"{function.__module__}.{getattr(function, '__qualname__', '')}")

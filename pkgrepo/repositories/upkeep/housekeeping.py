@@ -1,4 +1,4 @@
-"""Hourly clean-up: leftovers of crashes, removed repositories, old rows of the audit log."""
+"""Hourly clean-up: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ log = Logger()
 EVERY_S = 3600.0
 BATCH = 500  # rows removed by one transaction
 REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
+
+# Each removes so many rows that have expired at a time, and returns whether there may be more.
+_REMOVALS = (remove_expired_promises, expire_deployments, remove_expired_claims, superseded_documents.remove_expired)
 
 
 class Housekeeping(PeriodicTask):
@@ -82,14 +85,12 @@ class Housekeeping(PeriodicTask):
             log.info("purged {count} removed repositories", count=purged)
         while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
             pass
-        while await self._catalog.write(remove_expired_promises, self._clock.now_ms(), BATCH):
-            pass
-        while await self._catalog.write(expire_deployments, self._clock.now_ms(), BATCH):
-            pass
-        while await self._catalog.write(remove_expired_claims, self._clock.now_ms(), BATCH):
-            pass
-        while await self._catalog.write(superseded_documents.remove_expired, self._clock.now_ms(), BATCH):
-            pass
+        for remove in _REMOVALS:
+            while await self._catalog.write(remove, self._clock.now_ms(), BATCH):
+                pass
+
+        if await self._catalog.renew_statistics():
+            log.info("renewed the statistics of the catalog's query planner")
 
     def _before_ms(self, kept: timedelta) -> int:
         return self._clock.now_ms() - int(kept.total_seconds() * 1000)

@@ -126,6 +126,10 @@ class PostgresCatalog:
         """Run a command in a transaction, and return its result when it is durable. Cancelling drops the result."""
         return self._writer.submit(command, *args, **kwargs)
 
+    async def renew_statistics(self) -> bool:
+        """Return False: the server's autovacuum renews them."""
+        return False
+
     def _read_generation(self) -> int:
         if not self._running:
             raise RuntimeError("the catalog does not run")
