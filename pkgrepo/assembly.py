@@ -199,6 +199,7 @@ class Assembly:
             documents=proxies.documents,
             resolver=proxies.resolver,
             transfers=proxies.transfers,
+            absences=proxies.absences,
             cache_counters=proxies.counters,
             fetching=proxies.fetching,
             package_files=proxies.package_files,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.concurrency import hops
 from pkgrepo.concurrency.batches import Linger
 from pkgrepo.config import Config
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
@@ -47,6 +50,7 @@ log = Logger()
 
 STORED_TOGETHER = 32  # fetched documents or files; the reactor works some milliseconds on the results
 SPOOL = "spool"  # name of the folder in the data folder for temporary files of storages in buckets
+BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the machine that runs: proc_sys_kernel(5)
 KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
@@ -117,6 +121,8 @@ class Core:
         if uid is None:
             uid = await self.catalog.write(settings.ensure_server_uid)
         home = None if self.nodes is None else await self.nodes.database()
+        place = home or await self.pools.disk(_place_of, self.config.database_path)
+        hops.use_key(f"{uid} {place}")
         self.folders = StorageFolders(data.dir, uid, Durability(data.fsync), new=data.storages, home=home)
         self.secrets: SecretBox = await self.pools.disk(SecretBox.load, data.dir / KEY_FILE)
         self.buckets = StorageBuckets(
@@ -218,3 +224,12 @@ class Core:
             self._process_locks[root] = lock
             if earlier is not None:
                 earlier.release()
+
+
+def _place_of(path: Path | None) -> str:
+    """A text that all processes with this database file share, and those of a copy of it do not."""
+    boot = ""
+    with suppress(OSError):
+        boot = BOOT.read_text().strip()
+    found = os.stat(path or os.devnull)
+    return f"{boot} {found.st_dev} {found.st_ino}"

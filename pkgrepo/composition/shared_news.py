@@ -13,7 +13,8 @@ proxy.transfer   a notice about a file that is fetched, see L{pkgrepo.proxy.tran
                  workers of the same master goes through that
 proxy.waiting    the name of a lease: a document is to be stored at once
 proxy.absent     the id of a repository, and the answer that no upstream has a document
-proxy.no_file    the id of a repository, and the key of a file that no upstream has; until when that counts
+proxy.no_file    the id of a repository, and the key of a file, or of what belongs to an image, that no upstream has;
+                 until when that counts
 proxy.mistrust   the id of a proxy, and the path of a file of which a wrong one was sent
 proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 proxy.undecided  a question for such a route: the id of a proxy, a package, and a version
@@ -26,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from pkgrepo.auth.login.throttle import Key, Throttle
 from pkgrepo.management.api.audit_log import AuditLog
@@ -46,6 +49,8 @@ FILES, DOCUMENTS = "proxy.files", "proxy.documents"
 WINNER, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
 TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
 ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
+
+log = Logger()
 
 _encode = msgspec.msgpack.encode
 _keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
@@ -76,7 +81,12 @@ class LoginNews:
 
 def receive_news(peers: Peers, throttle: Throttle) -> None:
     """Have the logins at other processes counted."""
-    peers.subscribe(FAILED, lambda data: throttle.add_failure(_keys.decode(data)))
+
+    def hear_failure(data: bytes) -> None:
+        hearing = Deferred.fromCoroutine(throttle.hear_failure(_keys.decode(data)))
+        hearing.addErrback(lambda failure: log.failure("the unlocks of logins could not be read", failure))
+
+    peers.subscribe(FAILED, hear_failure)
     peers.subscribe(DONE, lambda data: throttle.add_login(*_login.decode(data)))
 
 

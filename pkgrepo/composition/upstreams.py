@@ -81,12 +81,12 @@ class ProxyParts:
             on_forget=self._news.documents,
             on_absent=_tell_nobody if fetches is None else fetches.absent,
         )
-        self._absences = Absences(core.clock, "file", _tell_nobody if fetches is None else fetches.no_file)
+        self.absences = Absences(core.clock, _tell_nobody if fetches is None else fetches.no_file)
         turns = None
         if fetches is not None and sharing is not None:
             turns = Turns(self._leases, tell=fetches.waiting, hurrying=kept.hurrying, reactor=reactor)
             fetches.receive(sharing, turns)
-            fetches.receive_absences(kept, self._absences)
+            fetches.receive_absences(kept, self.absences)
         self.documents = Documents(
             turns=turns,
             kept=kept,
@@ -141,7 +141,7 @@ class ProxyParts:
             transfers=self.transfers,
             winners=self._winners,
             announcers=Announcers(),
-            absences=self._absences,
+            absences=self.absences,
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )

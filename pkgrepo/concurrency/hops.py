@@ -2,7 +2,8 @@
 The proxy repositories that a request has passed, so that proxies that lead to each other in a circle end at once.
 
 Requests to upstreams have the names of those repositories in the field ``Pkgrepo-Via``, like ``Via`` (RFC 9110 section
-7.6.3), for which some servers send documents uncompressed. A name says nothing, and is another one in each process.
+7.6.3), for which some servers send documents uncompressed. A name says nothing. It is the same in all processes of a
+server, after L{use_key}, and another one in each copy of the server.
 
 The names that a request has are in a context variable, so that all work which is begun to answer it knows them. Work
 that was begun for another request, and that this one only waits for, has the names of that one: of two proxies that
@@ -20,9 +21,15 @@ from typing import Final
 FIELD: Final = b"Pkgrepo-Via"
 MOST: Final = 20  # proxies on the way from a client to an upstream; a longer way is taken for a circle
 
-_KEY: Final = secrets.token_bytes(16)
 _NAME: Final = re.compile(r"[0-9a-f]{16}")
+_key = secrets.token_bytes(16)
 _passed: ContextVar[tuple[str, ...]] = ContextVar("passed", default=())
+
+
+def use_key(text: str) -> None:
+    """Name repositories as all processes with the same text do."""
+    global _key  # noqa: PLW0603 - one server in a process is the rule; of two the second has both named its way
+    _key = hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def receive(value: bytes) -> None:
@@ -43,4 +50,4 @@ def names_with(repository_id: int) -> str:
 
 
 def _name(repository_id: int) -> str:
-    return hashlib.blake2b(b"%d" % repository_id, key=_KEY, digest_size=8).hexdigest()
+    return hashlib.blake2b(b"%d" % repository_id, key=_key, digest_size=8).hexdigest()

@@ -11,6 +11,7 @@ from pkgrepo.gateway.callers.access import Access
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.fetching import Fetching
@@ -48,6 +49,7 @@ class Services:
     documents: Documents
     resolver: Resolver
     transfers: Transfers
+    absences: Absences
     cache_counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles

@@ -18,7 +18,7 @@ MOST: Final = 10_000
 
 class Absences:
     """
-    Remembers keys for the repository's ``negative_ttl``. ``what`` they name is said in errors.
+    Remembers keys for the repository's ``negative_ttl``.
 
     ``on_note`` is called with the id of a repository, a key, and until when it counts, for the ``add`` of others.
     """
@@ -26,21 +26,19 @@ class Absences:
     def __init__(
         self,
         clock: Clock,
-        what: str,
         on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None,
     ) -> None:
         self._clock = clock
-        self._what = what
         self._on_note = on_note
         self._until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
-    def check(self, repository: Repository, key: str, trace: Trace | None = None) -> None:
-        """:raises NotFound: no upstream had it a short while ago"""
+    def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
+        """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
         until_ms = self._until_ms.get((repository.id, key), 0)
         if until_ms > self._clock.now_ms():
             if trace is not None:
                 trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=until_ms)
-            raise NotFound(self._what, key)
+            raise NotFound(what, key)
 
     def note(self, repository: Repository, key: str) -> None:
         """Remember that no upstream has it."""

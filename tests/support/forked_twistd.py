@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import secrets
 import select
 import signal
 import socket
@@ -141,11 +140,8 @@ def _renew_state() -> None:
     from twisted.internet import reactor
     from twisted.internet.epollreactor import EPollReactor
 
-    from pkgrepo.concurrency import hops
-
     state: Any = reactor
     state.__dict__ = EPollReactor().__dict__  # a poll object and a waker of its own
-    hops._KEY = secrets.token_bytes(16)  # type: ignore[misc]
 
 
 if __name__ == "__main__":

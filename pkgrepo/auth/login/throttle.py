@@ -122,7 +122,7 @@ class Throttle:
     Blocks a key after ``limit`` failures in a window; ``clock`` returns monotonic seconds.
 
     ``unlocks`` is called before a block is reported; it returns the unlocks since the last call. ``news`` is told what
-    other processes shall count, and L{add_failure} and L{add_login} count what others tell.
+    other processes shall count, and L{hear_failure} and L{add_login} count what others tell.
     """
 
     def __init__(
@@ -192,6 +192,16 @@ class Throttle:
         self._trusted.pop((account, address), None)
         self._trusted[account, address] = self._clock()
         _bound(self._trusted)
+
+    async def hear_failure(self, keys: Sequence[Key]) -> None:
+        """
+        Count a failure at another process, which an unlock before it does not undo: that process has heeded it, and
+        this one might read of it only later.
+        """
+        try:
+            self._lift(await self._unlocks.read())
+        finally:
+            self.add_failure(keys)
 
     def add_failure(self, keys: Sequence[Key]) -> None:
         """Count a failure, in this process."""

@@ -90,7 +90,7 @@ class UpstreamBlobs:
                 return int(response.length)
 
         key = f"blob/{image}@{digest}"
-        self._absences.check(repository, key)
+        self._absences.check(repository, key, what="image")
         try:
             return await self._places.first(repository, image, ask)
         except NotFound:
@@ -105,7 +105,7 @@ class UpstreamBlobs:
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         key = f"blob/{image}@{digest}"
-        self._absences.check(repository, key)
+        self._absences.check(repository, key, what="image")
         leader = await self._share(repository, image, digest)
         route = await self._places.find_route(repository, image) or proxy_config_of(repository).routes[0].name
         kept = await self.find(repository, image, digest)

@@ -7,7 +7,6 @@ from typing import Self
 from attrs import frozen
 
 from pkgrepo.gateway.services import Services
-from pkgrepo.proxy.absences import Absences
 
 from .ages import ReleaseAges
 from .blobs import UpstreamBlobs
@@ -31,10 +30,10 @@ class UpstreamImages:
 
     @classmethod
     def make(cls, services: Services) -> Self:
-        """The parts, with empty memories."""
+        """The parts, with empty memories, except for that of what no upstream has."""
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
         client = RegistryClient(services.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
-        places, absences = Places(catalog, clock), Absences(clock, "image")
+        places, absences = Places(catalog, clock), services.absences
         manifests = UpstreamManifests(
             catalog=catalog,
             publisher=publisher,

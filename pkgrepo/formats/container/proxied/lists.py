@@ -110,7 +110,7 @@ class UpstreamLists:
         state: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
         trace = trace or Trace()
         if state is None:
-            self._absences.check(repository, key, trace)
+            self._absences.check(repository, key, trace, what="image")
         if state is None or self._clock.now_ms() >= state.fresh_until_ms:
             work = partial(self._refresh, repository, image, key, ask, state)
             state = await self._flight.run(repository, key, work, trace)

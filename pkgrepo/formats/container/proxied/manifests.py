@@ -134,7 +134,7 @@ class UpstreamManifests:
             trace.add(StepKind.FILE_KEPT, repository=repository.path, what=reference, digest=str(digest))
             return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
-        self._absences.check(repository, key, trace)
+        self._absences.check(repository, key, trace, what="image")
         return await self._flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
 
     async def _ensure_tag(self, target: Target, tag: str, trace: Trace, *, revalidate: bool) -> Confirmation:
@@ -153,7 +153,7 @@ class UpstreamManifests:
                 trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
             return Confirmation(Outcome.STALE, stale_until_ms // 1000)
         if not usable:
-            self._absences.check(repository, key, trace)
+            self._absences.check(repository, key, trace, what="image")
         work = partial(self._refresh_tag, target, tag, kept if usable else None, state)
         return await self._flight.run(repository, key, work, trace)
 

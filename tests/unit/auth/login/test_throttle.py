@@ -217,3 +217,15 @@ def test_known_addresses_queue_apart_from_all_others(throttle):
     known = throttle.queue_path("bob", "192.0.2.1")[0]
     assert throttle.queue_path("eve", "192.0.2.1")[0] != known
     assert throttle.queue_path("bob", "192.0.2.2")[0] != known
+
+
+def test_a_failure_at_another_process_counts_after_an_unlock_that_is_read_late(clock):
+    new = []
+    throttle = Throttle(limit=2, clock=clock, unlocks=Unlocks(new))
+    for _ in range(2):
+        throttle.add_failure([("", "192.0.2.1/32"), ("bob", "")])
+    new.append(LoginUnlock(1, "bob", "192.0.2.1"))
+    now(throttle.hear_failure([("", "192.0.2.1/32"), ("bob", "")]))
+    throttle.begin("bob", "192.0.2.1").end(failed=True)
+    with pytest.raises(TooManyAttempts):
+        throttle.begin("bob", "192.0.2.1")
