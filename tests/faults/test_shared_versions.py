@@ -52,7 +52,7 @@ def test_a_worker_waits_for_the_route_that_another_one_finds(server: ServerProce
     one, other = connect_to_each(server.url)
     routes[0].misbehave(jar, Fault(pause_at=HEAD))
     first = Download(one, public(jar))
-    routes[0].wait_for(lambda: routes[0].count(jar) == 1)
+    routes[0].wait_paused(jar)
     second = Download(other, public(sources))
     sleep(0.5)  # so that it waits
     routes[0].release(jar)
@@ -75,7 +75,7 @@ def test_a_worker_chooses_the_route_when_the_one_that_did_is_killed(server: Serv
     one, other = connect_to_each(server.url)
     routes[0].misbehave(jar, Fault(pause_at=HEAD))
     Download(one, public(jar))
-    routes[0].wait_for(lambda: routes[0].count(jar) == 1)
+    routes[0].wait_paused(jar)
     second = Download(other, public(sources))
     sleep(0.3)  # so that it waits
     kill(worker_of(server.pid, one))

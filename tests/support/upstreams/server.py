@@ -83,6 +83,7 @@ class ScriptedUpstream:
         self._certificate = certificate
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._gates: dict[str, asyncio.Event] = {}
+        self._released: set[str] = set()  # paths whose answers were released before they paused
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._leave: asyncio.Event | None = None
@@ -134,14 +135,23 @@ class ScriptedUpstream:
     def behave(self) -> None:
         """Answer everything regularly again, and release what is paused."""
         self._scripts.clear()
-        for path in list(self._gates):
-            self.release(path)
+        with self._changed:
+            for path in list(self._gates):
+                self.release(path)
 
     def release(self, path: str) -> None:
-        """Continue the answers for a path that are paused."""
+        """
+        Continue the answers for a path that are paused. If there is none, the next one does not pause.
+
+        A client may have the bytes before a pause, and a test may see them, before the answer pauses.
+        """
         assert self._loop is not None
-        gate = self._gates.pop(path)
-        self._loop.call_soon_threadsafe(gate.set)
+        with self._changed:
+            gate = self._gates.pop(path, None)
+            if gate is None:
+                self._released.add(path)
+            else:
+                self._loop.call_soon_threadsafe(gate.set)
 
     def drop_idle(self) -> None:
         """Close all open connections, without an announcement; the port stays open."""
@@ -169,6 +179,7 @@ class ScriptedUpstream:
         """Forget all exchanges so far."""
         with self._changed:
             self.exchanges = []
+            self._released.clear()
 
     def wait_for(self, true: Callable[[], bool]) -> None:
         """Block until a condition holds, which is evaluated whenever an exchange changes."""
@@ -233,12 +244,17 @@ class ScriptedUpstream:
             if delay_s := self.latency_s + answer.fault.latency_s:
                 await asyncio.sleep(delay_s)
             async for sent in connection.send(exchange.request, answer):
+                gate = None
                 with self._noting():
+                    if sent is None and path in self._released:
+                        self._released.remove(path)
+                    elif sent is None:  # there is a gate when others see that the exchange is paused, and release it
+                        gate = self._gates.setdefault(path, asyncio.Event())
                     exchange.status = connection.status
                     exchange.sent += sent or 0
-                    exchange.paused = sent is None
-                if sent is None:
-                    await connection.wait(self._gates.setdefault(path, asyncio.Event()))
+                    exchange.paused = gate is not None
+                if gate is not None:
+                    await connection.wait(gate)
         except (ClientLeft, OSError):
             with self._noting():
                 exchange.ended, exchange.paused = "left", False

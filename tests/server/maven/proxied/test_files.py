@@ -281,7 +281,7 @@ def test_a_file_of_a_version_waits_for_no_other_one_where_there_is_one_route(at:
     second.misbehave(jar, Fault(pause_at=HEAD))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(at("other").get, jar)
-        second.wait_for(lambda: second.count(jar) == 1)
+        second.wait_paused(jar)
         assert at("other").get(jar.replace(".jar", ".pom")).status == 200
         second.release(jar)
         assert waiting.result().body == b"beside 1.0"
