@@ -104,14 +104,20 @@ def wait_for_workers(master: int, count: int = 2, *, without: int = 0) -> list[i
 
 
 def holder_of_lease(data: Path) -> int | None:
-    """The process that does the work in the background, by the locks of the kernel."""
+    """
+    The process that does the work in the background, by the locks of the kernel.
+
+    The list of locks changes while it is read, so that None may be returned although a process has the lease.
+    """
+    lease = (data / LEASE).resolve()
     try:
-        inode = (data / LEASE).stat().st_ino
+        inode = lease.stat().st_ino
     except FileNotFoundError:  # no process has asked for it yet
         return None
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
-        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+        # Files of other file systems may have the same inode.
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _has_open(int(fields[4]), str(lease)):
             return int(fields[4])
     return None
 
@@ -130,13 +136,21 @@ def worker_of(master: int, connection: Connection) -> int:
     """The process at the other end of a connection, by the sockets of the kernel."""
     # Both ports are compared: connections to other servers may have the same port at this end.
     ends = [connection.server_port, connection.port]
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    [inode] = [row[9] for row in rows if [int(end[-4:], 16) for end in row[1:3]] == ends]
-    for pid in workers_of(master):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            if any(_target(each) == f"socket:[{inode}]" for each in Path(f"/proc/{pid}/fd").iterdir()):
-                return pid
+    ends_at = monotonic() + TIMEOUT_S
+    while monotonic() < ends_at:  # the list of sockets changes while it is read, and may lack some
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        for inode in {row[9] for row in rows if [int(end[-4:], 16) for end in row[1:3]] == ends}:
+            for pid in workers_of(master):
+                if _has_open(pid, f"socket:[{inode}]"):
+                    return pid
     raise AssertionError("no worker has the connection")
+
+
+def _has_open(pid: int, target: str) -> bool:
+    """Whether a process has a file or a socket open; False if it has ended, or belongs to somebody else."""
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        return any(_target(each) == target for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def _target(descriptor: Path) -> str:

@@ -24,7 +24,6 @@ from tests.support.timeouts import TIMEOUT_S
 from tests.support.workers import (
     Connection,
     connect_to_each,
-    holder_of_lease,
     kill,
     wait_for_holder,
     wait_for_workers,
@@ -181,7 +180,7 @@ def test_one_worker_at_a_time_shows_what_both_publish(pair: Pair, server: Server
         filename, body = make_wheel("shown", f"{n}.0")
         assert each.ask("PUT", f"/repositories/main/py/shown/{n}.0/{filename}", body).status == 201
         wait_for(lambda filename=filename: list(layout.rglob(filename)))
-    assert holder_of_lease(folder / "data") == holder
+    assert wait_for_holder(folder / "data") == holder
 
 
 class Load:
