@@ -8,10 +8,12 @@ import resource
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 
 import pytest
 from attrs import frozen
 
+from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
 from tests.support.configurations import MOVING, hosted
 from tests.support.container_clients import ADMIN, ok, push_image
 from tests.support.http_client import HttpClient, Reply, read_reply
@@ -126,6 +128,7 @@ def test_requests_without_a_free_descriptor_get_503_and_the_server_recovers(serv
     demo = make_publish("demo", "1.0.0", tarball=make_tarball("demo", "1.0.0", pad=PAD))
     ok(wire.put("/repositories/main/node/demo", demo, Content_Type="application/json"))
     push_image(wire, "main/images/app", IMAGE, "v1")
+    began_s = monotonic()
     limit = DescriptorLimit(server, wire, sum(len(probes(each)) for each in FREE))
     refused = 0
     try:
@@ -143,6 +146,7 @@ def test_requests_without_a_free_descriptor_get_503_and_the_server_recovers(serv
                 refused += 1
     finally:
         limit.end()
+    most = 1 + int((monotonic() - began_s) / LOG_EVERY_S)
     assert refused > len(FREE)
     for each in FREE:
         for probe in probes(each):
@@ -152,5 +156,5 @@ def test_requests_without_a_free_descriptor_get_503_and_the_server_recovers(serv
             assert reply.status < 300 or (probe.method == "PUT" and reply.status == 403), (probe, reply)
     server.stop()
     assert "Traceback" not in server.output, server.output
-    assert server.output.count("out of file descriptors") == 1
-    assert server.output.count("EMFILE") <= 1
+    assert 1 <= server.output.count("out of file descriptors") <= most
+    assert server.output.count("EMFILE") <= most
