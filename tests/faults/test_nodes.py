@@ -29,7 +29,7 @@ from tests.support.nodes import Nodes, two_nodes
 from tests.support.postgresql import PostgresServer, postgresql_server
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.uploader import Upload, Uploader
-from tests.support.workers import AUTH, Connection
+from tests.support.workers import AUTH, Connection, open_paths
 
 pytestmark = pytest.mark.faults
 
@@ -235,6 +235,14 @@ def wait_until_leased(nodes: Nodes) -> None:
             sleep(0.05)
 
 
+def wait_until_open(pid: int) -> None:
+    """Wait until a process has opened the file of an upload that other requests have begun."""
+    ends_at = monotonic() + TIMEOUT_S
+    while not any("/uploads/" in each and each.endswith("/data") for each in open_paths(pid)):
+        assert monotonic() < ends_at
+        sleep(0.01)
+
+
 def begin_upload(node: Connection) -> str:
     location = node.ask("POST", "/v2/main/images/app/blobs/uploads/").headers["location"]
     return location[location.index("/v2/") :]
@@ -250,16 +258,15 @@ def finish_upload(node: Connection, place: str, data: bytes) -> None:
 def test_another_node_goes_on_with_the_upload_of_one_that_is_paused(nodes: Nodes) -> None:
     one, other = [Connection(nodes.url(each)) for each in (0, 1)]
     place = begin_upload(other)
-    data = os.urandom(100_000)
-    stuck = Patch(nodes.url(0), place, 0, os.urandom(100_000))
-    wait_until_leased(nodes)
+    chunks = [os.urandom(100_000) for _ in range(2)]
+    assert Patch(nodes.url(1), place, 0, chunks[0]).end() == 202
+    stuck = Patch(nodes.url(0), place, len(chunks[0]), os.urandom(100_000))
+    wait_until_open(nodes.processes[0].pid)
     with paused(nodes.processes[0].pid):
         # It waits for the end of the lease.
-        fields = {"Content-Type": "application/octet-stream", "Content-Range": f"0-{len(data) - 1}"}
-        replied = other.ask("PATCH", place, data, headers=fields)
-        assert replied.status == 202, replied.text
+        assert Patch(nodes.url(1), place, len(chunks[0]), chunks[1]).end() == 202
     assert stuck.end() >= 400  # what it was sent must not be added
-    finish_upload(other, place, data)
+    finish_upload(other, place, b"".join(chunks))
     assert one.ask("GET", "/healthz").status == 200
 
 

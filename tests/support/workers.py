@@ -149,8 +149,13 @@ def worker_of(master: int, connection: Connection) -> int:
 def _has_open(pid: int, target: str) -> bool:
     """Whether a process has a file or a socket open; False if it has ended, or belongs to somebody else."""
     with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-        return any(_target(each) == target for each in Path(f"/proc/{pid}/fd").iterdir())
+        return target in open_paths(pid)
     return False
+
+
+def open_paths(pid: int) -> list[str]:
+    """What the descriptors of a process are open on."""
+    return [_target(each) for each in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 def _target(descriptor: Path) -> str:
