@@ -48,7 +48,10 @@ from .nodes import clock_of, nodes_of, peers_of
 
 log = Logger()
 
-STORED_TOGETHER = 32  # fetched documents or files; the reactor works some milliseconds on the results
+# Fetched documents or files that wait to be stored: an install has hundreds. A small one is in memory until then, a
+# larger one has two descriptors.
+MOST_WAITING = 512
+MOST_WAITING_BYTES = 16 * 1024 * 1024
 SPOOL = "spool"  # name of the folder in the data folder for temporary files of storages in buckets
 BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the machine that runs: proc_sys_kernel(5)
 KEY_FILE = "credentials.key"  # name of the file in the data folder
@@ -98,7 +101,7 @@ class Core:
             None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follower, self.registry, self.peers, reactor)
         )
         self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
-        self.linger = Linger(reactor, config.proxy.store_delay_s, STORED_TOGETHER)
+        self.linger = Linger(reactor, config.proxy.store_delay_s, MOST_WAITING, MOST_WAITING_BYTES)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,

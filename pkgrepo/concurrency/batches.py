@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
-from attrs import frozen
+from attrs import Factory, define, frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -22,11 +22,35 @@ T = TypeVar("T")
 
 @frozen
 class Linger:
-    """How long items wait for others before they are worked on: ``seconds``, or until ``enough`` of one key wait."""
+    """
+    How long items wait for others before they are worked on: ``seconds``, or until ``enough`` of one key wait, or items
+    of ``enough_bytes``.
+    """
 
     reactor: IReactorTime
     seconds: float
     enough: int
+    enough_bytes: int
+
+
+@define(eq=False)
+class _Queue(Generic[T]):
+    """The items of one key that wait, and the sum of their sizes."""
+
+    items: list[tuple[T, int, Deferred[None]]] = Factory(list)
+    size: int = 0
+
+    def add(self, item: T, size: int) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+        self.items.append((item, size, done))
+        self.size += size
+        return done
+
+    def take(self, most: int) -> list[tuple[T, int, Deferred[None]]]:
+        """Remove the first ones, at most so many."""
+        taken, self.items = self.items[:most], self.items[most:]
+        self.size -= sum(size for _, size, _ in taken)
+        return taken
 
 
 class Batches(Generic[K, T]):
@@ -43,20 +67,20 @@ class Batches(Generic[K, T]):
         self._work = work
         self._most = most
         self._linger = linger if linger is not None and linger.seconds else None
-        self._waiting: dict[K, list[tuple[T, Deferred[None]]]] = {}  # of the keys that are worked on, or linger
+        self._waiting: dict[K, _Queue[T]] = {}  # of the keys that are worked on, or linger
         self._lingering: dict[K, Deferred[None]] = {}
         self._hurried = 0
 
-    def add(self, key: K, item: T) -> Deferred[None]:
-        """Work on an item; fires when that is done."""
-        done: Deferred[None] = Deferred()
+    def add(self, key: K, item: T, size: int = 0) -> Deferred[None]:
+        """Work on an item of so many bytes; fires when that is done."""
         waiting = self._waiting.get(key)
         if waiting is None:
-            self._waiting[key] = [(item, done)]
-            Deferred.fromCoroutine(self._run(key))
+            waiting = self._waiting[key] = _Queue()
+            done = waiting.add(item, size)
+            Deferred.fromCoroutine(self._run(key, waiting))
             return done
-        waiting.append((item, done))
-        if key in self._lingering and not self._lingers(len(waiting)):
+        done = waiting.add(item, size)
+        if key in self._lingering and not self._lingers(waiting):
             self._lingering[key].cancel()
         return done
 
@@ -71,23 +95,32 @@ class Batches(Generic[K, T]):
         finally:
             self._hurried -= 1
 
-    def _lingers(self, count: int) -> bool:
-        return self._linger is not None and not self._hurried and count < self._linger.enough
+    def _lingers(self, waiting: _Queue[T]) -> bool:
+        linger = self._linger
+        return (
+            linger is not None
+            and not self._hurried
+            and len(waiting.items) < linger.enough
+            and waiting.size < linger.enough_bytes
+        )
 
-    async def _run(self, key: K) -> None:
-        while waiting := self._waiting[key]:
-            if self._linger is not None and self._lingers(len(waiting)):
-                self._lingering[key] = deferLater(self._linger.reactor, self._linger.seconds)
-                with suppress(CancelledError):
-                    await self._lingering[key]
-                del self._lingering[key]
-                waiting = self._waiting[key]
-            batch, self._waiting[key] = waiting[: self._most], waiting[self._most :]
+    async def _run(self, key: K, waiting: _Queue[T]) -> None:
+        due = 0  # items that have lingered
+        while waiting.items:
+            if not due:
+                if self._linger is not None and self._lingers(waiting):
+                    self._lingering[key] = deferLater(self._linger.reactor, self._linger.seconds)
+                    with suppress(CancelledError):
+                        await self._lingering[key]
+                    del self._lingering[key]
+                due = len(waiting.items)
+            batch = waiting.take(self._most)
+            due = max(due - len(batch), 0)
             failure: Failure | None = None
             try:
-                await self._work([item for item, _ in batch])
+                await self._work([item for item, _, _ in batch])
             except Exception:  # noqa: BLE001 - passed on to the callers
                 failure = Failure()
-            for _, done in batch:
+            for _, _, done in batch:
                 done.callback(None) if failure is None else done.errback(failure)
         del self._waiting[key]

@@ -184,7 +184,7 @@ class Proxy:
     )
     store_delay_s: float = setting(
         duration(0, 60),
-        "500ms",
+        "2s",
         "how long fetched documents and files, which are served already, may wait to be stored together with more",
     )
     max_document_size: int = setting(size(1024, 2**40), "256MiB", "largest index document of an upstream, unpacked")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.faults
 
 COUNT = 30
 SIZES = (0, 30_000, 90_000)  # the last one is staged in a file, the others are in memory
-CONFIGURATION = PRIVATE + 'store_delay = "500ms"\n'
+CONFIGURATION = PRIVATE + 'store_delay = "2s"\n'
 
 Tarballs = Mapping[str, bytes]
 

@@ -252,7 +252,7 @@ class KeptAnswers:
 
     async def _store(self, repository: Repository, held: Held, answer: Received) -> None:
         async with answer.stack:
-            await self._storing.add(repository.id, (repository, held.document, answer))
+            await self._storing.add(repository.id, (repository, held.document, answer), answer.parts.size)
 
     async def _store_together(self, items: Sequence[tuple[Repository, UpstreamDocument, Received]]) -> None:
         """Store answers of one repository: an install brings hundreds, and they share the wait for the disk."""

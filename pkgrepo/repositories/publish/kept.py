@@ -64,7 +64,8 @@ class KeptTogether:
 
         :raises StorageFull, StorageFailed: it cannot be stored; and all that L{publish_releases} raises
         """
-        await self._batches.add(kept.repository.storage_id, kept)
+        size = sum(each.blob.size for each in kept.release.files)
+        await self._batches.add(kept.repository.storage_id, kept, size)
         return kept.result()
 
     async def _keep(self, batch: Sequence[Kept]) -> None:

@@ -41,7 +41,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lingering(work: Work, clock: Clock) -> Batches[int, str]:
-    return Batches(work, most=4, linger=Linger(clock, 0.5, 3))
+    return Batches(work, most=4, linger=Linger(clock, 0.5, 3, 100))
 
 
 def test_items_that_come_meanwhile_are_worked_on_together(work: Work, batches: Batches[int, str]) -> None:
@@ -88,6 +88,32 @@ def test_enough_items_linger_no_longer(work: Work, clock: Clock, lingering: Batc
     assert len(work.calls) == 1
     clock.advance(0.5)
     assert work.calls[-1] == ["d"]
+    assert not clock.getDelayedCalls()
+
+
+def test_enough_bytes_linger_no_longer(work: Work, clock: Clock, lingering: Batches[int, str]) -> None:
+    lingering.add(1, "a", 99)
+    assert work.calls == []
+    lingering.add(1, "b", 1)
+    assert work.calls == [["a", "b"]]
+    lingering.add(1, "c", 99)
+    lingering.add(2, "large", 100)
+    assert work.calls[1:] == [["large"]]
+    work.ends[0].callback(None)
+    clock.advance(0.4)
+    assert len(work.calls) == 2
+    clock.advance(0.1)
+    assert work.calls[2:] == [["c"]]
+
+
+def test_items_that_have_lingered_do_not_linger_again(work: Work, clock: Clock) -> None:
+    lingering: Batches[int, str] = Batches(work, most=2, linger=Linger(clock, 0.5, 9, 100))
+    for item in "abcde":
+        lingering.add(1, item)
+    clock.advance(0.5)
+    for calls in (["ab"], ["ab", "cd"], ["ab", "cd", "e"]):
+        assert ["".join(each) for each in work.calls] == calls
+        work.ends[-1].callback(None)
     assert not clock.getDelayedCalls()
 
 
