@@ -43,8 +43,11 @@ class Keeper:
         """
         Publish a file whose bytes are ``blob``, which has the digests that the upstream announced. Returns its row.
 
+        Clients have the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
+
         :raises Invalid: it is no file of this package
         """
+        await self._publisher.linger(remote.repository, blob.size)
         release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
         release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
         path = remote.source.path

@@ -115,14 +115,18 @@ class Publisher:
     ) -> Published:
         """
         Do the same for a file that no client waits for, such as those of an upstream, which arrive by the hundred.
-        It is made durable together with others, so it takes longer, and costs less.
+        It is made durable together with others, so it takes longer, and costs less. Call L{linger} before.
         """
         mine = staged.claim([each.blob.locator for each in release.files])
         kept = Kept(repository=repository, release=release, claim=mine, actor=actor, indexer=indexer)
         return await shield(self._keep(kept))
 
+    async def linger(self, repository: Repository, size: int) -> None:
+        """Wait for more such files before one of so many bytes is inspected and kept; cancelling it stops that."""
+        await self._kept.linger(repository, size)
+
     def hurrying(self) -> AbstractContextManager[None]:
-        """A block in which ``keep`` waits for no other files, since somebody waits for one."""
+        """A block in which L{linger} waits for no other files, since somebody waits for one."""
         return self._kept.hurrying()
 
     async def publish_together(
