@@ -180,7 +180,7 @@ class Proxy:
         duration(0.1, 3600), "2m", "how long the download of an index document may take in all"
     )
     max_connections_per_host: int = setting(
-        integer(1, 1000), 24, "most requests at a time to one upstream host, in each process"
+        integer(1, 1000), 50, "most requests at a time to one upstream host, in each process"
     )
     store_delay_s: float = setting(
         duration(0, 60),

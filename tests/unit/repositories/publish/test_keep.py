@@ -3,9 +3,12 @@
 import pytest
 import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, gatherResults
+from twisted.internet.task import Clock
 
+from pkgrepo.concurrency.batches import Linger
 from pkgrepo.errors import FileExists, StorageFull
 from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.publish.kept import KeptTogether
 from pkgrepo.storage.catalog.packages import files
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_wheel
@@ -131,3 +134,48 @@ async def test_one_is_kept_although_its_caller_stops_while_it_waits(world, commi
     await until(lambda: find(world, WHEELS[2]) is not None)
     assert (await kept[1]).changed
     assert named(world) == world.copies()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def lingering(world, clock):
+    """What makes files of 1 byte wait; returns which of them wait no longer."""
+    kept = KeptTogether(world.catalog, world.clock, Linger(clock, 2, 100, 1000))
+    waiting = []
+
+    def linger(count=0, size=1):
+        waiting.extend(Deferred.fromCoroutine(kept.linger(world.repository, size)) for _ in range(count))
+        return [each.called for each in waiting]
+
+    linger.kept = kept
+    return linger
+
+
+def test_files_linger_until_the_time_is_over(lingering, clock):
+    lingering(2)
+    clock.advance(1.9)
+    assert lingering(1) == [False] * 3
+    clock.advance(0.1)
+    clock.advance(0)
+    assert lingering() == [True] * 3
+
+
+def test_files_linger_no_longer_while_somebody_waits(lingering, clock):
+    lingering(1)
+    with lingering.kept.hurrying():
+        clock.advance(0)
+        assert lingering(1) == [True, False]
+        clock.advance(0)
+        assert lingering() == [True, True]
+    assert lingering(1)[-1] is False
+
+
+def test_large_file_lingers_as_little_as_those_before_it(lingering, clock):
+    lingering(1)
+    lingering(1, size=1000)
+    clock.advance(0)
+    assert lingering() == [True, True]
