@@ -8,6 +8,7 @@ not grow with the number of versions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -16,7 +17,7 @@ from pkgrepo.formats.npm.packument.stored_versions import deprecation, manifest_
 from pkgrepo.formats.npm.search.rendering import render_member
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
-from pkgrepo.model import SYSTEM, Actor, File, Version, VersionState
+from pkgrepo.model import SYSTEM, Actor, File, Fragment, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
@@ -31,20 +32,8 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
     A version of an upstream has no fragments here: they are in the upstream's document, with its signatures and tags.
     """
-    if change.last:
-        return
-    files = () if change.version is None else index.files(change.version)
-    cached = any("upstream" in file.attrs for file in files)
-    if change.version is not None and not cached:
-        _index_version(index, change.version, files)
-    latest = _ensure_latest(index, highest=cached)
-    if latest.text != index.package.latest:
-        packages.touch_package(
-            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
-        )
-    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
-    index.put_fragment(ROW, b"", "", encode_row(row))
-    index.put_fragment(LISTED, b"", "", render_member(row))
+    if not change.last:
+        _index(index, change)
 
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
@@ -83,37 +72,59 @@ class Publishing:
 
     def __call__(self, index: PackageIndex, change: Change) -> None:
         """See L{Indexer}."""
-        package, version = index.package, change.version
+        package, version, meta = index.package, change.version, None
         assert version is not None
         for tag in self.tags:
             tags.set_tag(index.tx, package.id, tag, version_id=version.id, actor=self.actor, now_ms=index.now_ms)
         if self.deprecated:
             versions.set_state(index.tx, version.id, VersionState.DEPRECATED, self.deprecated)
             found = versions.find_version(index.tx, package.id, version.key)
-            change = Change(version=found, added=change.added)
+            change = evolve(change, version=found)
         if "maintainers" not in package.meta:
             meta = {**package.meta, "maintainers": [dict(self.maintainer)]}
-            packages.touch_package(index.tx, package.id, serial=package.serial, now_ms=index.now_ms, meta=meta)
             index.package = evolve(package, meta=meta)
-        index_package(index, change)
+        _index(index, change, latest=change.version if DEFAULT_TAG in self.tags else None, meta=meta)
 
 
-def _index_version(index: PackageIndex, version: Version, files: Sequence[File]) -> None:
+def _index(
+    index: PackageIndex, change: Change, *, latest: Version | None = None, meta: Mapping[str, Any] | None = None
+) -> None:
+    """Write what a change makes new, in few statements. ``latest`` has that tag, if known; ``meta`` is to be stored."""
+    files = index.files_after(change)
+    cached = any("upstream" in file.attrs for file in files)
+    new: list[tuple[str, Fragment]] = []
+    if change.version is not None and not cached:
+        new += _index_version(index, change.version, files)
+    if latest is None or cached:
+        latest = _ensure_latest(index, highest=cached)
+    if latest.text != index.package.latest or meta is not None:
+        packages.touch_package(
+            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text, meta=meta
+        )
+    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
+    new += ((ROW, Fragment(b"", "", encode_row(row))), (LISTED, Fragment(b"", "", render_member(row))))
+    index.put_fragments(new)
+
+
+def _index_version(index: PackageIndex, version: Version, files: Sequence[File]) -> list[tuple[str, Fragment]]:
+    """The fragments of a version, with their kinds; those of a version without a tarball are removed."""
     if all(file.role is not None for file in files):
         for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
             index.remove_fragment(kind, version.sort, version.key)
-        return
+        return []
     manifest, message = manifest_of(version), deprecation(version)
     dist = manifest["dist"]
     # Signed here, not when the version was published: a catalog that is rebuilt from files then signs with its own key.
     signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
     manifest["dist"] = {**dist, "signatures": [signature]}
-    for kind, body in (
-        (version_fragments.FULL, version_fragments.full_fragment(manifest, message)),
-        (version_fragments.SHORT, version_fragments.short_fragment(manifest, message)),
-        (version_fragments.TIME, version_fragments.time_fragment(version.text, version.published_at)),
-    ):
-        index.put_fragment(kind, version.sort, version.key, body)
+    return [
+        (kind, Fragment(version.sort, version.key, body))
+        for kind, body in (
+            (version_fragments.FULL, version_fragments.full_fragment(manifest, message)),
+            (version_fragments.SHORT, version_fragments.short_fragment(manifest, message)),
+            (version_fragments.TIME, version_fragments.time_fragment(version.text, version.published_at)),
+        )
+    ]
 
 
 def _ensure_latest(index: PackageIndex, *, highest: bool) -> Version:

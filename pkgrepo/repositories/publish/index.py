@@ -16,7 +16,7 @@ import zstandard
 from attrs import frozen
 
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Document, File, Package, Version
+from pkgrepo.model import Document, File, Fragment, Package, Version
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
@@ -30,13 +30,15 @@ class Change:
     """
     A change of a package: of one version, with files that were added or removed, or of the package alone.
 
-    With ``last`` that was its last version: the package is removed next, with its fragments.
+    With ``last`` that was its last version: the package is removed next, with its fragments. ``files`` are all files
+    that the version has now, by path, if they are known; see L{PackageIndex.files_after}.
     """
 
     version: Version | None = None
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
     last: bool = False
+    files: tuple[File, ...] | None = None
 
 
 class PackageIndex:
@@ -65,9 +67,19 @@ class PackageIndex:
             return files.files_of_version(self.tx, version.id)
         return files.files_of_package(self.tx, self.package.id)
 
+    def files_after(self, change: Change) -> Sequence[File]:
+        """Return all files that the version of a change has now, read only if the change does not have them."""
+        if change.version is None:
+            return ()
+        return self.files(change.version) if change.files is None else change.files
+
     def put_fragment(self, kind: str, sort: bytes, key: str, body: bytes) -> None:
         """Set a fragment of a document; fragments are joined in the order of (sort, key)."""
         fragments.put_fragment(self.tx, self.package.id, kind, sort, key, body)
+
+    def put_fragments(self, new: Sequence[tuple[str, Fragment]]) -> None:
+        """Set several fragments, given with their kinds, by one statement."""
+        fragments.put_fragments(self.tx, self.package.id, new)
 
     def remove_fragment(self, kind: str, sort: bytes, key: str) -> None:
         """Remove a fragment."""

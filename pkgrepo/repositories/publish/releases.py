@@ -258,15 +258,21 @@ def _write(
     for number, each in enumerate(changed, serial - len(changed) + 1):
         each.serial = number
     _write_packages(tx, repository.id, changed, known, new_packages, now_ms)
+    before = set(existing)
     _write_versions(tx, changed, known, existing, actor, now_ms)
     _write_files(tx, repository, changed, known, existing, actor, now_ms)
     happened: list[events.NewEvent] = []
     for each in changed:
         release = each.release
-        package = evolve(known[release.package_key], name=release.package_name, serial=each.serial)
-        version = existing[package.id, release.version_key]
+        package = known[release.package_key]
+        if package.serial != each.serial or package.name != release.package_name:
+            package = evolve(package, name=release.package_name, serial=each.serial)
+        at = package.id, release.version_key
+        version = existing[at]
+        # Another release of this transaction may have files of the same version.
+        whole = tuple(sorted(each.files, key=_path)) if len(changed) == 1 and at not in before else None
         index = PackageIndex(tx, package, now_ms)
-        indexer(index, Change(version=version, added=each.files, removed=tuple(each.removed)))
+        indexer(index, Change(version=version, added=each.files, removed=tuple(each.removed), files=whole))
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
 
@@ -340,6 +346,10 @@ def _write_files(
     found |= release_batches.add_files(tx, repository.id, repository.storage_id, placed, now_ms)
     for each in changed:
         each.files = tuple(found[new.path] for new in each.added)
+
+
+def _path(file: File) -> str:
+    return file.path
 
 
 def _event(repository: Repository, plan: _Plan, package: Package, version: Version) -> events.NewEvent:

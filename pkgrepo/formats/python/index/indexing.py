@@ -45,7 +45,7 @@ def index_project(index: PackageIndex, change: Change) -> None:
         _forget(index, version, file)
     if version is not None:
         if change.added:
-            _check_sdists(index, version)
+            _check_sdists(index.files_after(change))
         touched = change.added or ([] if change.removed else index.files(version))
         for file in _distributions(touched):
             entry = file_entry(file, version)
@@ -111,8 +111,8 @@ def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
     index.remove_fragment(HTML_PAGE, version.sort, filename)
 
 
-def _check_sdists(index: PackageIndex, version: Version) -> None:
-    published = [file for file in _distributions(index.files(version)) if "upstream" not in file.attrs]
+def _check_sdists(files: Iterable[File]) -> None:
+    published = [file for file in _distributions(files) if "upstream" not in file.attrs]
     sdists = [file for file in published if file.attrs.get("packagetype") == "sdist"]
     if len(sdists) > 1:
         names = " and ".join(sorted(file.path.rsplit("/", 1)[-1] for file in sdists))

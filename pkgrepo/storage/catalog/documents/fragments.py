@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Fragment
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.rows import every
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
     """Upsert one fragment."""
-    tx.send(
-        """
-        INSERT INTO fragment (package_id, kind, sort, key, body) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
-        """,
-        (package_id, kind, sort, key, body),
-    )
+    put_fragments(tx, package_id, [(kind, Fragment(sort, key, body))])
+
+
+def put_fragments(tx: Transaction, package_id: int, new: Sequence[tuple[str, Fragment]]) -> None:
+    """Upsert fragments, given with their kinds, by statements for many; no two have the same kind, sort and key."""
+    for some in batches(new):
+        values: list[Value] = []
+        for kind, fragment in some:
+            values += (package_id, kind, *fragment)
+        tx.send(
+            f"""
+            INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
+            ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
+            """,
+            values,
+        )
 
 
 def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model import Actor, Package, VersionState
+from pkgrepo.model import Actor, Fragment, Package, VersionState
 from pkgrepo.storage.catalog.clauses import batches, placeholders
+from pkgrepo.storage.catalog.documents import fragments
 
 from . import events
 from .tombstones import UPSERT
@@ -108,19 +109,10 @@ def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[Version
     return found
 
 
-def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterable[tuple[VersionRow, bytes]]) -> None:
+def put_fragments(tx: Transaction, package_id: int, kind: str, bodies: Iterable[tuple[VersionRow, bytes]]) -> None:
     """Upsert the fragment of one kind of each version."""
-    for some in batches(list(fragments)):
-        values: list[Value] = []
-        for row, body in some:
-            values += (package_id, kind, row.sort, row.key, body)
-        tx.send(
-            f"""
-            INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
-            ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
-            """,
-            values,
-        )
+    new = [(kind, Fragment(row.sort, row.key, body)) for row, body in bodies]
+    fragments.put_fragments(tx, package_id, new)
 
 
 def remove_fragments(tx: Transaction, package_id: int, kind: str, rows: Iterable[VersionRow]) -> None:

@@ -11,7 +11,7 @@ from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.inprocess_server import until
-from tests.support.python_packages import make_wheel
+from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.write_barrier import WriteBarrier
 
 ONE = make_wheel("one", "1.0")
@@ -23,11 +23,12 @@ OTHER_THREE = make_wheel("three", "3.0", pad=10)
 TABLES = ("package", "version", "file", "blob", "fragment", "event")
 
 
-async def publish(world, *wheels, actor=SYSTEM, **changes):
+async def publish(world, *wheels, actor=SYSTEM, indexer=None, **changes):
     """Stage all of the wheels, and publish them together."""
+    index = indexer or world.format.index
     async with world.publisher.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel, **changes) for wheel in wheels]
-        return await world.publisher.publish_together(world.repository, releases, staged, actor, world.format.index)
+        return await world.publisher.publish_together(world.repository, releases, staged, actor, index)
 
 
 def counts(world):
@@ -77,6 +78,20 @@ async def test_they_share_the_commit_of_their_bytes_and_the_transaction(world, m
     await publish(world, ONE, TWO, THREE)
     assert commits == [6]  # of each wheel the file and its metadata
     assert len(writes) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_indexer_is_given_all_files_of_a_version_that_is_new_and_alone(world):
+    given = []
+
+    def look(index, change):
+        given.append(change.files is not None)
+        assert list(index.files_after(change)) == index.files(change.version)
+
+    await publish(world, ONE, indexer=look)
+    await publish(world, make_sdist("one", "1.0"), indexer=look)  # now the version has files of an earlier publish
+    await publish(world, TWO, make_sdist("two", "2.0"), indexer=look)  # and now of another release
+    assert given == [True, False, False, False]
 
 
 @pytest_twisted.ensureDeferred
