@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +16,8 @@ from hypothesis import HealthCheck, settings
 from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+from tests.support.s3_servers import s3_server
+from tests.support.server_buckets import use_s3
 from tests.support.server_databases import databases_with_schema, use_postgresql
 from tests.support.server_process import ServerProcess, twistd_process
 
@@ -26,49 +27,59 @@ settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[Healt
 settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), derandomize=True)
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
-DATABASES = pytest.StashKey[ExitStack]()
+SERVERS = pytest.StashKey[ExitStack]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """
-    Options about the catalogs of all servers, in this and in other processes.
+    Options about the catalogs and storages of all servers, in this and in other processes.
 
     ``--catalog-delay 0.2`` delays every operation. ``--postgresql`` keeps them on a PostgreSQL server, which is started
-    once for each process that runs tests. With ``--nodes`` the server of each module of tests/clients is two nodes,
-    of which each request goes to the other one than the request before. ``--workers 2`` makes every server in a process
-    of its own two workers, unless its test says how many it has.
+    once for each process that runs tests. ``--s3`` keeps their default storages in a bucket, in the same way. With
+    ``--nodes`` the server of each module of tests/clients is two nodes, of which each request goes to the other one
+    than the request before. ``--workers 2`` makes every server in a process of its own two workers, unless its test
+    says how many it has.
     """
     parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
     parser.addoption("--postgresql", action="store_true", help="keep servers' catalogs in PostgreSQL")
+    parser.addoption("--s3", action="store_true", help="keep servers' default storages in a bucket")
     parser.addoption("--nodes", action="store_true", help="run the scenarios of clients against two nodes in turn")
     parser.addoption("--workers", type=int, metavar="N", help="run servers with N worker processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Apply ``--catalog-delay``, ``--postgresql`` and ``--workers``."""
+    """Apply ``--catalog-delay``, ``--postgresql``, ``--s3`` and ``--workers``."""
     delay_s, workers = config.getoption("--catalog-delay"), config.getoption("--workers")
     if workers is not None:
-        if delay_s is not None or config.getoption("--postgresql"):
-            raise pytest.UsageError("--workers: the catalogs of workers cannot be replaced")
+        if delay_s is not None or config.getoption("--postgresql") or config.getoption("--s3"):
+            raise pytest.UsageError("--workers: the catalogs and storages of workers cannot be replaced")
         server_process.WORKERS[:] = [str(workers)]
     if delay_s is not None:
         delay_catalogs(delay_s)
-        _patch_twistd("delay", str(delay_s))
+        server_process.PATCHES.extend(("delay", str(delay_s)))
     runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    servers = config.stash[SERVERS] = ExitStack()
     if config.getoption("--postgresql") and runs_tests:
-        server = config.stash[DATABASES] = ExitStack()
-        address = server.enter_context(databases_with_schema())
+        address = servers.enter_context(databases_with_schema())
         use_postgresql(address)
-        _patch_twistd("postgresql", address)
+        server_process.PATCHES.extend(("postgresql", address))
+    if config.getoption("--s3") and runs_tests:
+        endpoint = servers.enter_context(s3_server()).endpoint
+        use_s3(endpoint)
+        server_process.PATCHES.extend(("s3", endpoint))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the PostgreSQL server of ``--postgresql``."""
-    config.stash.get(DATABASES, ExitStack()).close()
+    """End the servers of ``--postgresql`` and ``--s3``."""
+    config.stash.get(SERVERS, ExitStack()).close()
 
 
-def _patch_twistd(kind: str, value: str) -> None:
-    server_process.TWISTD[:] = [sys.executable, "-m", "tests.support.patched_twistd", kind, value]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--s3``, skip what is about the folder of a storage."""
+    if config.getoption("--s3"):
+        for item in items:
+            for mark in item.iter_markers("folder"):
+                item.add_marker(pytest.mark.skip(reason=f"needs a folder: {mark.args[0]}"))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -6,7 +6,6 @@ What every format does each day, over a catalog that is not asked in the reactor
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -36,9 +35,7 @@ CONFIG = "\n".join(
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
     """A client of a server with a delayed catalog, with the admin's credentials."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            server_process, "TWISTD", [sys.executable, "-m", "tests.support.patched_twistd", "delay", DELAY_S]
-        )
+        patch.setattr(server_process, "PATCHES", ["delay", DELAY_S])
         with running(tmp_path_factory.mktemp("delayed"), CONFIG) as process:
             yield HttpClient(process.url, ADMIN)
 

@@ -19,7 +19,7 @@ from tests.support.python_index import PASSWORD, USER
 from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
 from tests.support.server_process import ServerProcess, restarts
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("moves a folder to a bucket")]
 
 SETTINGS = hosted("npm", "npm") + hosted("docker", "images")
 LARGE = hashlib.shake_256(b"a layer").digest(17 * 1024 * 1024)  # three parts

@@ -28,14 +28,16 @@ _STATUS = struct.Struct(">i")
 
 
 class ForkedTwistd:
-    """twistd in a fork, with those members of ``Popen`` that tests use."""
+    """twistd in a fork, with those members of ``Popen`` that tests use; ``patches`` as of ``patched_twistd``."""
 
-    def __init__(self, arguments: Sequence[str], *, environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], *, environ: Mapping[str, str], folder: Path, patches: Sequence[str] = ()
+    ) -> None:
         output, output_end = os.pipe()
         self._status, status_end = os.pipe()
         self.stdout: IO[str] = open(output, encoding="utf-8", errors="replace")  # noqa: SIM115 - its reader closes it
         request = json.dumps([list(arguments), dict(environ), str(folder)]).encode()
-        control, _ = _forker()
+        control, _ = _forker(*patches)
         socket.send_fds(control, [request], [output_end, status_end])
         os.close(output_end)
         os.close(status_end)
@@ -66,21 +68,25 @@ class ForkedTwistd:
 
 
 @cache
-def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Start the process that forks, once for this process; it ends when its socket is closed."""
+def _forker(*patches: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """Start the process that forks, once for this process and its patches; it ends when its socket is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         number = theirs.fileno()
-        command = [sys.executable, "-m", __name__, str(number)]
+        command = [sys.executable, "-m", __name__, str(number), *patches]
         process = subprocess.Popen(command, cwd=Path(__file__).parents[2], pass_fds=[number], stdout=subprocess.DEVNULL)
     return ours, process
 
 
 def main() -> None:
-    """Fork a process for each request that comes through the socket whose number is the only argument."""
+    """Fork a process for each request through the socket whose number is the first argument; patches follow it."""
     control = socket.socket(fileno=int(sys.argv[1]))
     for name in ("twisted.scripts._twistd_unix", "twisted.plugins.pkgrepo_plugin", "pkgrepo.tap", "pkgrepo.service"):
         import_module(name)
+    if sys.argv[2:]:
+        from tests.support.patched_twistd import patch
+
+        patch(sys.argv[2:])
     gc.freeze()
     ended: dict[int, int] = {}  # descriptors for statuses by process id
     wakeup, wakeup_end = os.pipe()

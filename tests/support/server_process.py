@@ -17,7 +17,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 _PROGRAM = str(Path(sys.executable).with_name("twistd"))
-TWISTD = [_PROGRAM]  # the command; --catalog-delay replaces it
+PATCHES: list[str] = []  # kinds and values, see patched_twistd; --catalog-delay, --postgresql and --s3 add theirs
 WORKERS = ["1"]  # the number of processes of a server that does not say it; --workers replaces it
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +26,12 @@ def clean_environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without variables that configure a server or belong to a service manager."""
     ours = re.compile(r"(PKGREPO_|NOTIFY_SOCKET$|LISTEN_|WATCHDOG_)")
     return {name: value for name, value in os.environ.items() if not ours.match(name)} | variables
+
+
+def twistd_command(patches: Sequence[str] | None = None) -> list[str]:
+    """Return the command without arguments."""
+    given = PATCHES if patches is None else patches
+    return [sys.executable, "-m", "tests.support.patched_twistd", *given] if given else [_PROGRAM]
 
 
 class ServerProcess:
@@ -47,6 +53,7 @@ class ServerProcess:
         folder: Path,
         pass_fds: Sequence[int] = (),
         forked: bool = False,
+        patches: Sequence[str] = (),
         on_line: Callable[[str], object] = str,
     ) -> None:
         self.output = ""
@@ -57,7 +64,8 @@ class ServerProcess:
         self._grown = threading.Condition()
         self._process: subprocess.Popen[str] | ForkedTwistd
         if forked:
-            self._process = ForkedTwistd(command[1:], environ=environ, folder=folder)
+            arguments = command[command.index("--nodaemon") :]
+            self._process = ForkedTwistd(arguments, environ=environ, folder=folder, patches=patches)
         else:
             self._process = subprocess.Popen(
                 command,
@@ -148,7 +156,7 @@ def twistd_process(
     fork, unless ``pass_fds`` or variables for the interpreter need one of its own, or coverage is measured. Without
     ``patched``, options of the tests that patch catalogs do not apply. For ``on_line`` see ``ServerProcess``.
     """
-    command = TWISTD if patched else [_PROGRAM]
+    patches = PATCHES if patched else []
     own = bool(pass_fds) or any(name.startswith(("PYTHON", "LD_", "MALLOC_")) for name in environ or ())
     defaults = {
         "PYTHONPATH": str(ROOT),
@@ -160,12 +168,13 @@ def twistd_process(
     }
     variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(
-        [*command, "--nodaemon", "--pidfile=", "pkgrepo", *options],
+        [*twistd_command(patches), "--nodaemon", "--pidfile=", "pkgrepo", *options],
         environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,
         on_line=on_line,
-        forked=not own and command == [_PROGRAM] and "coverage" not in sys.modules,
+        forked=not own and "coverage" not in sys.modules,
+        patches=patches,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.server_process import ROOT, TWISTD, WORKERS, ServerProcess, clean_environment
+from tests.support.server_process import ROOT, WORKERS, ServerProcess, clean_environment, twistd_command
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -55,7 +55,8 @@ def manager(tmp_path):
 def start(tmp_path, listening, manager):
     processes = []
 
-    def start(program=(*TWISTD, "--nodaemon", "--pidfile=", "pkgrepo"), **variables) -> ServerProcess:
+    def start(program=None, **variables) -> ServerProcess:
+        program = program or [*twistd_command(), "--nodaemon", "--pidfile=", "pkgrepo"]
         command = [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno()), *program]
         command += ["--set", "server.listen=systemd:domain=INET:index=0"]
         environ = clean_environment(
@@ -119,7 +120,9 @@ def test_a_missing_or_unnamed_socket_is_reported(start, count):
 
 
 def test_the_server_needs_no_writable_and_executable_memory(start):
-    server = start([sys.executable, "-c", WITHOUT_WRITE_EXECUTE, *TWISTD, "--nodaemon", "--pidfile=", "pkgrepo"])
+    server = start(
+        [sys.executable, "-c", WITHOUT_WRITE_EXECUTE, *twistd_command(), "--nodaemon", "--pidfile=", "pkgrepo"]
+    )
     try:
         url = server.wait_ready()
     except AssertionError:

@@ -19,7 +19,7 @@ from tests.support.server_process import restarts
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 FETCHED = "SELECT COUNT(*) FROM file WHERE attrs LIKE '%\"upstream\"%'"
 

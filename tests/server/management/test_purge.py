@@ -162,6 +162,7 @@ async def test_what_is_unused_for_days_goes(mirror: Any, upstream: Any) -> None:
     assert (await mirror.names(), await documents(mirror)) == (["busy"], 1)
 
 
+@pytest.mark.folder("an open file outlives its deletion")
 @pytest_twisted.ensureDeferred
 async def test_a_file_is_read_to_its_end_while_it_is_evicted(mirror: Any, upstream: Any) -> None:
     await mirror.create()

@@ -13,7 +13,7 @@ from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 POM = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <project><modelVersion>4.0.0</modelVersion><groupId>com.example</groupId><artifactId>app</artifactId>

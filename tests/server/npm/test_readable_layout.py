@@ -12,7 +12,7 @@ from tests.support.npm_packages import make_bundle, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 BUNDLE = make_bundle("@team/tool", "0.1.0", make_tarball("@team/tool", "0.1.0"))
 

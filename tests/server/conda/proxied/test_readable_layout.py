@@ -11,7 +11,7 @@ from tests.support.upstreams.conda import CondaUpstream
 
 from .test_proxied import files, shards, shown
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 
 def test_kept_packages_survive_a_lost_catalog(tmp_path):

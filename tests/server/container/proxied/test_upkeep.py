@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.container_proxy import ONE, TWO, Make
 from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step, wait_for
 from tests.support.images import digest_of, make_index
@@ -52,6 +54,7 @@ def test_upstreams_are_checked(make: Make) -> None:
     assert not scene.wire.post_json(path, {}).json["ok"]
 
 
+@pytest.mark.folder("reads the readable layout")
 def test_kept_images_are_restored_from_the_readable_layout(make: Make, tmp_path: Path) -> None:
     scene = make()
     index = make_index([ONE, TWO])

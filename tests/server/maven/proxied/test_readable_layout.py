@@ -13,7 +13,7 @@ from tests.support.upstreams.maven import MavenUpstream
 
 from .conftest import two_routes
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 DIRECTORY = "/com/example/kept"
 

@@ -11,7 +11,7 @@ from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 from tests.support.upstreams.npm import NpmUpstream
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 SHORT = "application/vnd.npm.install-v1+json"
 THEIRS = {"signatures": [{"keyid": "theirs", "sig": "s"}]}

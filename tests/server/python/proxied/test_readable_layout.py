@@ -11,7 +11,7 @@ from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 from tests.support.upstreams.python import JSON, PythonUpstream
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.folder("reads the readable layout")]
 
 
 def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
