@@ -50,6 +50,9 @@ class Content:
     producer or directly, and is done after the last one; it is cancelled when the client leaves. What it raises before
     the first byte is answered like an error of a handler. At least one of the two is given; ``open`` wins.
 
+    ``elsewhere`` returns a URL where clients that want the whole body get it instead; it is asked for each of them.
+    What it raises is answered like an error of a handler.
+
     With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
     content is for one answer.
     """
@@ -58,6 +61,7 @@ class Content:
     open: Callable[[], int] | None = None
     deliver: Callable[[IConsumer, int, int], Awaitable[None]] | None = None
     growing: Growing | None = None
+    elsewhere: Callable[[], Awaitable[str]] | None = None
 
 
 @frozen

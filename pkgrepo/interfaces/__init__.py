@@ -6,7 +6,7 @@ Every implementation is checked with ``verifyObject`` and passes the contract su
 """
 
 from .access import IAuthenticator, IAuthorizer
-from .blobs import IBlob, IBlobStore, IBlobUpload, IGrowingFiles
+from .blobs import IBlob, IBlobAddresses, IBlobStore, IBlobUpload, IGrowingFiles
 from .catalog import NOT_NOW, ICatalog, NotNow, Reader, Row, Transaction, Value
 from .formats import (
     IAddressedFormat,
@@ -39,6 +39,7 @@ __all__ = [
     "IAuthorizer",
     "IBackgroundFormat",
     "IBlob",
+    "IBlobAddresses",
     "IBlobStore",
     "IBlobUpload",
     "ICachingFormat",

@@ -24,6 +24,7 @@ class IBlobStore(Interface):
 
     has_files = Attribute("whether each copy is a file, whose descriptor is there without waiting, a bool")
     growing = Attribute("an L{IGrowingFiles}, or None if the store has no files that other processes could read")
+    addresses = Attribute("an L{IBlobAddresses}, or None if clients get all copies from this server")
 
     def begin(expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None) -> IBlobUpload:
         """
@@ -105,6 +106,19 @@ class IGrowingFiles(Interface):
         Its first ``offset`` bytes are kept, and read again for the digests. Descriptors of it see what is added.
 
         :raises BlobMissing: there is no such upload, or it is shorter; :raises StorageFailed: it cannot be opened
+        """
+
+
+class IBlobAddresses(Interface):
+    """Addresses outside this server, where clients read large copies without credentials."""
+
+    least_size = Attribute("the least size in bytes of a copy that has one, an int")
+
+    def sign(locator: str) -> Awaitable[str]:
+        """
+        A URL with a signature that expires soon; the store is not asked whether the copy exists.
+
+        :raises BlobMissing: this is no locator; :raises StorageFailed: it cannot be signed
         """
 
 

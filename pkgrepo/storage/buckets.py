@@ -47,6 +47,8 @@ class StorageBuckets:
             "path_style": place.path_style,
             "readable_layout": False,
         }
+        if place.redirect_from:
+            found["redirect_from"] = place.redirect_from
         if key is not None:
             found["access_key_id"] = key.id
             found["sealed"] = self.secrets.seal(key.secret, _context(place.endpoint, place.bucket, key.id))
@@ -76,6 +78,7 @@ class StorageBuckets:
             prefix=settings["prefix"],
             path_style=settings["path_style"],
             key=key,
+            redirect_from=settings.get("redirect_from", 0),
         )
 
     async def open(self, storage: Storage) -> BucketBlobStore:

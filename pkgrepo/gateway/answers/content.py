@@ -115,7 +115,7 @@ class Files:
 
     async def body(self, storage_id: int, locator: str, size: int) -> bytes | Content:
         """
-        Stored bytes as the body of an answer, small ones in memory.
+        Stored bytes as the body of an answer, small ones in memory, large ones perhaps at an address of the storage.
 
         :raises BlobMissing: the storage has lost them
         """
@@ -123,7 +123,11 @@ class Files:
             store = await self._stores.of(self._registry.storage(storage_id))
             if store.has_files:
                 return Content(size, open=partial(_open, store, locator))
-            return Content(size, deliver=partial(_deliver, store, locator))
+            addresses = store.addresses
+            elsewhere = None
+            if addresses is not None and size >= addresses.least_size:
+                elsewhere = partial(addresses.sign, locator)
+            return Content(size, deliver=partial(_deliver, store, locator), elsewhere=elsewhere)
         return await self.read(storage_id, locator, size)
 
     async def read(self, storage_id: int, locator: str, size: int) -> bytes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer, Content
+from pkgrepo.http.answers import NO_STORE, Answer, Content
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
 
@@ -49,6 +50,8 @@ def respond(request: Request, answer: Answer) -> Deferred[None] | None:
     if isinstance(body, bytes):
         whole = selection.end - selection.start == len(body)
         return send_whole(request, selection.status, head, body if whole else body[selection.start : selection.end])
+    if body.elsewhere is not None and selection == Selection(200, 0, body.size):
+        return Deferred.fromCoroutine(_redirect(request, answer, body.elsewhere))
     return _send_content(request, selection, head, body)
 
 
@@ -74,6 +77,14 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
         return send_bytes(request, body)
     request.finish()
     return None
+
+
+async def _redirect(request: Request, answer: Answer, elsewhere: Callable[[], Awaitable[str]]) -> None:
+    """Answer with the place of the body, which caches must not keep: its URL expires."""
+    location = (b"Location", (await elsewhere()).encode("ascii"))
+    under_way = respond(request, Answer(307, headers=(location, *NO_STORE), always=answer.always))
+    if under_way is not None:
+        await under_way
 
 
 def _send_content(request: Request, selection: Selection, head: bytes, content: Content) -> Deferred[None] | None:

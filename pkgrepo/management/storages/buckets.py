@@ -8,16 +8,20 @@ from typing import Any
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.gateway.answers.content import SMALL
 from pkgrepo.model import Storage
 from pkgrepo.storage.blobs.s3.bucket import BucketFailed
 from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.buckets import StorageBuckets, address_of
+from pkgrepo.untrusted.quantities import bytes_of
 
 from .schema import StorageSettings
 
+REDIRECT_FROM = "/settings/redirect_from"
+LARGEST_SIZE = 2**50
 REGION = "us-east-1"  # what servers of one region expect in signatures
-SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id")
+SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id", "redirect_from")
 
 
 class BucketSetup:
@@ -39,6 +43,7 @@ class BucketSetup:
             region=settings.region or REGION,
             prefix=prefix if not prefix or prefix.endswith("/") else f"{prefix}/",
             path_style=settings.path_style is not False,
+            redirect_from=_redirect_from(settings) or 0,
             key=_key_of(settings),
         )
 
@@ -67,6 +72,7 @@ class BucketSetup:
         if settings.path is not None or settings.readable_layout:
             raise Invalid("a storage of type S3 has no path and no readable layout", "/settings")
         key = _key_of(settings)
+        redirect_from = _redirect_from(settings)
         moved = settings.endpoint is not None and settings.endpoint != stored["endpoint"]
         if moved and key is None and stored.get("access_key_id") is not None:
             raise Invalid("another endpoint needs the access key again", "/settings/secret_access_key")
@@ -77,6 +83,7 @@ class BucketSetup:
             region=settings.region or before.region,
             path_style=before.path_style if settings.path_style is None else settings.path_style,
             key=key or before.key,
+            redirect_from=before.redirect_from if redirect_from is None else redirect_from,
         )
         return None if after == before else after
 
@@ -94,10 +101,28 @@ class BucketSetup:
         return self._buckets.settings(place)
 
 
-def shown_settings(settings: Mapping[str, Any]) -> dict[str, str | bool]:
+def check_local(settings: StorageSettings) -> None:
+    """Check the settings of a storage in a folder. :raises Invalid: they redirect clients to a bucket"""
+    if settings.redirect_from is not None:
+        raise Invalid("a storage of type Local has no redirect_from", REDIRECT_FROM)
+
+
+def shown_settings(settings: Mapping[str, Any]) -> dict[str, str | bool | int]:
     """The settings of a storage in a bucket as people may see them."""
     shown = {name: settings[name] for name in SHOWN if settings.get(name) is not None}
     return {"path": address_of(settings), "readable_layout": False, **shown}
+
+
+def _redirect_from(settings: StorageSettings) -> int | None:
+    """From which size on, in bytes, clients are redirected. :raises Invalid: it is no such size"""
+    if settings.redirect_from is None:
+        return None
+    size = bytes_of(settings.redirect_from)
+    if size is None or size != int(size):
+        raise Invalid("redirect_from is a size such as 64MiB; a bare number is bytes", REDIRECT_FROM)
+    if size and not SMALL < size <= LARGEST_SIZE:
+        raise Invalid("redirect_from is more than 64KiB, at most 1PiB, or 0 for never", REDIRECT_FROM)
+    return int(size)
 
 
 def _key_of(settings: StorageSettings) -> AccessKey | None:

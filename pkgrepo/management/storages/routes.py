@@ -24,7 +24,7 @@ from pkgrepo.storage.buckets import KIND
 from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.server import storages
 
-from .buckets import BucketSetup, shown_settings
+from .buckets import BucketSetup, check_local, shown_settings
 from .folders import FolderSetup
 from .schema import NewStorage, StorageChange, StorageRecord, Usage
 
@@ -84,6 +84,7 @@ class Storages(Handlers):
             return await self._create_bucket(call, body)
         if kinds:
             raise Invalid("the type of a storage is Local or S3", "/type")
+        check_local(body.config.settings if body.config else body.settings)
         path = self._setup.path_of(body)
         present = await self._catalog.look(storages.find_storage, body.name)
         if present is not None:
@@ -133,6 +134,8 @@ class Storages(Handlers):
             raise Conflict(f"storage {storage.name!r} is being moved by 'pkgrepo migrate-storage'; let that end first")
         if not storage.is_local:
             return await self._change_bucket(call, storage, changes, body)
+        if body.settings is not UNSET:
+            check_local(body.settings)
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
         if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)

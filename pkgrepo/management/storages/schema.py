@@ -25,7 +25,9 @@ class StorageSettings(Body):
 
     Of type S3: the bucket at an endpoint that speaks the S3 protocol, below a prefix. path_style (on by default) names
     the bucket in the path, not in the host name. Without an access key, credentials are found in the environment of the
-    server, in its files, or of the instance. A secret is never shown.
+    server, in its files, or of the instance. A secret is never shown. With redirect_from, such as 64MiB (bytes without
+    a unit; more than 64KiB, 0 for never), clients get files of that size from the bucket itself, by signed addresses
+    that are valid for 5 minutes: they must reach the endpoint.
     """
 
     path: str | None = None
@@ -37,6 +39,7 @@ class StorageSettings(Body):
     path_style: bool | None = None
     access_key_id: KeyText | None = None
     secret_access_key: KeyText | None = None
+    redirect_from: int | str | None = None
 
 
 class OldStorageConfig(Body):
@@ -61,8 +64,8 @@ class StorageChange(Body):
     """
     The fields of a storage that can be changed; path only while the storage is unused, the others at any time.
 
-    Of a storage of type S3, endpoint, region, path_style and the access key can be changed; another endpoint needs the
-    access key again.
+    Of a storage of type S3, endpoint, region, path_style, redirect_from and the access key can be changed; another
+    endpoint needs the access key again.
     """
 
     name: Name | UnsetType = UNSET
@@ -86,7 +89,7 @@ class StorageRecord(Record):
     id: str
     name: str
     type: str
-    settings: dict[str, str | bool]
+    settings: dict[str, str | bool | int]
     active: bool
     created_at: datetime
     updated_at: datetime

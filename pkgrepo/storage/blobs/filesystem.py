@@ -56,6 +56,7 @@ class FilesystemBlobStore:
     """
 
     has_files = True
+    addresses = None
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class MovingBlobStore:
 
     has_files = False
     growing = None
+    addresses = None
 
     def __init__(self, old: AnyStore, new: AnyStore) -> None:
         self.old = old

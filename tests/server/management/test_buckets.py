@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import pytest_twisted
+import requests
+from twisted.internet import threads
+from zope.interface.verify import verifyObject
 
+from pkgrepo.errors import BlobMissing
+from pkgrepo.interfaces import IBlobAddresses
 from tests.support.inprocess_server import until_value
 from tests.support.memory_server import Stack
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -74,6 +81,10 @@ async def test_a_storage_in_a_bucket_is_made_tested_and_removed(stack: Stack, s3
         ({"path": "/srv"}, "no path"),
         ({"endpoint": "http://user:password@host"}, "endpoint"),
         ({"region": "up/down"}, "region"),
+        ({"redirect_from": "much"}, "a size such as 64MiB"),
+        ({"redirect_from": -1}, "a size such as 64MiB"),
+        ({"redirect_from": "64KiB"}, "more than 64KiB"),
+        ({"redirect_from": "2000TiB"}, "at most 1PiB"),
     ],
 )
 @pytest_twisted.ensureDeferred
@@ -100,6 +111,55 @@ async def test_packages_are_published_and_read_in_a_bucket(stack: Stack, s3: S3S
     await stack.publish("cloud/py", "cloudy", "1.1")
     found = await stack.ok("GET", "/storage/cloud")
     assert found["usage"]["blobs"] >= 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_clients_get_large_files_from_the_bucket_itself(stack: Stack, s3: S3Server) -> None:
+    made = await stack.ok("POST", "/storage", storage_in(s3, "redirected", redirect_from="100KiB"))
+    assert made["settings"]["redirect_from"] == 102_400
+    await stack.add_repository("py", storage="cloud", visibility="private")
+    files = {}
+    for version, pad in (("1.0", 300_000), ("2.0", 80_000)):
+        filename, data = make_wheel("cloudy", version, pad=pad)
+        files[version] = f"/repositories/cloud/py/cloudy/{version}/{filename}", data
+        assert (await stack.call("PUT", files[version][0], raw=data)).status == 201
+    path, data = files["1.0"]
+    for _ in range(2):  # by the handler, and by an answer that is kept
+        sent = await stack.call("GET", path)
+        assert (sent.status, sent.body, sent.headers["cache-control"]) == (307, b"", "no-store")
+        got = await threads.deferToThread(requests.get, sent.headers["location"], timeout=TIMEOUT_S)
+        assert (got.status_code, got.content) == (200, data)
+        assert parse_qs(urlsplit(sent.headers["location"]).query)["X-Amz-Expires"] == ["300"]
+        assert (await stack.call("GET", path, who=None)).status in (401, 403, 404)
+        head = await stack.call("HEAD", path)
+        assert (head.status, head.headers["content-length"]) == (200, str(len(data)))
+        assert (await stack.call("GET", path, headers={"If-None-Match": head.headers["etag"]})).status == 304
+        part = await stack.call("GET", path, headers={"Range": "bytes=100000-100009"})
+        assert (part.status, part.body) == (206, data[100_000:100_010])
+        small = await stack.call("GET", files["2.0"][0])
+        assert (small.status, small.body) == (200, files["2.0"][1])
+    core = stack.assembly.core
+    store = await core.stores.open(next(each for each in core.registry.storages() if each.name == "cloud"))
+    assert verifyObject(IBlobAddresses, store.addresses)
+    with pytest.raises(BlobMissing):
+        await store.addresses.sign("no locator")
+    signed = sent.headers["location"]
+    forged = signed[:-1] + ("0" if signed[-1] != "0" else "1")
+    assert (await threads.deferToThread(requests.get, forged, timeout=TIMEOUT_S)).status_code == 403
+    changed = await stack.ok("PATCH", "/storage/cloud", {"settings": {"redirect_from": 0}})
+    assert "redirect_from" not in changed["settings"]
+    assert (await stack.call("GET", path)).body == data
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_in_a_folder_redirects_nobody(stack: Stack) -> None:
+    settings = {"redirect_from": "64MiB"}
+    for method, path, body in (
+        ("POST", "/storage", {"name": "disk", "settings": settings}),
+        ("PATCH", "/storage/main", {"settings": settings}),
+    ):
+        reply = await stack.api(method, path, body)
+        assert (reply.status, "no redirect_from" in reply.body.decode()) == (422, True)
 
 
 @pytest_twisted.ensureDeferred

@@ -71,6 +71,13 @@ class Bucket:
         page = await self.list_page(key, limit=1)
         return (page[0].size, page[0].modified_at) if page and page[0].key == key else None
 
+    async def signed_url(self, key: str, life_s: int) -> str:
+        """Return an address where anyone can read an object for ``life_s`` seconds; the store is not asked."""
+        try:
+            return await self._requests.signed_url(self._prefix + key, life_s)
+        except Unanswered as error:
+            self._fail("signing", key, str(error))
+
     @asynccontextmanager
     async def get(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[Incoming | None]:
         """

@@ -25,6 +25,7 @@ from twisted.web.client import (
     RequestTransmissionFailed,
     ResponseFailed,
     ResponseNeverReceived,
+    _HTTP11ClientFactory,
 )
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IBodyProducer, IResponse
@@ -136,6 +137,12 @@ class Incoming:
         await within(IDLE_S, work, self._reactor, f"nothing came for {IDLE_S:g} s")
 
 
+class _QuietFactory(_HTTP11ClientFactory):
+    """Does not log that each connection begins and ends; Twisted has no other place to say so."""
+
+    noisy = False
+
+
 class Requests:
     """Sends the requests of one store."""
 
@@ -145,6 +152,7 @@ class Requests:
         self._disk = pools.disk
         self._reactor: Any = pools.reactor
         self._connections = HTTPConnectionPool(self._reactor, persistent=True)
+        self._connections._factory = _QuietFactory  # noqa: SLF001
         self._connections.maxPersistentPerHost = KEPT_CONNECTIONS
         self._connections.cachedConnectionTimeout = KEPT_S
         self._connections.retryAutomatically = False
@@ -207,12 +215,30 @@ class Requests:
             reason = f"it answered {incoming.status}"
         raise Unanswered(reason)
 
+    async def signed_url(self, key: str, life_s: int) -> str:
+        """
+        Return an address where anyone can read an object for ``life_s`` seconds.
+
+        :raises Unanswered: there are no credentials
+        """
+        try:
+            await self._renew()
+        except CredentialsMissing as error:
+            raise Unanswered(str(error)) from None
+        return self._signer.sign_url(self._url(key), life_s)
+
+    def _url(self, key: str) -> str:
+        return f"{self._base}/{quote(key, safe='/~')}"
+
+    async def _renew(self) -> None:
+        if self._signer.is_stale:
+            await self._disk(self._signer.renew)
+
     async def _send(
         self, method: str, key: str, query: Query, headers: Mapping[str, str], body: Body | None
     ) -> Incoming:
-        if self._signer.is_stale:
-            await self._disk(self._signer.renew)
-        url = f"{self._base}/{quote(key, safe='/~')}"
+        await self._renew()
+        url = self._url(key)
         if query:
             url += "?" + "&".join(f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in query)
         signed = self._signer.sign(method, url, headers, EMPTY if body is None else body.sha256)

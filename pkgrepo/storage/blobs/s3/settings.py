@@ -22,6 +22,7 @@ class BucketPlace:
 
     With ``path_style`` the bucket is the first segment of the path, else the first label of the host name. Without a
     ``key`` the credentials are found like those of other programs: in the environment, in files, or of the instance.
+    Clients are redirected to the bucket for copies of at least ``redirect_from`` bytes; 0 for never.
     """
 
     endpoint: str
@@ -30,6 +31,7 @@ class BucketPlace:
     prefix: str = ""
     path_style: bool = True
     key: AccessKey | None = None
+    redirect_from: int = 0
 
     @property
     def base_url(self) -> str:

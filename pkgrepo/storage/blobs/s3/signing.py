@@ -20,6 +20,9 @@ class Signer(Protocol):
     def sign(self, method: str, url: str, headers: Mapping[str, str], payload_sha256: str) -> dict[str, str]:
         """Return the headers with those of the signature. ``payload_sha256`` is in hex."""
 
+    def sign_url(self, url: str, life_s: int) -> str:
+        """Return the URL with a signature for GET in its query, which is valid for ``life_s`` seconds."""
+
     @property
     def is_stale(self) -> bool:
         """Whether the credentials expire soon, so that ``renew`` must be called."""
@@ -39,7 +42,7 @@ def make_signer(region: str, key: AccessKey | None) -> Signer:
     :raises Conflict: botocore is not installed; :raises CredentialsMissing: no credentials were found
     """
     try:
-        from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - optional
+        from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth  # noqa: PLC0415 - optional
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415
         from botocore.credentials import Credentials  # noqa: PLC0415
         from botocore.session import Session  # noqa: PLC0415
@@ -76,5 +79,10 @@ def make_signer(region: str, key: AccessKey | None) -> Signer:
             request.context["payload_sha256"] = payload_sha256
             Auth(self._frozen, "s3", region).add_auth(request)
             return dict(request.headers.items())
+
+        def sign_url(self, url: str, life_s: int) -> str:
+            request = AWSRequest(method="GET", url=url)
+            S3SigV4QueryAuth(self._frozen, "s3", region, expires=life_s).add_auth(request)
+            return str(request.url)
 
     return BotocoreSigner()

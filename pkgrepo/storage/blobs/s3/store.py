@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.errors import BlobMissing, Conflict, TooLarge
-from pkgrepo.interfaces import IBlobStore, IBlobUpload
+from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.blobs.durability import storage_error
@@ -31,9 +31,23 @@ from .spool import Spool, SpoolFile
 from .state import SuspendedUpload, decode_state
 from .upload import BucketUpload, commit_together, digest_body
 
+REDIRECT_S = 300  # seconds in which a redirected client must begin to read, by the clock of the bucket
 CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept in memory, about 1 KiB each
 
 log = Logger()
+
+
+@implementer(IBlobAddresses)
+class BucketAddresses:
+    """Signed addresses of copies in a bucket."""
+
+    def __init__(self, store: BucketBlobStore, least_size: int) -> None:
+        self.least_size = least_size
+        self._store = store
+
+    async def sign(self, locator: str) -> str:
+        """Return an address for a client that follows a redirect now; see L{IBlobAddresses}."""
+        return await self._store.signed_url(locator, REDIRECT_S)
 
 
 @implementer(IBlobStore)
@@ -67,6 +81,7 @@ class BucketBlobStore:
         self._part_size = part_size
         self._active: set[str] = set()
         self._digesters: OrderedDict[str, Digester] = OrderedDict()
+        self.addresses = BucketAddresses(self, place.redirect_from) if place.redirect_from else None
 
     async def start(self, *, create: bool = True) -> None:
         """
@@ -182,6 +197,16 @@ class BucketBlobStore:
         if not is_locator(locator):
             raise BlobMissing(locator)
         return BucketBlob(self._bucket, BLOBS + locator, storage=self.name, spool=self._spool, disk=self._pools.disk)
+
+    async def signed_url(self, locator: str, life_s: int) -> str:
+        """
+        Return an address where anyone can read a copy for ``life_s`` seconds.
+
+        :raises BlobMissing: this is no locator; :raises StorageFailed: there are no credentials
+        """
+        if not is_locator(locator):
+            raise BlobMissing(locator)
+        return await self._bucket.signed_url(BLOBS + locator, life_s)
 
     async def stat(self, locator: str) -> tuple[int, datetime] | None:
         """Return size in bytes and time of commit (aware UTC), or None if it does not exist."""
