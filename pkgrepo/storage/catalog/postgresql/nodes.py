@@ -58,6 +58,7 @@ class Nodes:
         self._reactor = reactor
         self._thread = Pool(reactor, "catalog-nodes", 1)
         self._session: Session | None = None
+        self._runs = False
         self._present = False
         self._works = False
         self._leases: set[int] = set()
@@ -68,6 +69,7 @@ class Nodes:
     def start(self) -> None:
         """Accept calls from now on."""
         self._thread.start()
+        self._runs = True
 
     def mute(self) -> None:
         """Ignore the news of others from now on."""
@@ -76,6 +78,7 @@ class Nodes:
     async def stop(self) -> None:
         """Finish the accepted calls, and release everything."""
         self.mute()
+        self._runs = False
         await self._thread.stop()
         self._disconnect()
 
@@ -114,7 +117,8 @@ class Nodes:
 
     def release_lease(self, name: str) -> None:
         """Release a lease; what is sent later arrives when it is free."""
-        self._thread(self._tried, lambda: self._release_lease(number_of(name)))
+        if self._runs:  # the end of the connection releases it, too
+            self._thread(self._tried, lambda: self._release_lease(number_of(name)))
 
     def count_others(self) -> Deferred[int]:
         """
@@ -134,7 +138,8 @@ class Nodes:
 
     def send(self, news: bytes) -> None:
         """Send news to all other processes."""
-        self._thread(self._tried, lambda: self._send(news))
+        if self._runs:  # what is left at the end of a process may still have news
+            self._thread(self._tried, lambda: self._send(news))
 
     def subscribe(self, receive: Callable[[bytes], None]) -> None:
         """Have a function called in the reactor's thread with the news of others, between L{enter} and L{mute}."""

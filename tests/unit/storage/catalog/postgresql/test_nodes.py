@@ -161,3 +161,12 @@ async def test_news_reach_all_others(url: str) -> None:
     finally:
         for catalog in catalogs:
             await catalog.stop()
+
+
+def test_news_and_released_leases_are_given_up_when_the_process_ends() -> None:
+    untyped: Any = Nodes
+    nodes, calls = untyped(None, reactor), list[object]()
+    nodes._thread = lambda *work: calls.append(work)
+    nodes.send(b"news")
+    nodes.release_lease("name")
+    assert not calls
