@@ -28,7 +28,7 @@ from .digester import Digester
 from .disk_queue import DiskQueue
 from .durability import Durability, Fsync, storage_error
 from .listing import scan_blobs, sweep_uploads
-from .paths import StorePaths, is_locator, is_upload_id, new_upload_id
+from .paths import FIRST_FILE, StorePaths, is_locator, is_upload_id, new_upload_id
 from .reading import FilesystemBlob
 from .slice_writer import SLICE
 from .upload import FilesystemUpload, commit_together
@@ -131,7 +131,7 @@ class FilesystemBlobStore:
             raise BlobMissing(upload_id) from None
         if not is_upload_id(upload_id):
             raise BlobMissing(upload_id)
-        file = self._new_file(upload_id)
+        file = self._new_file(upload_id, name=known.file)
         queue = DiskQueue(self._pools.disk)
         await self._reopen(upload_id, file, queue, known.offset, copied=abandoned)
         warm = self._digesters.pop(upload_id, None)
@@ -158,7 +158,7 @@ class FilesystemBlobStore:
         :raises BlobMissing: there is none; :raises StorageFailed: it cannot be opened
         """
         try:
-            return os.open(self._growing_folder(upload_id) / "data", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return os.open(self._growing_folder(upload_id) / FIRST_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise self._explain(error, upload_id) from error
 
@@ -271,8 +271,8 @@ class FilesystemBlobStore:
             raise BlobMissing(upload_id)
         return self.paths.upload(upload_id)
 
-    def _new_file(self, upload_id: str, reserve: int = 0) -> UploadFile:
-        return UploadFile(self.paths, self._durability, upload_id, unnamed=self._unnamed, reserve=reserve)
+    def _new_file(self, upload_id: str, reserve: int = 0, name: str = FIRST_FILE) -> UploadFile:
+        return UploadFile(self.paths, self._durability, upload_id, name, unnamed=self._unnamed, reserve=reserve)
 
     def _on_end(self, upload_id: str, digester: Digester | None) -> None:
         self._active.discard(upload_id)

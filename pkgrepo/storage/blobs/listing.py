@@ -51,7 +51,7 @@ def sweep_uploads(paths: StorePaths, older_than: datetime, in_use: Callable[[str
         # An upload that has just ended has no files left; one that cannot be removed is tried by the next sweep.
         with suppress(OSError):
             if _modified_at(folder) < limit:
-                for file in folder.iterdir():  # the data, and a copy that a crash left
+                for file in folder.iterdir():  # the data, and copies of it
                     file.unlink()
                 folder.rmdir()
                 removed += 1
@@ -59,7 +59,5 @@ def sweep_uploads(paths: StorePaths, older_than: datetime, in_use: Callable[[str
 
 
 def _modified_at(folder: Path) -> float:
-    try:
-        return (folder / "data").lstat().st_mtime
-    except FileNotFoundError:
-        return folder.lstat().st_mtime
+    files = [each.lstat().st_mtime for each in folder.iterdir()]
+    return max(files, default=folder.lstat().st_mtime)

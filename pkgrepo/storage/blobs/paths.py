@@ -29,6 +29,8 @@ VERSION = 1
 FAN_OUT = tuple(f"{n:02x}" for n in range(256))
 
 _LOCATOR = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.[0-9a-f]{16}")
+FIRST_FILE = "data"
+_FILE = re.compile(r"data(?:-([1-9][0-9]{0,8})-[0-9a-f]{16})?")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 # Names allowed in a folder without ``format``: made by processes that start at the same time, or by the file system.
 _OWN = re.compile(r"blobs|uploads|repositories|format(\.[0-9a-f]{16})?|lost\+found|\..*")
@@ -53,6 +55,22 @@ def new_upload_id() -> str:
 def is_upload_id(text: str) -> bool:
     """Whether the text is a well-formed upload id."""
     return _UPLOAD_ID.fullmatch(text) is not None
+
+
+def is_upload_file(name: str) -> bool:
+    """Whether the text is a well-formed name of an upload's file."""
+    return _FILE.fullmatch(name) is not None
+
+
+def file_turn(name: str) -> int:
+    """How often an upload was taken over until this file was made; 0 for a file of another name."""
+    found = _FILE.fullmatch(name)
+    return 0 if found is None else int(found[1] or 0)
+
+
+def next_file(name: str) -> str:
+    """Return a new name for the copy of an upload's file."""
+    return f"{FIRST_FILE}-{file_turn(name) + 1}-{secrets.token_hex(8)}"
 
 
 def find_storage_id(root: Path) -> str | None:

@@ -77,7 +77,7 @@ class FilesystemUpload(ReceivedUpload):
         digests = self._slices.digests()
         if self._file.size:
             self._file.keep()
-        return UploadState(self._file.size, self._limit, digests)
+        return UploadState(self._file.size, self._limit, digests, self._file.file)
 
 
 async def commit_together(uploads: Sequence[FilesystemUpload]) -> None:

@@ -6,7 +6,7 @@ state      on the disk                              next states by              
 =========  =======================================  ==================================  ==========================
 no file    nothing                                  ``append``, ``keep``, ``place``     nothing
 unnamed    a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
-named      ``uploads/<id>/data``                    ``place``, ``discard``, a sweep     remains until it is swept
+named      ``uploads/<id>/data``, or ``data-...``   ``place``, ``discard``, a sweep     remains until it is swept
 placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         remains; collected, because
                                                     aborted), otherwise final           no row refers to it
 =========  =======================================  ==================================  ==========================
@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .durability import Durability
-from .paths import StorePaths
+from .paths import FIRST_FILE, StorePaths, file_turn, next_file
 from .syscalls import link_descriptor, reserve
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,13 +36,22 @@ class UploadFile:
     """
     The bytes of one upload on the disk.
 
-    ``reserve`` is the disk space in bytes to reserve when the file is created. A disk error is kept and raised again by
+    ``file`` is its name in the upload's folder, when it has one. ``reserve`` is the disk space in bytes to reserve when
+    the file is created. A disk error is kept and raised again by
     every later call except ``discard``, because the content of the file is then unknown.
     """
 
     def __init__(
-        self, paths: StorePaths, durability: Durability, upload_id: str, *, unnamed: bool, reserve: int = 0
+        self,
+        paths: StorePaths,
+        durability: Durability,
+        upload_id: str,
+        file: str = FIRST_FILE,
+        *,
+        unnamed: bool,
+        reserve: int = 0,
     ) -> None:
+        self.file = file
         self._paths = paths
         self._durability = durability
         self._upload_id = upload_id
@@ -64,13 +73,16 @@ class UploadFile:
         """
         Open a named file, and cut it off after ``size`` bytes: further bytes were never acknowledged.
 
-        With a ``size`` of 0 the file may be missing. ``copied`` replaces it by a copy, so that a process that still
-        has it open writes to a file without a name.
+        With a ``size`` of 0 the file may be missing. ``copied`` leaves it as it is, and opens a copy with a new name: a
+        process that has it open, or will open it still, never finds this one. It is removed at the end.
 
         :raises FileNotFoundError: the file is missing or shorter
         """
+        path = self._path
+        if copied:
+            self.file = next_file(self.file)
         try:
-            fd = os.open(self._folder / "data", _FLAGS)
+            fd = os.open(path, _FLAGS)
         except FileNotFoundError:
             if size:
                 raise
@@ -80,14 +92,14 @@ class UploadFile:
             if not stat.S_ISREG(found.st_mode) or found.st_size < size:
                 raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
             if copied:
-                fd = self._replace(fd, size)
+                fd = self._copy(fd, size)
             os.ftruncate(fd, size)
             os.utime(fd)  # the sweep compares this time
         except BaseException:
             os.close(fd)
             raise
         self._fd, self.size = fd, size
-        self._named = self._name_durable = True
+        self._named, self._name_durable = True, not copied
 
     def append(self, data: bytes) -> None:
         """Write at the end."""
@@ -121,7 +133,7 @@ class UploadFile:
         if not self._named:
             with self._recording_error():
                 self._make_folder()
-                link_descriptor(fd, str(self._folder / "data"))
+                link_descriptor(fd, str(self._path))
 
     def keep(self) -> None:
         """Make the bytes durable under the upload's name and close the file."""
@@ -162,11 +174,11 @@ class UploadFile:
         fd = self._ready()
         with self._recording_error():
             self._placed = target = self._paths.blob(locator)
-            if self._named and self._has_its_name():
-                (self._folder / "data").rename(target)
+            if self._named:
+                self._check_latest()
+                self._path.rename(target)
                 self._named = False
-                with suppress(OSError):
-                    self._folder.rmdir()
+                self._remove_folder()
             else:
                 link_descriptor(fd, str(target))
         return target.parent
@@ -178,16 +190,15 @@ class UploadFile:
 
     def discard(self) -> None:
         """Remove the file in any state; also twice. After an error the next sweep removes it."""
-        named = self._named and self._has_its_name()
         self.release()
         if self._placed is not None:
             with suppress(OSError):
                 self._placed.unlink()
             self._placed = None
-        if named:
+        if self._named:
             with suppress(OSError):
-                (self._folder / "data").unlink(missing_ok=True)
-                self._folder.rmdir()
+                self._path.unlink(missing_ok=True)
+            self._remove_folder()
         self._named = False
 
     def release(self) -> None:
@@ -197,11 +208,13 @@ class UploadFile:
             with suppress(OSError):
                 os.close(fd)
 
-    def _replace(self, fd: int, size: int) -> int:
-        """Give the name to a copy of the first ``size`` bytes, and close ``fd``. Returns the descriptor of the copy."""
-        data = self._folder / "data"
-        copy = data.with_name("copy")
-        new = os.open(copy, _FLAGS | os.O_CREAT | os.O_TRUNC, 0o600)
+    @property
+    def _path(self) -> Path:
+        return self._folder / self.file
+
+    def _copy(self, fd: int, size: int) -> int:
+        """Copy the first ``size`` bytes to a file with this one's name, and close ``fd``. Returns its descriptor."""
+        new = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             copied = 0
             while copied < size:
@@ -209,25 +222,26 @@ class UploadFile:
                 if not count:
                     raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
                 copied += count
-            self._durability.sync_data(new)
-            copy.rename(data)
-            self._durability.sync_own_directory(self._folder)
         except BaseException:
             os.close(new)
             with suppress(OSError):
-                copy.unlink(missing_ok=True)
+                self._path.unlink(missing_ok=True)
             raise
         os.close(fd)
         return new
 
-    def _has_its_name(self) -> bool:
-        """Whether the name is still that of this file; another process may have replaced it, see ``reopen``."""
-        if self._fd is None:
-            return True
-        try:
-            return os.path.samestat(os.fstat(self._fd), os.stat(self._folder / "data", follow_symlinks=False))
-        except OSError:
-            return True
+    def _check_latest(self) -> None:
+        """:raises FileNotFoundError: another process has taken the upload over meanwhile"""
+        if any(file_turn(name) > file_turn(self.file) for name in os.listdir(self._folder)):
+            raise FileNotFoundError(errno.ENOENT, "an upload was taken over", str(self._folder))
+
+    def _remove_folder(self) -> None:
+        """Remove the folder, and the files that this one is a copy of; a later copy remains, and the folder with it."""
+        with suppress(OSError):
+            for name in os.listdir(self._folder):
+                if file_turn(name) < file_turn(self.file):
+                    (self._folder / name).unlink()
+            self._folder.rmdir()
 
     @contextmanager
     def _recording_error(self) -> Iterator[None]:
@@ -255,7 +269,7 @@ class UploadFile:
         if self._unnamed:
             return os.open(self._paths.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self._make_folder()
-        return os.open(self._folder / "data", _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+        return os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _make_folder(self) -> None:
         # It exists if a crash happened before the file was linked.

@@ -1,6 +1,7 @@
 import errno
 import os
 import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -202,6 +203,45 @@ async def test_a_process_that_wakes_up_changes_nothing_of_an_upload_that_was_tak
     later = await taken.suspend()
     info = await (await stores[0].resume(upload.id, later)).commit()
     assert await stores[0].open(info.locator).read(0, 99) == b"hello world"
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("begun", [b"", b"hello"], ids=["empty", "begun"])
+@pytest.mark.parametrize("ends", ["suspend", "commit"])
+async def test_a_process_that_opens_an_upload_late_changes_nothing_of_it(tmp_path, pools, begun, ends):
+    stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
+    for store in stores:
+        await store.start()
+    upload = stores[0].begin()
+    upload.write(begun)
+    state = await upload.suspend()
+    taken = await stores[1].resume(upload.id, state, abandoned=True)
+    taken.write(b" world")
+    later = await taken.suspend()
+    stuck = await stores[0].resume(upload.id, state)
+    stuck.write(b" wrong")
+    with suppress(StorageFailed):  # of bytes that were never named there is a blob, which no row will name
+        await getattr(stuck, ends)()
+    info = await (await stores[1].resume(upload.id, later)).commit()
+    assert await stores[0].open(info.locator).read(0, 99) == begun + b" world"
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_is_taken_over_again_after_the_one_that_took_it_over_was_lost(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    lost = await store.resume(upload.id, state, abandoned=True)
+    lost.write(b" lost")
+    taken = await store.resume(upload.id, state, abandoned=True)
+    taken.write(b" world")
+    info = await taken.commit()
+    assert await store.open(info.locator).read(0, 99) == b"hello world"
+    await lost.abort()
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
