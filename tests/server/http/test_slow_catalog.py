@@ -32,6 +32,7 @@ REPOSITORIES = [
     {"name": "closed", "format": "python", "visibility": "private"},
 ]
 CONFIGURATION = "pkgrepo.repositories.registry._read"
+IN_BACKGROUND = {"pkgrepo.storage.catalog.packages.events.last_seq"}  # asked by a clock: are there wheels to convert?
 PAGES = ("py/simple/demo/", f"py/packages/demo/1.0/{FILENAME}", "closed/simple/demo/")
 
 
@@ -112,7 +113,7 @@ async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: Held
     assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
     assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
     assert (await held.ask("healthz")).status_code == 200
-    assert held.catalog.operations[asked:] == []
+    assert set(held.catalog.operations[asked:]) <= IN_BACKGROUND
     assert not waiting.called
     await held.release()
     assert (await waiting).status_code == 404
