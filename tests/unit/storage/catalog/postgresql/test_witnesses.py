@@ -8,6 +8,7 @@ import pytest_twisted
 from pkgrepo.storage.catalog.postgresql import witnesses
 from pkgrepo.storage.catalog.postgresql.witnesses import Witnesses
 from pkgrepo.storage.catalog.server import settings
+from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases, PostgresCase
 from tests.support.timeouts import TIMEOUT_S
@@ -43,8 +44,8 @@ async def notices(reading, writing):
 async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, patient):
     one, two = await case.another(), await case.another()
     for writing, reading in [(one, two), (two, one)]:
-        while not await notices(reading, writing):
-            pass  # it may still have to hear that the other has begun
+        heard = writing._changes._witnesses._seen
+        await until(heard.__len__)  # it has heard that the other has begun
         for _ in range(20):
             assert await notices(reading, writing)
 
