@@ -75,11 +75,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--s3``, skip what is about the folder of a storage."""
-    if config.getoption("--s3"):
-        for item in items:
-            for mark in item.iter_markers("folder"):
-                item.add_marker(pytest.mark.skip(reason=f"needs a folder: {mark.args[0]}"))
+    """Skip what is about the folder of a storage with ``--s3``, and about SQLite's file with ``--postgresql``."""
+    for option, name in (("--s3", "folder"), ("--postgresql", "sqlite")):
+        for item in items if config.getoption(option) else ():
+            for mark in item.iter_markers(name):
+                item.add_marker(pytest.mark.skip(reason=f"needs {name}: {mark.args[0]}"))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -16,13 +16,15 @@ from .settings import Sources
 
 @click.command("adopt")
 @click.argument("name")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.pass_obj
-def adopt_storage(sources: Sources, name: str) -> None:
-    """Assign a storage that belongs to another catalog to this one."""
+def adopt_storage(sources: Sources, name: str, path: Path | None) -> None:
+    """Assign a storage that belongs to another catalog to this one; PATH is its folder if this one does not have it."""
 
     async def take(core: Core) -> None:
         declared = provisioning.declared_storages(core.config).get(name)
-        folder = await core.catalog.write(adopt.adopt_storage, core.folders, name, declared)
+        given = None if path is None else path.absolute()
+        folder = await core.catalog.write(adopt.adopt_storage, core.folders, name, declared, given=given)
         click.echo(f"storage {name} at {folder} belongs to this catalog")
 
     run_on_existing(sources.read(), take)

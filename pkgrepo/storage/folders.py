@@ -25,6 +25,7 @@ Symbolic links are resolved before a folder is compared with the data folder. Ev
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -123,12 +124,14 @@ class StorageFolders:
             return
         if self._inside(folder):
             owner, first = "an earlier catalog", "'pkgrepo reindex' builds that one again from what it holds"
+            adopted = name
         else:
             owner = f"the catalog in {self._data_of(folder) or 'another data folder'}"
             first = f"'pkgrepo storage move {name} PATH' uses another folder, such as a copy of this one"
+            adopted = f"{name} {shlex.quote(str(folder))}"  # a catalog that is rebuilt does not have its path yet
         raise Conflict(
-            f"storage {name!r} at {folder} belongs to {owner}: {first}; 'pkgrepo storage adopt {name}' takes this one "
-            f"over for good"
+            f"storage {name!r} at {folder} belongs to {owner}: {first}; 'pkgrepo storage adopt {adopted}' takes this "
+            f"one over for good"
         )
 
     def owns(self, folder: Path) -> bool:

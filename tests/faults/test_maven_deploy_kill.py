@@ -209,7 +209,7 @@ def test_credentials_that_are_withdrawn_while_the_server_is_down_publish_nothing
     where = client_of(server).as_user("ann", PASSWORD)
     uid = where.ask("POST", "/deploy", make_zip(members), ZIP).json["deployment_id"]
     kill_after_files(server, data, 1)
-    data.rows("UPDATE account SET active = 0 WHERE username = 'ann'")
+    data.change("UPDATE account SET active = 0 WHERE username = 'ann'")
     server = run()
     where = client_of(server)
     status = wait_for_end(where, server, uid)

@@ -1,11 +1,14 @@
 """A rebuilt catalog has the storages that were made through the API, inside and outside the data folder."""
 
+import json
+import shlex
 import shutil
 
 import pytest
 import requests
 
 from pkgrepo.storage.storages_file import STORAGES_JSON
+from tests.support import server_databases
 from tests.support.data_folder import DataFolder, pkgrepo
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
@@ -24,6 +27,15 @@ def api(server, method, path, body=None):
     return reply
 
 
+def adopt_outside(data, folder):
+    """Assign a storage to a new database of a server, which cannot find out whether the earlier one still exists."""
+    if server_databases.SERVER:
+        refused = pkgrepo(data, "reindex", "--storage", f"remote={folder}")
+        assert f"'pkgrepo storage adopt remote {shlex.quote(str(folder))}' takes this one over" in refused.stderr
+        adopted = pkgrepo(data, "storage", "adopt", "remote", str(folder))
+        assert adopted.returncode == 0, adopted.stderr
+
+
 def test_storages_are_found_again(run, tmp_path):
     data, far = DataFolder(tmp_path / "data"), tmp_path / "far away"
     server = run()
@@ -40,6 +52,7 @@ def test_storages_are_found_again(run, tmp_path):
     server.stop()
 
     data.delete_catalog()
+    adopt_outside(data, far)
     done = pkgrepo(data, "reindex")
     assert (done.returncode, "took in 1 repositories, 1 versions" in done.stdout) == (0, True), done.stderr
     assert data.rows("SELECT name FROM storage ORDER BY name") == [("main",), ("remote",)]
@@ -50,11 +63,13 @@ def test_storages_are_found_again(run, tmp_path):
     assert (missed.returncode, "tell with --storage remote=PATH" in missed.stderr) == (1, True)
     wrong = pkgrepo(data, "reindex", "--storage", f"remote={tmp_path}")
     assert (wrong.returncode, "holds no storage" in wrong.stderr) == (2, True)
+    adopt_outside(data, moved)
     found = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (found.returncode, "took in 1 repositories, 1 versions" in found.stdout) == (0, True), found.stderr
 
     data.delete_catalog()
     (data.folder / STORAGES_JSON).unlink()
+    adopt_outside(data, moved)
     named = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
     server = run()
@@ -80,7 +95,8 @@ def test_reindex_reports_a_storage_without_a_readable_layout(tmp_path):
     done = pkgrepo(data, "reindex")
     assert (done.returncode, "plain: no readable layout is kept" in done.stderr) == (1, True), done.stderr
     assert f"1 blobs of {len(FILE[1])} bytes in storage plain belong to nothing" in done.stderr
-    assert data.rows("SELECT json_extract(settings, '$.readable_layout') FROM storage WHERE name = 'plain'") == [(0,)]
+    ((settings,),) = data.rows("SELECT settings FROM storage WHERE name = 'plain'")
+    assert json.loads(str(settings))["readable_layout"] is False
     with restarts(tmp_path, declared) as start:
         start().stop()  # its housekeeping looks for copies without a catalog row
     assert [each.read_bytes() for each in (store / "blobs").rglob("*") if each.is_file()] == [FILE[1]]

@@ -88,6 +88,7 @@ def copy(original, tmp_path):
     return restore(tmp_path / "backup", tmp_path / "copy")
 
 
+@pytest.mark.sqlite("restores a copy of the file")
 def test_a_restored_copy_does_not_change_its_original(original, copy, tmp_path):
     server, data = original
     far = data.folder.parent / "far"
@@ -125,6 +126,7 @@ def test_a_restored_copy_does_not_change_its_original(original, copy, tmp_path):
     assert pkgrepo(data, "verify").returncode == 0
 
 
+@pytest.mark.sqlite("restores a copy of the file")
 def test_a_copy_of_a_lost_catalog_does_not_take_its_originals_storages(original, copy):
     _, data = original
     before = tree(data.folder / "storages", data.folder.parent / "far")
@@ -138,6 +140,7 @@ def test_a_copy_of_a_lost_catalog_does_not_take_its_originals_storages(original,
     assert tree(data.folder / "storages", data.folder.parent / "far") == before
 
 
+@pytest.mark.sqlite("restores a copy of the file")
 def test_a_storage_changes_hands_only_when_told(original, copy, tmp_path):
     server, data = original
     stop_in_step(server, data)

@@ -139,6 +139,7 @@ def without_space(found):
     return {name for name, said in found[2].items() if "bytes are free" in said}
 
 
+@pytest.mark.sqlite("fills the disk that the file is on")
 def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data):
     with restarts(tmp_path, EVERYTHING) as start:
         server = start()

@@ -47,6 +47,7 @@ def test_a_port_that_is_taken(run_twistd: Run) -> None:
     assert "in use" in sentence
 
 
+@pytest.mark.sqlite("damages the file")
 @pytest.mark.parametrize("damage", [b"no database at all" * 1000, b"SQLite format 3\x00" + bytes(5000)])
 def test_a_damaged_database(run_twistd: Run, tmp_path: Path, damage: bytes) -> None:
     served_once(run_twistd)

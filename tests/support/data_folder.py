@@ -61,6 +61,18 @@ class DataFolder:
         finally:
             connection.close()
 
+    def change(self, sql: str) -> None:
+        """Run a statement that changes rows of the catalog."""
+        for server in server_databases.SERVER:
+            with psycopg.connect(server_databases.database_of(server, self.folder)) as session:
+                session.execute(sql)
+            return
+        connection = apsw.Connection(str(self.folder / "pkgrepo.db"))
+        try:
+            connection.execute(sql)
+        finally:
+            connection.close()
+
     def shown(self) -> set[str]:
         """Return all paths of the readable layout, including temporary files, without the marker."""
         found = {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}

@@ -58,15 +58,21 @@ def adopt_listed(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[
     return problems
 
 
-def adopt_storage(tx: Transaction, folders: StorageFolders, name: str, declared: Path | None) -> Path:
+def adopt_storage(
+    tx: Transaction, folders: StorageFolders, name: str, declared: Path | None, given: Path | None = None
+) -> Path:
     """
-    Make a storage belong to this catalog. Returns its folder: that in the catalog, or ``declared``.
+    Make a storage belong to this catalog. Returns its folder: that in the catalog, or ``given``, or ``declared``.
 
-    :raises NotFound: the catalog has none of that name, and none is declared; :raises Invalid: no storage is there
-    :raises Conflict: another storage is there, or a server uses it
+    A storage that the catalog does not have is not added; C{reindex} can do it then.
+
+    :raises NotFound: the catalog has none of that name, and no folder is known; :raises Invalid: no storage is there
+    :raises Conflict: another storage is there, or a server uses it, or the catalog has another folder than ``given``
     """
     storage = storages.find_storage(tx, name)
-    folder = existing(declared if storage is None else folders.folder(storage), "storage", name)
+    folder = existing(given or declared if storage is None else folders.folder(storage), "storage", name)
+    if given is not None and given.resolve() != folder.resolve():
+        raise Conflict(f"storage {name!r} is at {folder}; 'pkgrepo storage move {name} PATH' uses another folder")
     found = find_storage_id(folder)
     if found is None:
         raise Invalid(f"{folder} holds no storage")

@@ -94,16 +94,31 @@ def test_a_storage_of_an_existing_catalog_is_not_added(catalog, folders, tmp_pat
     assert listed(catalog) == [("id-far", "far", str(far))]
 
 
+def test_a_storage_of_a_lost_database_is_added_when_it_was_adopted(catalog, folders, tmp_path):
+    far = make_store(tmp_path / "far", "id-far")
+    StorageFolders(tmp_path / "data", "lost", Durability("never"), home="postgresql:1/2").claim(far)
+    know(folders, StorageEntry(uid="id-far", name="far", path=str(far)))
+    (problem,) = catalog.do(adopt_listed, folders, NOW)
+    assert f"'pkgrepo storage adopt far {far}'" in problem
+    assert catalog.do(adopt_storage, folders, "far", None, far) == far
+    assert catalog.do(adopt_listed, folders, NOW) == []
+    assert listed(catalog) == [("id-far", "far", str(far))]
+
+
 def test_a_storage_is_adopted_where_it_is(catalog, folders, tmp_path):
     with pytest.raises(NotFound):
         catalog.do(adopt_storage, folders, "far", None)
     with pytest.raises(Invalid, match="holds no storage"):
         catalog.do(adopt_storage, folders, "far", tmp_path / "far")
+    with pytest.raises(Invalid, match=f"{tmp_path / 'given'} holds no storage"):
+        catalog.do(adopt_storage, folders, "far", tmp_path / "far", tmp_path / "given")
     far = make_store(tmp_path / "far", "id-far")
     settings = {"path": str(far)}
     catalog.do(storages.add_storage, name="far", kind="Local", settings=settings, now_ms=NOW, uid="another")
     with pytest.raises(Conflict, match="belongs to storage id-far, not to another"):
         catalog.do(adopt_storage, folders, "far", None)
+    with pytest.raises(Conflict, match=f"is at {far}; 'pkgrepo storage move far PATH'"):
+        catalog.do(adopt_storage, folders, "far", None, tmp_path / "given")
 
 
 def test_a_storage_that_a_server_uses_is_not_moved(catalog, folders, tmp_path):
