@@ -20,6 +20,7 @@ from tests.bench.clients.installs import (
     resolve_maven,
 )
 from tests.bench.clients.load import LoadFailed
+from tests.bench.clients.programs import npm_install, pip_install, uv_install
 from tests.bench.contestants.container import PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
@@ -63,6 +64,21 @@ def _install_wheels(connections: int) -> Callable[[Contestant, Mapping[str, str]
         assert isinstance(server, Source | PkgrepoPython)
         installed = install_python(server.page_url, PYTHON_TREE[0].name, connections, headers)
         return _complete(installed, len(PYTHON_TREE))
+
+    return install
+
+
+def _install_tree_by_npm(server: Contestant, _: Mapping[str, str]) -> Installed:
+    assert isinstance(server, Source | NodeRegistry)
+    return _complete(npm_install(server.registry_url, NODE_TREE[0].name), len(NODE_TREE))
+
+
+def _install_wheels_by(
+    program: Callable[[Callable[[str], str], str], Installed],
+) -> Callable[[Contestant, Mapping[str, str]], Installed]:
+    def install(server: Contestant, _: Mapping[str, str]) -> Installed:
+        assert isinstance(server, Source | PkgrepoPython)
+        return _complete(program(server.page_url, PYTHON_TREE[0].name), len(PYTHON_TREE))
 
     return install
 
@@ -173,6 +189,16 @@ UV_LOAD = Load(
     first=_first_python,
     install=_install_wheels(UV_CONNECTIONS),
     fill=_fill_python,
+)
+# The same trees by the programs themselves; only cold, where the programs' own work does not hide everything.
+REAL_NPM_LOAD = evolve(
+    NPM_LOAD, name="real-npm", about=f"npm itself, tree of {len(NODE_TREE)} packages", install=_install_tree_by_npm
+)
+REAL_PIP_LOAD = evolve(
+    PIP_LOAD, name="real-pip", about=f"pip itself, {len(PYTHON_TREE)} wheels", install=_install_wheels_by(pip_install)
+)
+REAL_UV_LOAD = evolve(
+    UV_LOAD, name="real-uv", about=f"uv itself, {len(PYTHON_TREE)} wheels", install=_install_wheels_by(uv_install)
 )
 IMAGE_LOAD = Load(
     name="image",

@@ -19,7 +19,20 @@ from tests.bench.measure import MIB, Watch
 from tests.bench.upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_wheel
 
 from .npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
-from .proxied_loads import GEM_LOAD, IMAGE_LOAD, LINE_LOAD, MAVEN_LOAD, NPM_LOAD, PIP_LOAD, SILENT_LOAD, UV_LOAD, Load
+from .proxied_loads import (
+    GEM_LOAD,
+    IMAGE_LOAD,
+    LINE_LOAD,
+    MAVEN_LOAD,
+    NPM_LOAD,
+    PIP_LOAD,
+    REAL_NPM_LOAD,
+    REAL_PIP_LOAD,
+    REAL_UV_LOAD,
+    SILENT_LOAD,
+    UV_LOAD,
+    Load,
+)
 
 CPU_MS = Metric("cpu_ms", "CPU ms")
 ASKED = Metric("asked", "requests upstream", compared=False)
@@ -282,8 +295,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         for load in (NPM_LOAD, PIP_LOAD, UV_LOAD, IMAGE_LOAD, MAVEN_LOAD, GEM_LOAD)
         for scenario in _scenarios(load)
     ),
-    _cold_scenario(LINE_LOAD),
-    _cold_scenario(SILENT_LOAD),
+    *map(_cold_scenario, (REAL_NPM_LOAD, REAL_PIP_LOAD, REAL_UV_LOAD, LINE_LOAD, SILENT_LOAD)),
     Scenario(
         name="proxy-many",
         about=f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",
