@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="run all; write tables, figures and pictures to files")
     parser.add_argument("--scale", action="store_true", help="measure the growth of a catalog")
     parser.add_argument("--releases", type=int, default=100_000, help="the largest one of these (default 100000)")
+    parser.add_argument("--nodes", type=int, choices=(2,), help="measure so many nodes on PostgreSQL and a bucket")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="mixed requests at 70 %% of the highest rate")
     parser.add_argument("--restarts", type=int, metavar="REQUESTS", help="so many while workers are replaced")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where; without --all, write them too")
@@ -123,7 +124,8 @@ def _everything() -> list[Scenario]:
 
 
 def _words(options: argparse.Namespace) -> Sequence[str]:
-    return options.scenario or (GROWTH if options.scale else ["peers"])
+    usual = ["nodes"] if options.nodes else ["peers"]
+    return options.scenario or (GROWTH if options.scale else usual)
 
 
 def _chosen(words: Sequence[str]) -> list[Scenario]:

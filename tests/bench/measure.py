@@ -45,15 +45,15 @@ class Cost:
 
 
 class ProcessTree:
-    """A process and all its current descendants."""
+    """Processes and all their current descendants."""
 
-    def __init__(self, root: int) -> None:
-        self.root = root
+    def __init__(self, *roots: int) -> None:
+        self.roots = roots
 
     def pids(self) -> list[int]:
-        """Ids of the living processes of the tree; empty when the root is gone."""
+        """Ids of the living processes of the tree; empty when the roots are gone."""
         found: list[int] = []
-        waiting = [self.root]
+        waiting = [*self.roots]
         while waiting:
             pid = waiting.pop()
             if not (PROC / str(pid)).exists():

@@ -53,7 +53,7 @@ def run_restarts(requests: int, scratch: Path, say: Callable[[str], None]) -> Re
         nonlocal asked
         asked += 1
         seen.update(server.tree.pids())
-        os.kill(server.tree.root, signal.SIGHUP)
+        os.kill(server.tree.roots[0], signal.SIGHUP)
 
     server.start()
     try:

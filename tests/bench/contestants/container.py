@@ -53,12 +53,13 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
 
     name = "pkgrepo-images"
     repository = "images"
+    storage = "main"
 
     def prepare(self) -> None:
         """Make the repository."""
         repository = {
             "name": self.repository,
-            "storage": "main",
+            "storage": self.storage,
             "format": "docker",
             "visibility": "private",
             "config": {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}},
@@ -67,7 +68,7 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
 
     def client(self, image: str) -> Registry:
         """With a token as docker gets it for a push."""
-        return registry_client(self, f"main/{self.repository}/{image}")
+        return registry_client(self, f"{self.storage}/{self.repository}/{image}")
 
     def tag(self, image: Image, tags: Sequence[str]) -> None:
         """The same, fifty tags to a request: the list does not tell how they came."""
@@ -118,9 +119,13 @@ class Distribution(OpenRegistry):
         self.version = said.stdout.split()[-1].partition("+")[0].removeprefix("v")
         configuration = self.folder / "config.yml"
         configuration.write_text(
-            _DISTRIBUTION.format(folder=self.folder, host=LOOPBACK, port=self.port, more=self.more())
+            _DISTRIBUTION.format(driver=self.driver(), host=LOOPBACK, port=self.port, more=self.more())
         )
         return [program, "serve", str(configuration)]
+
+    def driver(self) -> str:
+        """The line of its configuration that says where bytes are kept."""
+        return f"filesystem: {{rootdirectory: {self.folder}/images}}"
 
     def more(self) -> str:
         """Further lines of its configuration."""
@@ -183,7 +188,7 @@ _DISTRIBUTION = """
 version: 0.1
 log: {{level: error, accesslog: {{disabled: true}}}}
 storage:
-  filesystem: {{rootdirectory: {folder}/images}}
+  {driver}
   cache: {{blobdescriptor: inmemory}}
   delete: {{enabled: true}}
 http: {{addr: "{host}:{port}"}}

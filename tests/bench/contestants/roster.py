@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import conda, console, container, maven, nora, npm, proxy, python, rubygems, scale, workers
+from . import conda, console, container, maven, nodes, nora, npm, proxy, python, rubygems, scale, workers
 from .server import Contestant
 
 CONTESTANTS: Mapping[str, type[Contestant]] = {
@@ -18,5 +18,6 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **conda.CONTESTANTS,
     **console.CONTESTANTS,
     **workers.CONTESTANTS,
+    **nodes.CONTESTANTS,
     **scale.CONTESTANTS,
 }

@@ -82,7 +82,7 @@ class Contestant(ABC):
         :raises Unavailable: it is not installed, or ended, or did not answer in two minutes
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port = _free_port()
+        self.port = free_port()
         command = list(self.command())
         with (self.folder / "output.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -283,7 +283,8 @@ def venv_program(name: str) -> str:
     return str(path)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens at."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]

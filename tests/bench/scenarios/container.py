@@ -77,7 +77,8 @@ def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -
     return prepare
 
 
-def _pull(arena: Arena, name: str) -> Trial:
+def pull(arena: Arena, name: str) -> Trial:
+    """Prepare downloads of a big blob."""
     path = LARGE.ensure(arena.cache)
     headers: Mapping[str, str] = {}
     if name == "nginx":
@@ -102,7 +103,7 @@ def _pull(arena: Arena, name: str) -> Trial:
     return trial
 
 
-def _push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
+def push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
     """Prepare a push of big blobs, all at once, into a registry that has just started and taken one small image."""
 
     def prepare(arena: Arena, name: str) -> Trial:
@@ -156,7 +157,7 @@ def _pushes(count: int) -> Scenario:
         about=f"{count} pushes of blobs of 64 MiB, all at once",
         lineup=(OURS, TWO, *RECEIVERS[1:]),
         metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
-        prepare=_push(tuple(Blob(f"bench-many-{number}", 64 * MIB) for number in range(count))),
+        prepare=push(tuple(Blob(f"bench-many-{number}", 64 * MIB) for number in range(count))),
         stock="none",
         goals=tuple(Goal(SPEED, "at least", 1.1, peer) for peer in ("distribution-3", "zot", "nora")),
     )
@@ -220,7 +221,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         about="blob of 1 GiB, read by curl",
         lineup=PEERS,
         metrics=(SPEED, CPU_MS, GROWTH),
-        prepare=_pull,
+        prepare=pull,
         stock="image-pull",
         goals=(Goal(CPU_MS, "at most", 1.3, "nginx"),),
     ),
@@ -229,7 +230,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         about="push of a blob of 1 GiB",
         lineup=RECEIVERS,
         metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
-        prepare=_push((LARGE,)),
+        prepare=push((LARGE,)),
         stock="none",
         goals=(
             Goal(SPEED, "at least", 1, "distribution"),

@@ -14,6 +14,7 @@ from . import (
     container,
     large,
     maven,
+    nodes,
     npm,
     proxy,
     publishes,
@@ -53,6 +54,7 @@ GROUPS: Mapping[str, Group] = {
     "conda": Group("Conda packages", conda.SCENARIOS, rounds=1),
     "figures": Group("Large uploads and catalogs", large.SCENARIOS, rounds=1),
     "console": Group("Console", console.SCENARIOS, rounds=1),
+    "nodes": Group("Nodes on PostgreSQL and a bucket", nodes.SCENARIOS, in_all=False),
     "scale": Group("Growth", scale.SCENARIOS, rounds=1, in_all=False),
 }
 ALL: Mapping[str, Scenario] = {each.name: each for group in GROUPS.values() for each in group.scenarios}

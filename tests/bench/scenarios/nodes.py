@@ -1,0 +1,156 @@
+"""
+Nodes on PostgreSQL and a bucket, beside one server on SQLite and a folder, and beside distribution with its S3 driver.
+
+Where there are two nodes, what is published at the first is read at the second, and clients publish at both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from attrs import evolve
+
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import NPM, LoadFailed, first_bytes, get, percentile, post_all
+from tests.bench.contestants.container import Distribution, Distribution3, PkgrepoImages
+from tests.bench.contestants.maven import PkgrepoMaven
+from tests.bench.contestants.nodes import (
+    BucketDistribution,
+    BucketDistribution3,
+    NodeImages,
+    NodeNpm,
+    NodesMaven,
+    NodesNpm,
+    NodesPython,
+    TwoNodes,
+)
+from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
+from tests.bench.contestants.python import PkgrepoPython
+from tests.bench.contestants.server import Contestant
+from tests.bench.measure import Watch
+
+from .container import CPU_MS as BLOB_CPU
+from .container import LARGE, pull, push
+from .figures import of_requests
+from .publishes import ACCEPT, CLIENTS, COUNT, CPU_MS, PUBLISHES, Make, jar, node_package, target_of, wheel
+from .python import SPEED, asking
+
+MISSES = 200  # in a round
+ALONE = 40  # publishes by one client
+P50_ALONE = Metric("alone_ms", "p50 ms, one client", 2)
+RIVALS = (BucketDistribution.name, BucketDistribution3.name)
+
+
+def _packument(arena: Arena, name: str) -> Trial:
+    server = arena.get(name)
+    assert isinstance(server, NodeRegistry)
+    server.fill("bench-nodes", 5)
+    return asking(arena, name, server.package_url("bench-nodes"), NPM)
+
+
+def _misses(arena: Arena, name: str) -> Trial:
+    """Prepare first reads of packuments, each of which was published at the other node."""
+    server = arena.get(name)
+    assert isinstance(server, NodeRegistry)
+
+    def trial(number: int) -> Mapping[str, float]:
+        made = [node_package(server, f"bench-miss-{number}-{each}") for each in range(MISSES)]
+        post_all(target_of(server, "npm"), [post for post, _ in made], CLIENTS)
+        urls = [_elsewhere(server, url) for _, url in made]
+        with Watch(server.tree) as watch:
+            took_ms = first_bytes(urls, NPM)
+        return of_requests(watch, took_ms)
+
+    return trial
+
+
+def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
+    """Prepare rounds of publishes by eight clients, of whom half use the other node, and by one."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = arena.get(name)
+        target = target_of(server, kind)
+        targets = [target, evolve(target, url=_elsewhere(server, target.url))]
+        for number, each in enumerate(targets):
+            post_all(each, [make(server, f"bench-warm-{kind}-{number}")[0]], 1)
+
+        def trial(number: int) -> Mapping[str, float]:
+            made = [make(server, f"bench-{kind}-{number}-{each}") for each in range(COUNT + ALONE)]
+            posts = [post for post, _ in made]
+
+            def publish(half: int) -> list[float]:
+                return post_all(targets[half], posts[half:-ALONE:2], CLIENTS // 2)
+
+            with Watch(server.tree) as watch, ThreadPoolExecutor(2) as pool:
+                took_ms = [took for times in pool.map(publish, range(2)) for took in times]
+            alone_ms = post_all(target, posts[-ALONE:], 1)
+            url = _elsewhere(server, made[-1][1])
+            reply = get(url, {**ACCEPT, **target.headers})
+            if reply.status != 200:
+                raise LoadFailed(f"{url} was published, and reading it answers {reply.status}")
+            return {**of_requests(watch, took_ms), P50_ALONE.key: percentile(alone_ms, 50)}
+
+        return trial
+
+    return prepare
+
+
+def _elsewhere(server: Contestant, url: str) -> str:
+    """The same address at the other node, if there is one."""
+    return url.replace(server.base_url, server.other_url, 1) if isinstance(server, TwoNodes) else url
+
+
+def _publishes(kind: str, what: str, make: Make, nodes: str, alone: str) -> Scenario:
+    return Scenario(
+        name=f"nodes-publish-{kind}",
+        about=f"publishes of {what}, by {CLIENTS} clients at two nodes; at two workers on SQLite and a folder",
+        lineup=(nodes, f"{alone}-2"),
+        metrics=(PUBLISHES, CPU_MS, P50, P99, P50_ALONE, GROWTH),
+        prepare=_publishing(kind, make),
+        stock=f"nodes-publish-{kind}",
+        goals=(Goal(PUBLISHES, "at least", 300), Goal(P50_ALONE, "at most", 10)),
+    )
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        name="nodes-read",
+        about="packument of 5 versions, by a node; by one server on SQLite and a folder",
+        lineup=(NodeNpm.name, PkgrepoNpm.name),
+        metrics=(RATE, CPU, P50, P99, RSS),
+        prepare=_packument,
+        stock="nodes-read",
+        goals=(Goal(RATE, "at least", 0.95, PkgrepoNpm.name),),
+    ),
+    Scenario(
+        name="nodes-miss",
+        about="first read of a packument that another node has published, one after the other; of one server's own",
+        lineup=(NodesNpm.name, PkgrepoNpm.name),
+        metrics=(RATE, CPU_MS, P50, P99),
+        prepare=_misses,
+        stock="nodes-miss",
+        goals=(Goal(P50, "at most", 2),),
+    ),
+    _publishes("npm", "npm packages of 9 KB", node_package, NodesNpm.name, PkgrepoNpm.name),
+    _publishes("python", "wheels of 9 KB", wheel, NodesPython.name, PkgrepoPython.name),
+    _publishes("maven", "jars of 9 KB", jar, NodesMaven.name, PkgrepoMaven.name),
+    Scenario(
+        name="nodes-push-1g",
+        about="push of a blob of 1 GiB into a bucket; into a folder",
+        lineup=(NodeImages.name, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
+        metrics=(SPEED, BLOB_CPU, GROWTH),
+        prepare=push((LARGE,)),
+        stock="none",
+        goals=(*(Goal(SPEED, "at least", 0.9, each) for each in RIVALS), Goal(GROWTH, "at most", 64)),
+    ),
+    Scenario(
+        name="nodes-pull-1g",
+        about="blob of 1 GiB from a bucket, read by curl; from a folder",
+        lineup=(NodeImages.name, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
+        metrics=(SPEED, BLOB_CPU, GROWTH),
+        prepare=pull,
+        stock="nodes-pull",
+        goals=(*(Goal(SPEED, "at least", 0.9, each) for each in RIVALS), Goal(GROWTH, "at most", 64)),
+    ),
+)
