@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.internet.interfaces import IConsumer, IPushProducer
 from twisted.internet.task import deferLater
+from twisted.web._newclient import HTTP11ClientProtocol
 from twisted.web.client import (
     Agent,
     HTTPConnectionPool,
@@ -51,6 +52,7 @@ KEPT_CONNECTIONS: Final = 32  # idle ones
 KEPT_S: Final = 20  # seconds; some servers close idle connections after 30
 LARGEST: Final = 16 * 1024 * 1024  # bytes of a document
 PIECE: Final = 256 * 1024  # bytes given to the connection at once
+RECEIVED: Final = 512 * 1024  # bytes read from a connection at once
 
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})  # statuses after which the same request may succeed
 EMPTY: Final = hashlib.sha256(b"").hexdigest()
@@ -137,10 +139,25 @@ class Incoming:
         await within(IDLE_S, work, self._reactor, f"nothing came for {IDLE_S:g} s")
 
 
-class _QuietFactory(_HTTP11ClientFactory):
-    """Does not log that each connection begins and ends; Twisted has no other place to say so."""
+class _Connection(HTTP11ClientProtocol):
+    """Reads larger pieces: each costs as much, and with Twisted's 64 KiB a download takes twice the processor time."""
+
+    def connectionMade(self) -> None:
+        """Set the size of reads, which a connection with TLS does not have."""
+        transport: Any = self.transport
+        if hasattr(transport, "bufferSize"):
+            transport.bufferSize = RECEIVED
+        super().connectionMade()
+
+
+class _Factory(_HTTP11ClientFactory):
+    """Makes connections, and does not log that each begins and ends; Twisted has no other place to say so."""
 
     noisy = False
+
+    def buildProtocol(self, addr: object) -> _Connection:  # noqa: ARG002 - of the base class
+        """See L{Factory.buildProtocol}."""
+        return _Connection(self._quiescentCallback)  # type: ignore[no-untyped-call]
 
 
 class Requests:
@@ -152,7 +169,7 @@ class Requests:
         self._disk = pools.disk
         self._reactor: Any = pools.reactor
         self._connections = HTTPConnectionPool(self._reactor, persistent=True)
-        self._connections._factory = _QuietFactory  # noqa: SLF001
+        self._connections._factory = _Factory  # noqa: SLF001
         self._connections.maxPersistentPerHost = KEPT_CONNECTIONS
         self._connections.cachedConnectionTimeout = KEPT_S
         self._connections.retryAutomatically = False
