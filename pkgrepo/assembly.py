@@ -170,8 +170,9 @@ class Assembly:
 
     async def _leave(self) -> bool:
         """End this note. Returns whether no other process serves the catalog."""
-        nodes = self.core.nodes
-        return self._presence.leave() and (nodes is None or await nodes.leave())
+        nodes, here = self.core.nodes, self._presence.leave()
+        # Each worker of a node leaves the others of all nodes, so that the last one of them knows that it is.
+        return here if nodes is None else await nodes.leave()
 
     def _commit_watch(self) -> list[CommitWatch]:
         core = self.core

@@ -75,8 +75,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is about the folder of a storage with ``--s3``, and about SQLite's file with ``--postgresql``."""
-    for option, name in (("--s3", "folder"), ("--postgresql", "sqlite")):
+    """Skip what is marked as not for the servers that the options ask for."""
+    for option, name in (("--s3", "folder"), ("--postgresql", "sqlite"), ("--workers", "one_process")):
         for item in items if config.getoption(option) else ():
             for mark in item.iter_markers(name):
                 item.add_marker(pytest.mark.skip(reason=f"needs {name}: {mark.args[0]}"))

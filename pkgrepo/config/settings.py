@@ -54,7 +54,7 @@ class Server:
     )
     workers: int | None = setting(
         integer(1, MOST_WORKERS, automatic=True),
-        1,
+        "auto",
         "processes that serve; auto is one on each processor. A server inside another daemon is always one",
     )
     public_url: str = setting(

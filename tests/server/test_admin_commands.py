@@ -87,6 +87,7 @@ def test_migrating_changes_nothing_the_second_time(pkgrepo, pytestconfig, tmp_pa
     assert (tmp_path / "data" / "pkgrepo.db").is_file() is not pytestconfig.getoption("--postgresql")
 
 
+@pytest.mark.one_process("a worker hears of failures at others a moment later")
 def test_a_login_block_is_removed_while_the_server_runs(pkgrepo, run_twistd):
     url = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": FIRST, "PKGREPO_LIMITS__LOGIN_FAILURES": "2"}).wait_ready()
     for locked_out in (1, 2):

@@ -51,6 +51,7 @@ def pair(nodes: Nodes) -> Iterator[Pair]:
         each.close()
 
 
+@pytest.mark.one_process("each node is one worker")
 def test_requests_go_to_the_nodes_in_turn(nodes: Nodes) -> None:
     with balanced(nodes) as url:
         seen = [Connection(url).worker for _ in range(4)]
@@ -81,8 +82,11 @@ def test_a_node_with_another_key_is_refused(nodes: Nodes, tmp_path: Path) -> Non
     assert "credentials.key is not the key of the other nodes" in process.output
 
 
-def test_only_the_last_node_that_stops_marks_the_layout_as_complete(database: str, tmp_path: Path) -> None:
-    with two_nodes(tmp_path, database) as nodes:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_only_the_last_node_that_stops_marks_the_layout_as_complete(
+    database: str, tmp_path: Path, workers: str
+) -> None:
+    with two_nodes(tmp_path, database, environ={"PKGREPO_SERVER__WORKERS": workers}) as nodes:
         layout = LayoutFolder(nodes.storages / "main")
 
         def missing() -> list[int | None]:

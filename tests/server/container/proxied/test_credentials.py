@@ -17,6 +17,7 @@ from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import Answer
 
 
+@pytest.mark.one_process("each worker gets tokens of its own")
 def test_tokens_are_got_once_for_each_image(make: Make) -> None:
     upstream = ContainerUpstream(challenge="bearer")
     scene = make(upstream, cache_ttl="0")
@@ -82,6 +83,7 @@ class Renamed(ContainerUpstream):
         return "http://registry.invalid:81"
 
 
+@pytest.mark.one_process("each worker gets tokens of its own")
 def test_hosts_that_the_upstream_names_can_be_elsewhere(tmp_path: Path, stack: ExitStack) -> None:
     others = stack.enter_context(Renamed())
     upstream = stack.enter_context(ContainerUpstream(challenge="bearer", tokens=others, blobs=others))

@@ -79,6 +79,7 @@ def test_the_head_of_a_layer_fetches_nothing(layered: tuple[Scene, str, str]) ->
     assert [each.method for each in scene.upstream.requests(upstream_path)] == ["HEAD"]
 
 
+@pytest.mark.one_process("workers share what arrives for the same image")
 def test_a_layer_is_fetched_once_for_several_images(layered: tuple[Scene, str, str]) -> None:
     scene, path, upstream_path = layered
     scene.upstream.push("other", Image(TWO.manifest, (TWO.blobs[0], LAYER)), "1")

@@ -15,6 +15,7 @@ from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import Answer
 
 
+@pytest.mark.one_process("each worker has a memory of its own")
 def test_pulls_of_kept_images_are_answered_from_memory(make: Make) -> None:
     scene = make()
     scene.upstream.push("app", ONE, "1")
