@@ -111,10 +111,10 @@ class Master(Service):
         return Deferred.fromCoroutine(self._stop())
 
     def reload(self) -> None:
-        """Replace all workers, one after the other; during a replacement, once more after it."""
-        if not self._started or self._stopping:
+        """Replace all workers, one after the other; during the start or a replacement, once more after it."""
+        if self._stopping:
             return
-        if self._replacing is not None:
+        if not self._started or self._replacing is not None:
             self._again = True
             return
         log.info("reloading: the workers are replaced, one after the other")
@@ -146,6 +146,7 @@ class Master(Service):
             if each.child is None and each.respawning is None:
                 self._respawn(each)
         self._notifier.ready(status)
+        self._reload_again()
 
     async def _begin(self, first: Child, others: Sequence[Child]) -> Ready:
         first.begin()
@@ -260,6 +261,9 @@ class Master(Service):
 
     def _replaced(self, _: object) -> None:
         self._replacing = None
+        self._reload_again()
+
+    def _reload_again(self) -> None:
         again, self._again = self._again, False
         if again:
             self.reload()

@@ -242,6 +242,16 @@ def test_a_reload_replaces_all_workers_and_loses_no_request(run_twistd: Run, tmp
     assert "Traceback" not in server.output
 
 
+def test_a_reload_during_the_start_follows_it(run_twistd: Run) -> None:
+    server = run_twistd(environ=TWO)
+    wait_for(lambda: workers_of(server.pid))
+    os.kill(server.pid, signal.SIGHUP)
+    server.lines("all workers are new", 1)
+    lines = [line for line in server.output.splitlines() if " serve at " in line or "all workers are new" in line]
+    assert "2 workers serve at" in lines[0], server.output
+    assert "all workers are new" in lines[1], server.output
+
+
 def test_a_configuration_with_problems_leaves_the_workers_in_place(run_twistd: Run, tmp_path: Path) -> None:
     server = start(run_twistd, tmp_path)
     before = workers_of(server.pid)
