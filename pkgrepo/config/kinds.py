@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 from twisted.internet.endpoints import serverFromString
 
-from pkgrepo.proxy.upstream.connecting.addresses import check_exception
+from pkgrepo.outbound.addresses import check_exception
 from pkgrepo.untrusted.quantities import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint

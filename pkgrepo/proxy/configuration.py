@@ -14,11 +14,11 @@ from msgspec import UNSET
 
 from pkgrepo.errors import existing
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.outbound.urls import parse_url
 from pkgrepo.untrusted.quantities import seconds_of
 
 from .routes import Credentials, Route
 from .schema import DEFAULT, Cache, RouteConfig, Routes
-from .urls import parse_url
 
 DEFAULT_TTL_S = 300
 DEFAULT_NEGATIVE_TTL_S = 60

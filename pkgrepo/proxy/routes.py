@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from .urls import Target, join_path, parse_url
+from pkgrepo.outbound.urls import Target, join_path, parse_url
 
 
 @frozen

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
+from pkgrepo.outbound.urls import UserInfoError, parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig
 from pkgrepo.untrusted.patterns import END, ONE_LINE
 from pkgrepo.untrusted.quantities import seconds_of
 from pkgrepo.untrusted.quoting import quoted
-
-from .urls import UserInfoError, parse_url
 
 MOST_ROUTES = 32
 MOST_MEMBERS = 64

@@ -49,6 +49,8 @@ class StorageBuckets:
         }
         if place.redirect_from:
             found["redirect_from"] = place.redirect_from
+        if place.ca_file:
+            found["ca_file"] = place.ca_file
         if key is not None:
             found["access_key_id"] = key.id
             found["sealed"] = self.secrets.seal(key.secret, _context(place.endpoint, place.bucket, key.id))
@@ -79,6 +81,7 @@ class StorageBuckets:
             path_style=settings["path_style"],
             key=key,
             redirect_from=settings.get("redirect_from", 0),
+            ca_file=settings.get("ca_file", ""),
         )
 
     async def open(self, storage: Storage) -> BucketBlobStore:

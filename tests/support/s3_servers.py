@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,11 +30,17 @@ BUCKET = "packages"
 
 
 @contextmanager
-def s3_server(port: int | None = None, folder: Path | None = None, *, kind: str = "versitygw") -> Iterator[S3Server]:
-    """Run versitygw or moto with an empty bucket; versitygw over a new folder or one of an earlier server."""
+def s3_server(
+    port: int | None = None, folder: Path | None = None, *options: str | Path, kind: str = "versitygw"
+) -> Iterator[S3Server]:
+    """
+    Run versitygw or moto with an empty bucket; versitygw over a new folder or one of an earlier server.
+
+    ``options`` are further ones of versitygw; with a certificate (``--cert``) it speaks TLS.
+    """
     program = client(kind, PROGRAMS[kind])
     with tempfile.TemporaryDirectory(prefix="s3") as name:
-        server = SERVERS[kind](program, folder or Path(name), port or _free_port())
+        server = SERVERS[kind](program, folder or Path(name), port or _free_port(), options)
         server.start()
         try:
             yield server
@@ -45,12 +51,15 @@ def s3_server(port: int | None = None, folder: Path | None = None, *, kind: str 
 class S3Server:
     """A server process with one bucket."""
 
-    def __init__(self, program: Path, folder: Path, port: int) -> None:
+    def __init__(self, program: Path, folder: Path, port: int, options: Sequence[str | Path] = ()) -> None:
         self._program = program
         self._folder = folder
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
-        self.endpoint = f"http://127.0.0.1:{port}"
+        self._options = options
+        certificate = options[options.index("--cert") + 1] if "--cert" in options else None
+        self._verify = True if certificate is None else str(certificate)
+        self.endpoint = f"{'http' if certificate is None else 'https'}://127.0.0.1:{port}"
 
     def place(self, prefix: str = "") -> BucketPlace:
         """Return the bucket, with a prefix."""
@@ -62,7 +71,8 @@ class S3Server:
         for each in (files, sidecar):
             each.mkdir(exist_ok=True)
         options = ["--port", f"127.0.0.1:{self._port}", "--access", KEY.id, "--secret", KEY.secret, "--keep-alive"]
-        return [self._program, *options, "--quiet", "--region", REGION, "posix", "--sidecar", sidecar, files]
+        options += ["--quiet", "--region", REGION]
+        return [self._program, *options, *self._options, "posix", "--sidecar", sidecar, files]
 
     def start(self) -> None:
         """Start it, also again after ``kill``; returns when it answers."""
@@ -98,7 +108,8 @@ class S3Server:
     def _make_bucket(self) -> int:
         request = AWSRequest("PUT", f"{self.endpoint}/{BUCKET}", data=b"")
         S3SigV4Auth(Credentials(KEY.id, KEY.secret), "s3", REGION).add_auth(request)
-        return requests.put(request.url, headers=dict(request.headers), timeout=TIMEOUT_S).status_code
+        headers = dict(request.headers)
+        return requests.put(request.url, headers=headers, timeout=TIMEOUT_S, verify=self._verify).status_code
 
 
 class MotoServer(S3Server):

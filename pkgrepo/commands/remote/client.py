@@ -23,7 +23,7 @@ from pkgrepo import __version__
 from pkgrepo.commands.http.bodies import IteratorBody
 from pkgrepo.commands.http.failures import BROKEN, Failed, reason_of
 from pkgrepo.commands.http.idleness import IdleTimeout
-from pkgrepo.proxy.upstream.connecting.tls import make_policy
+from pkgrepo.outbound.tls import make_policy
 
 from .target import Target
 

@@ -19,9 +19,10 @@ from pkgrepo.untrusted.quantities import bytes_of
 from .schema import StorageSettings
 
 REDIRECT_FROM = "/settings/redirect_from"
+CA_FILE = "/settings/ca_file"
 LARGEST_SIZE = 2**50
 REGION = "us-east-1"  # what servers of one region expect in signatures
-SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id", "redirect_from")
+SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id", "redirect_from", "ca_file")
 
 
 class BucketSetup:
@@ -44,6 +45,7 @@ class BucketSetup:
             prefix=prefix if not prefix or prefix.endswith("/") else f"{prefix}/",
             path_style=settings.path_style is not False,
             redirect_from=_redirect_from(settings) or 0,
+            ca_file=_ca_file(settings) or "",
             key=_key_of(settings),
         )
 
@@ -72,7 +74,7 @@ class BucketSetup:
         if settings.path is not None or settings.readable_layout:
             raise Invalid("a storage of type S3 has no path and no readable layout", "/settings")
         key = _key_of(settings)
-        redirect_from = _redirect_from(settings)
+        redirect_from, ca_file = _redirect_from(settings), _ca_file(settings)
         moved = settings.endpoint is not None and settings.endpoint != stored["endpoint"]
         if moved and key is None and stored.get("access_key_id") is not None:
             raise Invalid("another endpoint needs the access key again", "/settings/secret_access_key")
@@ -84,6 +86,7 @@ class BucketSetup:
             path_style=before.path_style if settings.path_style is None else settings.path_style,
             key=key or before.key,
             redirect_from=before.redirect_from if redirect_from is None else redirect_from,
+            ca_file=before.ca_file if ca_file is None else ca_file,
         )
         return None if after == before else after
 
@@ -102,9 +105,11 @@ class BucketSetup:
 
 
 def check_local(settings: StorageSettings) -> None:
-    """Check the settings of a storage in a folder. :raises Invalid: they redirect clients to a bucket"""
+    """Check the settings of a storage in a folder. :raises Invalid: one is that of a bucket"""
     if settings.redirect_from is not None:
         raise Invalid("a storage of type Local has no redirect_from", REDIRECT_FROM)
+    if settings.ca_file is not None:
+        raise Invalid("a storage of type Local has no ca_file", CA_FILE)
 
 
 def shown_settings(settings: Mapping[str, Any]) -> dict[str, str | bool | int]:
@@ -123,6 +128,14 @@ def _redirect_from(settings: StorageSettings) -> int | None:
     if size and not SMALL < size <= LARGEST_SIZE:
         raise Invalid("redirect_from is more than 64KiB, at most 1PiB, or 0 for never", REDIRECT_FROM)
     return int(size)
+
+
+def _ca_file(settings: StorageSettings) -> str | None:
+    """:raises Invalid: it is no absolute path"""
+    path = settings.ca_file
+    if path and (not path.startswith("/") or "\0" in path):
+        raise Invalid("the path of a file on the server begins with a slash", CA_FILE)
+    return path
 
 
 def _key_of(settings: StorageSettings) -> AccessKey | None:

@@ -27,7 +27,8 @@ class StorageSettings(Body):
     the bucket in the path, not in the host name. Without an access key, credentials are found in the environment of the
     server, in its files, or of the instance. A secret is never shown. With redirect_from, such as 64MiB (bytes without
     a unit; more than 64KiB, 0 for never), clients get files of that size from the bucket itself, by signed addresses
-    that are valid for 5 minutes: they must reach the endpoint.
+    that are valid for 5 minutes: they must reach the endpoint. ca_file is the absolute path of a file of certificates
+    (PEM) on the server that are trusted beside the system's; empty for none.
     """
 
     path: str | None = None
@@ -40,6 +41,7 @@ class StorageSettings(Body):
     access_key_id: KeyText | None = None
     secret_access_key: KeyText | None = None
     redirect_from: int | str | None = None
+    ca_file: str | None = None
 
 
 class OldStorageConfig(Body):
@@ -64,8 +66,8 @@ class StorageChange(Body):
     """
     The fields of a storage that can be changed; path only while the storage is unused, the others at any time.
 
-    Of a storage of type S3, endpoint, region, path_style, redirect_from and the access key can be changed; another
-    endpoint needs the access key again.
+    Of a storage of type S3, endpoint, region, path_style, redirect_from, ca_file and the access key can be changed;
+    another endpoint needs the access key again.
     """
 
     name: Name | UnsetType = UNSET

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pkgrepo.errors import Invalid, SecretUnreadable, UpstreamFailed
+from pkgrepo.outbound.urls import Target, parse_url
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.urls import Target, parse_url
 from pkgrepo.storage.secret_box import SecretBox
 
 MASK = "***"  # a secret in answers; sent back, it stands for the stored one

@@ -30,13 +30,13 @@ from pkgrepo.errors import (
 )
 from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits, UpstreamHealth, UpstreamState
+from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
+from pkgrepo.outbound.connection import Answer
+from pkgrepo.outbound.connections import Connections
+from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
 
-from .connecting.agent import RequestFields, UpstreamAgent, Ways
-from .connecting.connection import Answer
-from .connecting.connections import Connections
 from .deadlines import Deadline
 from .failures import ERRORS, explain
 from .health import Health
@@ -105,7 +105,7 @@ class Upstream:
         self._shared = shared
         self._reactor = shared.reactor
         self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
-        self._client = HTTPClient(UpstreamAgent(ways, self._connections), _NO_COOKIES)
+        self._client = HTTPClient(OutboundAgent(ways, self._connections), _NO_COOKIES)
         self._own_health = self._make_health(route.target.host)
         self._other_health: OrderedDict[Origin, Health] = OrderedDict()
         self._open_count = 0

@@ -18,10 +18,9 @@ from twisted.internet.error import (
 
 from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
-
-from .connecting.endpoints import AddressRefused
-from .connecting.head import HeadTooLarge, NotHttp
-from .connecting.tunnel import ProxyRefused
+from pkgrepo.outbound.endpoints import AddressRefused
+from pkgrepo.outbound.head import HeadTooLarge, NotHttp
+from pkgrepo.outbound.tunnel import ProxyRefused
 
 # What a request may raise beside the errors of its caller.
 ERRORS = (

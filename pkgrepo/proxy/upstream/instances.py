@@ -16,13 +16,13 @@ from twisted.web.iweb import IPolicyForHTTPS
 
 from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.model import UpstreamHealth
+from pkgrepo.outbound.addresses import AddressGuard
+from pkgrepo.outbound.agent import Ways
+from pkgrepo.outbound.environment import ProxyChoice
+from pkgrepo.outbound.tls import make_policy
 from pkgrepo.proxy.routes import Route
 
 from .client import Shared, Upstream
-from .connecting.addresses import AddressGuard
-from .connecting.agent import Ways
-from .connecting.environment import ProxyChoice
-from .connecting.tls import make_policy
 from .permits import HostPermits
 from .settings import UpstreamSettings
 

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
-from pkgrepo.proxy.urls import Origin
+from pkgrepo.outbound.urls import Origin
 
 from .deadlines import Deadline
 

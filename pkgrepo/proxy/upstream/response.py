@@ -15,9 +15,9 @@ from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
+from pkgrepo.outbound.connection import RECEIVED, Answer
+from pkgrepo.outbound.head import Head
 
-from .connecting.connection import RECEIVED, Answer
-from .connecting.head import Head
 from .deadlines import Deadline
 from .decoding import BadCoding, Inflater, make_inflater
 

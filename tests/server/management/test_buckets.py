@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,8 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import BlobMissing
 from pkgrepo.interfaces import IBlobAddresses
+from tests.support.certificates import write_certificate
+from tests.support.host_names import host_names
 from tests.support.inprocess_server import until_value
 from tests.support.memory_server import Stack
 from tests.support.python_packages import make_wheel
@@ -85,6 +88,8 @@ async def test_a_storage_in_a_bucket_is_made_tested_and_removed(stack: Stack, s3
         ({"redirect_from": -1}, "a size such as 64MiB"),
         ({"redirect_from": "64KiB"}, "more than 64KiB"),
         ({"redirect_from": "2000TiB"}, "at most 1PiB"),
+        ({"ca_file": "authority.pem"}, "begins with a slash"),
+        ({"ca_file": "/no/such/authority.pem"}, "no readable file of certificates"),
     ],
 )
 @pytest_twisted.ensureDeferred
@@ -111,6 +116,42 @@ async def test_packages_are_published_and_read_in_a_bucket(stack: Stack, s3: S3S
     await stack.publish("cloud/py", "cloudy", "1.1")
     found = await stack.ok("GET", "/storage/cloud")
     assert found["usage"]["blobs"] >= 2
+
+
+async def use(stack: Stack) -> None:
+    """Publish into the storage, in one part and in several, and read."""
+    await stack.add_repository("py", storage="cloud")
+    filename, data = make_wheel("cloudy", "1.0", pad=12_000_000)
+    path = f"/repositories/cloud/py/cloudy/1.0/{filename}"
+    assert (await stack.call("PUT", path, raw=data)).status == 201
+    assert (await stack.call("GET", path, who=None)).body == data
+    await stack.publish("cloud/py", "cloudy", "1.1")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bucket_with_a_certificate_of_a_private_authority(stack: Stack, tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    with s3_server(None, None, "--cert", certificate, "--key", key) as s3:
+        reply = await stack.api("POST", "/storage", storage_in(s3, "distrusted"))
+        assert reply.status == 422, reply.body.decode()
+        assert "certificate is not trusted" in reply.body.decode()
+        made = await stack.ok("POST", "/storage", storage_in(s3, "trusted", ca_file=str(certificate)))
+        assert made["settings"]["ca_file"] == str(certificate)
+        await use(stack)
+        changed = await stack.api("PATCH", "/storage/cloud", {"settings": {"ca_file": ""}})
+        assert changed.status == 422, changed.body.decode()
+        assert "certificate is not trusted" in changed.body.decode()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bucket_may_be_named_in_the_host(stack: Stack) -> None:
+    with s3_server(None, None, "--virtual-domain", "s3.test") as s3:
+        port = urlsplit(s3.endpoint).port
+        with host_names(**{f"{BUCKET}.s3.test": "127.0.0.1", "s3.test": ""}):
+            place = storage_in(s3, "named", endpoint=f"http://s3.test:{port}", path_style=False)
+            made = await stack.ok("POST", "/storage", place)
+            assert made["settings"]["path_style"] is False
+            await use(stack)
 
 
 @pytest_twisted.ensureDeferred

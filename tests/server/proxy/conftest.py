@@ -7,37 +7,19 @@ from typing import Any
 
 import pytest_twisted
 from attrs import evolve
-from twisted.internet.interfaces import IHostnameResolver
-from zope.interface import implementer
 
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
+from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.routes import Credentials, Route
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.proxy.urls import parse_url
+from tests.support.host_names import Names
 from tests.support.inprocess_server import assert_reactor_rests, no_failures, reactor, watched
 from tests.support.raw_server import RawConnection, RawServer
 from tests.support.upstreams.server import ScriptedUpstream
 
 SETTINGS = evolve(upstream_settings(Config().proxy, proxies={}), allow_private=("127.0.0.1", "localhost"))
-
-
-@implementer(IHostnameResolver)
-class Names:
-    """Resolves some names to one address each, or to none (""), like the resolver of an attacker."""
-
-    def __init__(self, others: Any, addresses: dict[str, str]) -> None:
-        self._others = others
-        self._addresses = addresses
-
-    def resolveHostName(self, resolutionReceiver: Any, hostName: str, *rest: Any, **more: Any) -> Any:
-        name = self._addresses.get(hostName, hostName)
-        if not name:
-            resolutionReceiver.resolutionBegan(None)
-            resolutionReceiver.resolutionComplete()
-            return None
-        return self._others.resolveHostName(resolutionReceiver, name, *rest, **more)
 
 
 def authorization_of(route: Route) -> str | None:

@@ -12,7 +12,7 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamTruncated, UpstreamUnavailable
 from pkgrepo.interfaces import IUpstream, IUpstreamResponse
 from pkgrepo.model import ReadLimits
-from pkgrepo.proxy.upstream.connecting.connection import RECEIVED
+from pkgrepo.outbound.connection import RECEIVED
 from pkgrepo.proxy.upstream.instances import MOST_UPSTREAMS
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams.faults import STALL_BEFORE_HEAD, failing, redirect

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.urls import parse_url
 
 ROUTE = Route(
     "up",

@@ -12,8 +12,8 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.limits import MANIFEST_SIZE
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
+from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.proxy.urls import parse_url
 
 from .places import Place
 from .tokens import UpstreamTokens

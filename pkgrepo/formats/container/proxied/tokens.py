@@ -19,8 +19,8 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits
+from pkgrepo.outbound.urls import Target, parse_url
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.urls import Target, parse_url
 
 from .challenges import Challenge, parse_challenges
 from .places import Place

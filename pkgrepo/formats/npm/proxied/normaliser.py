@@ -24,8 +24,8 @@ from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
 from pkgrepo.formats.npm.packument.document import Top
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME, full_fragment, short_fragment
+from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
-from pkgrepo.proxy.urls import Target, parse_url, resolve_reference
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 from pkgrepo.untrusted.quoting import quoted
 

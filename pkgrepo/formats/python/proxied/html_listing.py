@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.urls import parse_url, resolve_reference
+from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 from .listing import ListedFile, Listing, check_api_version, find_hashes, find_locations, find_text
 

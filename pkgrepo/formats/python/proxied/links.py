@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pkgrepo.proxy.urls import MOST_CHARACTERS, parse_url, resolve_reference
+from pkgrepo.outbound.urls import MOST_CHARACTERS, parse_url, resolve_reference
 
 # An absolute URL that is canonical if its beginning is: no dot segments, no user, no query, no fragment.
 _PLAIN: Final = re.compile(r"(https?://[^/?#@\\\s]+)((?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@%-]*)+)")

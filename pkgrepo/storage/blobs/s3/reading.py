@@ -68,7 +68,7 @@ def _size_of(incoming: Incoming, start: int) -> int | None:
     """The size of the whole object, as the answer has it; None if it does not fit."""
     if incoming.status != 206:
         return incoming.length
-    match = _CONTENT_RANGE.fullmatch(incoming.headers.getRawHeaders("content-range", [""])[0])
+    match = _CONTENT_RANGE.fullmatch(incoming.fields.get(b"content-range", b"").decode("latin-1"))
     return int(match[2]) if match is not None and int(match[1]) == start else None
 
 

@@ -14,26 +14,23 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from attrs import frozen
+from OpenSSL import SSL
+from service_identity import VerificationError
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
+from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, DNSLookupError
 from twisted.internet.interfaces import IConsumer, IPushProducer
 from twisted.internet.task import deferLater
-from twisted.web._newclient import HTTP11ClientProtocol
-from twisted.web.client import (
-    Agent,
-    HTTPConnectionPool,
-    RequestGenerationFailed,
-    RequestTransmissionFailed,
-    ResponseFailed,
-    ResponseNeverReceived,
-    _HTTP11ClientFactory,
-)
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import IBodyProducer, IResponse
+from twisted.web.iweb import IBodyProducer, IPolicyForHTTPS
 from zope.interface import implementer
 
 from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
 from pkgrepo.concurrency.time_limits import TimedOut, within
+from pkgrepo.outbound.addresses import ANYWHERE
+from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
+from pkgrepo.outbound.connection import Answer
+from pkgrepo.outbound.connections import Connections
+from pkgrepo.outbound.environment import ProxyChoice
+from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.storage.pools import Pools
 
 from .documents import DocumentBroken, read_error_code
@@ -49,10 +46,9 @@ ANSWER_S: Final = 30.0  # seconds until the head of an answer; more for a body t
 SLOWEST: Final = 64 * 1024  # bytes a second of a body that is sent
 IDLE_S: Final = 30.0  # seconds without a byte of an answer's body
 KEPT_CONNECTIONS: Final = 32  # idle ones
-KEPT_S: Final = 20  # seconds; some servers close idle connections after 30
+KEPT_S: Final = 20.0  # seconds; some servers close idle connections after 30
 LARGEST: Final = 16 * 1024 * 1024  # bytes of a document
 PIECE: Final = 256 * 1024  # bytes given to the connection at once
-RECEIVED: Final = 512 * 1024  # bytes read from a connection at once
 
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})  # statuses after which the same request may succeed
 EMPTY: Final = hashlib.sha256(b"").hexdigest()
@@ -60,13 +56,22 @@ EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _BROKEN = (
     BodyLost,
     ConnectError,
+    ConnectingCancelledError,
     ConnectionClosed,
     DNSLookupError,
-    RequestGenerationFailed,
-    RequestTransmissionFailed,
-    ResponseFailed,
-    ResponseNeverReceived,
+    HeadTooLarge,
+    NotHttp,
+    SSL.Error,
     TimedOut,
+    VerificationError,
+)
+_REASONS = (
+    ((ConnectError, DNSLookupError), "no connection could be made"),
+    (
+        (SSL.Error, VerificationError),
+        "TLS fails, or its certificate is not trusted (ca_file names an authority)",
+    ),
+    ((HeadTooLarge, NotHttp), "it does not answer in HTTP"),
 )
 
 
@@ -83,7 +88,7 @@ class Reply:
     """An answer with its whole body."""
 
     status: int
-    headers: Headers
+    fields: Mapping[bytes, bytes]
     body: bytes
 
     @property
@@ -97,15 +102,19 @@ class Unanswered(Exception):  # noqa: N818 - named for what happened
 
 
 class Incoming:
-    """An answer whose body is read piece by piece; ``close`` it unless it was read to its end."""
+    """
+    An answer whose body is read piece by piece; ``close`` it unless it was read to its end.
 
-    def __init__(self, response: IResponse, reactor: Any) -> None:
-        self.status: int = response.code
-        self.headers: Headers = response.headers
-        self.length: int | None = response.length if isinstance(response.length, int) else None
+    ``fields`` of its head are by lower-case name, and ``length`` is that of its body in bytes, if it is known.
+    """
+
+    def __init__(self, answer: Answer, reactor: Any) -> None:
+        self.status = answer.head.status
+        self.fields = answer.head.fields
+        self.length = answer.head.length
         self._reactor = reactor
         self._body = ReceivedBody()
-        response.deliverBody(self._body)
+        answer.deliverBody(self._body)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body. :raises Unanswered: the connection ended before it, or it stalled"""
@@ -139,45 +148,28 @@ class Incoming:
         await within(IDLE_S, work, self._reactor, f"nothing came for {IDLE_S:g} s")
 
 
-class _Connection(HTTP11ClientProtocol):
-    """Reads larger pieces: each costs as much, and with Twisted's 64 KiB a download takes twice the processor time."""
-
-    def connectionMade(self) -> None:
-        """Set the size of reads, which a connection with TLS does not have."""
-        transport: Any = self.transport
-        if hasattr(transport, "bufferSize"):
-            transport.bufferSize = RECEIVED
-        super().connectionMade()
-
-
-class _Factory(_HTTP11ClientFactory):
-    """Makes connections, and does not log that each begins and ends; Twisted has no other place to say so."""
-
-    noisy = False
-
-    def buildProtocol(self, addr: object) -> _Connection:  # noqa: ARG002 - of the base class
-        """See L{Factory.buildProtocol}."""
-        return _Connection(self._quiescentCallback)  # type: ignore[no-untyped-call]
-
-
 class Requests:
-    """Sends the requests of one store."""
+    """Sends the requests of one store; ``policy`` verifies certificates."""
 
-    def __init__(self, place: BucketPlace, signer: Signer, pools: Pools) -> None:
+    def __init__(self, place: BucketPlace, signer: Signer, policy: IPolicyForHTTPS, pools: Pools) -> None:
         self._base = place.base_url
         self._signer = signer
         self._disk = pools.disk
-        self._reactor: Any = pools.reactor
-        self._connections = HTTPConnectionPool(self._reactor, persistent=True)
-        self._connections._factory = _Factory  # noqa: SLF001
-        self._connections.maxPersistentPerHost = KEPT_CONNECTIONS
-        self._connections.cachedConnectionTimeout = KEPT_S
-        self._connections.retryAutomatically = False
-        self._agent = Agent(self._reactor, connectTimeout=CONNECT_S, pool=self._connections)
+        reactor: Any = pools.reactor
+        self._reactor = reactor
+        self._connections = Connections(reactor, KEPT_CONNECTIONS, KEPT_S)
+        ways = Ways(
+            reactor=reactor,
+            guard=ANYWHERE,
+            proxies=ProxyChoice({}),
+            policy=policy,
+            timeout_s=CONNECT_S,
+        )
+        self._agent = OutboundAgent(ways, self._connections)
 
     async def stop(self) -> None:
-        """Close the idle connections."""
-        await self._connections.closeCachedConnections()
+        """Close the connections."""
+        await self._connections.close()
 
     async def send(
         self,
@@ -197,7 +189,7 @@ class Requests:
             await deferLater(self._reactor, pause_s)
             try:
                 incoming = await self._send(method, key, query, headers or {}, body)
-                reply = Reply(incoming.status, incoming.headers, await incoming.read())
+                reply = Reply(incoming.status, incoming.fields, await incoming.read())
             except (*_BROKEN, Unanswered) as error:
                 reason = reason_of(error)
                 continue
@@ -261,25 +253,18 @@ class Requests:
         signed = self._signer.sign(method, url, headers, EMPTY if body is None else body.sha256)
         producer = Producer(body.data) if body is not None else Producer(b"") if method in ("POST", "PUT") else None
         wait_s = ANSWER_S + (0 if body is None else len(body.data)) / SLOWEST
-        answer: Deferred[IResponse] = self._agent.request(
-            method.encode("ascii"),
-            url.encode("ascii"),
-            Headers({name: [value] for name, value in signed.items()}),
-            producer,
-        )
-        response = await within(wait_s, answer, self._reactor, f"no answer came within {wait_s:.0f} s")
-        return Incoming(response, self._reactor)
+        sent: Deferred[Any] = self._agent.request(method.encode(), url.encode(), RequestFields(signed), producer)
+        answer: Answer = await within(wait_s, sent, self._reactor, f"no answer came within {wait_s:.0f} s")
+        return Incoming(answer, self._reactor)
 
 
 def reason_of(error: Exception) -> str:
     """A clause for the log: what broke a request."""
     if isinstance(error, (TimedOut, Unanswered)):
         return str(error)
-    if isinstance(error, (ConnectError, DNSLookupError)):
-        return "no connection could be made"
     if isinstance(error, DocumentBroken):
         return f"a document is not of the protocol: {error}"
-    return "the connection ended early"
+    return next((reason for kinds, reason in _REASONS if isinstance(error, kinds)), "the connection ended early")
 
 
 def _pauses() -> Iterator[float]:

@@ -22,7 +22,8 @@ class BucketPlace:
 
     With ``path_style`` the bucket is the first segment of the path, else the first label of the host name. Without a
     ``key`` the credentials are found like those of other programs: in the environment, in files, or of the instance.
-    Clients are redirected to the bucket for copies of at least ``redirect_from`` bytes; 0 for never.
+    Clients are redirected to the bucket for copies of at least ``redirect_from`` bytes; 0 for never. ``ca_file`` is the
+    path of a file (PEM) with certificates that are trusted beside the system's, or empty.
     """
 
     endpoint: str
@@ -32,6 +33,7 @@ class BucketPlace:
     path_style: bool = True
     key: AccessKey | None = None
     redirect_from: int = 0
+    ca_file: str = ""
 
     @property
     def base_url(self) -> str:

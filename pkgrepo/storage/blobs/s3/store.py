@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.errors import BlobMissing, Conflict, TooLarge
+from pkgrepo.errors import BlobMissing, Conflict, Invalid, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
+from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.blobs.durability import storage_error
@@ -92,9 +94,10 @@ class BucketBlobStore:
         """
         try:
             signer = await self._pools.disk(make_signer, self._place.region, self._place.key)
-        except CredentialsMissing as error:
+            policy = await self._pools.disk(make_policy, [Path(each) for each in (self._place.ca_file,) if each])
+        except (CredentialsMissing, Invalid) as error:
             raise Conflict(f"bucket {self._place.bucket!r} cannot be used: {error}") from error
-        self._requests = Requests(self._place, signer, self._pools)
+        self._requests = Requests(self._place, signer, policy, self._pools)
         self._bucket = Bucket(self._requests, prefix=self._place.prefix, storage=self.name)
         found = await self._read_format()
         if found is None and create:

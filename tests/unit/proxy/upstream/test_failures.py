@@ -11,8 +11,8 @@ from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError,
 
 from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
-from pkgrepo.proxy.upstream.connecting.endpoints import AddressRefused
-from pkgrepo.proxy.upstream.connecting.head import HeadTooLarge, NotHttp
+from pkgrepo.outbound.endpoints import AddressRefused
+from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.proxy.upstream.failures import explain
 
 

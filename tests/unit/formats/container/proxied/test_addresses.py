@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.formats.container.proxied.registry_client import api_of, next_page
 from pkgrepo.formats.container.proxied.tokens import may_entrust
-from pkgrepo.proxy.urls import parse_url
+from pkgrepo.outbound.urls import parse_url
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.formats.python.proxied.links import Links
-from pkgrepo.proxy.urls import parse_url, resolve_reference
+from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 BASE = "https://index.example:8443/root/simple/x/"
 

@@ -15,9 +15,9 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 from attrs import field, frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.urls import Target, parse_url
 
 from .addresses import is_loopback
+from .urls import Target, parse_url
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.proxy.upstream.connecting.addresses import AddressGuard, check_exception, is_loopback
+from pkgrepo.outbound.addresses import AddressGuard, check_exception, is_loopback
 
 REFUSED = [
     "0.0.0.0",

@@ -1,4 +1,4 @@
-"""The connections of one upstream: those that are open, and which of them are idle."""
+"""The connections of one user, such as an upstream: those that are open, and which of them are idle."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
 
 
 class Connections:
-    """Keeps at most ``most`` idle connections for each key, the origin or the proxy that they lead to."""
+    """Keeps at most ``most`` idle connections, for ``idle_s``, of each key, the origin or the proxy they lead to."""
 
-    def __init__(self, reactor: IReactorTime, most: int) -> None:
+    def __init__(self, reactor: IReactorTime, most: int, idle_s: float = KEEP_ALIVE_S) -> None:
         self._reactor = reactor
         self._most = most
+        self._idle_s = idle_s
         self._open: set[Connection] = set()
         self._idle: dict[Hashable, list[Connection]] = {}
         self._expiry: IDelayedCall | None = None
@@ -79,7 +80,7 @@ class Connections:
         connection.idle_since = self._reactor.seconds()
         idle.append(connection)
         if self._expiry is None:
-            self._expiry = self._reactor.callLater(KEEP_ALIVE_S, self._expire)
+            self._expiry = self._reactor.callLater(self._idle_s, self._expire)
 
     def _remove(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -99,13 +100,13 @@ class Connections:
         now = self._reactor.seconds()
         idle = [connection for each in self._idle.values() for connection in each]
         for connection in idle:
-            if now >= connection.idle_since + KEEP_ALIVE_S:
+            if now >= connection.idle_since + self._idle_s:
                 self._idle[connection.key].remove(connection)
                 connection.abort()
         self._idle = {key: left for key, left in self._idle.items() if left}
         oldest = min((each.idle_since for left in self._idle.values() for each in left), default=None)
         if oldest is not None:
-            self._expiry = self._reactor.callLater(max(oldest + KEEP_ALIVE_S - now, 0.0), self._expire)
+            self._expiry = self._reactor.callLater(max(oldest + self._idle_s - now, 0.0), self._expire)
 
     def _stop_expiry(self) -> None:
         expiry, self._expiry = self._expiry, None

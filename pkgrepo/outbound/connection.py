@@ -1,12 +1,13 @@
 """
-A connection to an upstream: HTTP/1.1, one request at a time (RFC 9112).
+A connection to a server: HTTP/1.1, one request at a time (RFC 9112).
 
 =========  ================================================  ========================================================
 state      bytes that arrive are                             next state by
 =========  ================================================  ========================================================
 idle       nobody's: the connection is aborted               ``send``: waiting
 waiting    the head of the answer                            its end: body; no head, cancellation: ended
-body       the body, until its end; more is nobody's         a clean end: idle; any other, or ``stop``: ended
+body       the body, until its end; more is nobody's         a clean end: idle; any other, ``stop``, or if the body
+                                                             of the request was not sent to its end: ended
 ended      ignored                                           -
 =========  ================================================  ========================================================
 
@@ -26,7 +27,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import ResponseDone
 from twisted.web.http import PotentialDataLoss
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import UNKNOWN_LENGTH, IClientRequest, IResponse
+from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer, IClientRequest, IResponse
 from zope.interface import implementer
 
 from pkgrepo.untrusted.chunks import ChunkDecoder, MalformedChunks
@@ -139,6 +140,7 @@ class Connection(Protocol):
         self._chunks: ChunkDecoder | None = None
         self._paused = False
         self._unbuffered = False
+        self._sending = False  # the body of a request
         self.received_any = False  # since the last ``send``
         self.ended = False
 
@@ -152,9 +154,11 @@ class Connection(Protocol):
         self._unbuffered = isinstance(transport, TcpConnection) and not transport.TLS
         self._on_made(self)
 
-    def send(self, message: bytes, *, bodiless: bool) -> Deferred[Answer]:
+    def send(self, message: bytes, *, bodiless: bool, body: IBodyProducer | None = None) -> Deferred[Answer]:
         """
         Send a request, whose answer has no body if it is ``bodiless``. Cancelling the Deferred ends the connection.
+
+        ``body`` is a push producer of what follows the ``message``. The answer may come before all of it is sent.
 
         :raises NotHttp: the answer is none; :raises HeadTooLarge: its head exceeds a limit; and what ends a connection
         """
@@ -163,6 +167,8 @@ class Connection(Protocol):
         answering: Deferred[Answer] = Deferred(self._cancelled)
         self._answering = answering
         self._write(message)
+        if body is not None:
+            self._send_body(body)
         return answering
 
     def abort(self) -> None:
@@ -228,6 +234,23 @@ class Connection(Protocol):
             self._unbuffered = False  # from now on: nothing may overtake what the transport has
         transport.write(message)
 
+    def _send_body(self, body: IBodyProducer) -> None:
+        transport: Any = self.transport
+        self._sending = True
+        self._unbuffered = False
+        transport.registerProducer(body, True)
+        body.startProducing(transport).addCallbacks(self._sent, self._unsent)
+
+    def _sent(self, _: None) -> None:
+        self._sending = False
+        cast("Any", self.transport).unregisterProducer()
+
+    def _unsent(self, failure: Failure) -> None:
+        answering, self._answering = self._answering, None
+        self.abort()
+        if answering is not None:
+            answering.errback(failure)
+
     def _cancelled(self, _: Deferred[Answer]) -> None:
         self._answering = None
         self.abort()
@@ -292,7 +315,7 @@ class Connection(Protocol):
             return  # its reader has ended the connection
         self._answer = self._chunks = None
         self._resume()
-        if clean and answer.head.persists:
+        if clean and answer.head.persists and not self._sending:
             self._on_idle(self)  # first: the reader may ask for something else
         else:
             self.abort()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.proxy.urls import join_path, parse_url, resolve_reference
+from pkgrepo.outbound.urls import join_path, parse_url, resolve_reference
 
 
 @pytest.mark.parametrize(

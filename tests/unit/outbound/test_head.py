@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.proxy.upstream.connecting.head import HEAD_BYTES, HEAD_LINES, LINE_BYTES, HeadReader, HeadTooLarge, NotHttp
+from pkgrepo.outbound.head import HEAD_BYTES, HEAD_LINES, LINE_BYTES, HeadReader, HeadTooLarge, NotHttp
 
 
 def read(raw, *, bodiless=False):

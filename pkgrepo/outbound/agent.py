@@ -1,4 +1,4 @@
-"""The agent below treq: chooses the way to the upstream, and a connection that is open or a new one."""
+"""The agent below treq: chooses the way to the server, and a connection that is open or a new one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
 
-from pkgrepo.proxy.urls import Target, parse_url
-
-from .addresses import AddressGuard
+from .addresses import ANYWHERE, AddressGuard
 from .connection import Answer, Connection
 from .connections import Connections
 from .endpoints import AddressRefused, CheckedEndpoint, TimedEndpoint
 from .environment import HttpProxy, ProxyChoice
 from .tunnel import TunnelEndpoint
+from .urls import Target, parse_url
 
-_ANYWHERE = AddressGuard(("0.0.0.0/0", "::/0"))  # for the proxies, which the operator names
+SMALL = 64 * 1024  # bytes of a body that goes out with the head, in one piece
 
 
 @frozen(kw_only=True)
@@ -71,7 +70,7 @@ class _Way:
 
 
 @implementer(IAgent)
-class UpstreamAgent:
+class OutboundAgent:
     """Sends requests directly or through a proxy, with header fields that are L{RequestFields}."""
 
     def __init__(self, ways: Ways, connections: Connections) -> None:
@@ -82,7 +81,7 @@ class UpstreamAgent:
         self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
     ) -> Deferred[IResponse]:
         """
-        Send a request.
+        Send a request. The length of a body is known, and the producer of a large one is a push producer.
 
         :raises AddressRefused: in the Deferred, or at once if a proxy would resolve the host
         """
@@ -94,7 +93,7 @@ class UpstreamAgent:
         way = _Way(target, proxy, bodiless=method == b"HEAD")
         if bodyProducer is not None:
             return Deferred.fromCoroutine(self._send_with_body(way, method, headers.lines, bodyProducer))
-        message = _render(method, target, headers.lines, proxy, None)
+        message = _render(way, method, headers.lines)
         connection = self._connections.take(way.key)
         if connection is None:
             return Deferred.fromCoroutine(self._send_anew(way, message))
@@ -107,17 +106,24 @@ class UpstreamAgent:
             failure.raiseException()
         return Deferred.fromCoroutine(self._send_anew(way, message))
 
-    async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, producer: IBodyProducer) -> Answer:
-        message = _render(method, way.target, lines, way.proxy, await _collect(producer))
-        connection = self._connections.take(way.key)
-        if connection is None:
-            return await self._send_anew(way, message)
-        return await connection.send(message, bodiless=way.bodiless)
+    async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, body: IBodyProducer) -> Answer:
+        size = body.length
+        assert isinstance(size, int), "the length of a body is known"
+        message = _render(way, method, b"%bContent-Length: %d\r\n" % (lines, size))
+        rest = body if size > SMALL else None
+        if rest is None:
+            message += await _collect(body)
+        connection = self._connections.take(way.key) or await self._connect(way)
+        return await connection.send(message, bodiless=way.bodiless, body=rest)
 
     async def _send_anew(self, way: _Way, message: bytes) -> Answer:
+        connection = await self._connect(way)
+        return await connection.send(message, bodiless=way.bodiless)
+
+    async def _connect(self, way: _Way) -> Connection:
         connecting = self._endpoint(way.target, way.proxy).connect(self._connections.factory(way.key))
         made: Connection = await connecting
-        return await made.send(message, bodiless=way.bodiless)
+        return made
 
     def _endpoint(self, target: Target, proxy: HttpProxy | None) -> TimedEndpoint:
         ways = self._ways
@@ -132,17 +138,16 @@ class UpstreamAgent:
         return TimedEndpoint(endpoint, ways.reactor, ways.timeout_s)
 
 
-def _render(method: bytes, target: Target, lines: bytes, proxy: HttpProxy | None, body: bytes | None) -> bytes:
-    """The message (RFC 9112 section 3.2): in origin form, in absolute form to a proxy."""
+def _render(way: _Way, method: bytes, lines: bytes) -> bytes:
+    """The head (RFC 9112 section 3.2): in origin form, in absolute form to a proxy."""
+    target, proxy = way.target, way.proxy
     _, _, authority, path = target.text.split("/", 3)
     head = [method, b" ", f"/{path}".encode(), b" HTTP/1.1\r\nHost: ", authority.encode(), b"\r\n", lines]
     if proxy is not None and target.scheme == "http":
         head[2] = target.text.encode()
         if proxy.authorization is not None:
             head += [b"Proxy-Authorization: ", proxy.authorization, b"\r\n"]
-    if body is not None:
-        head += [b"Content-Length: %d\r\n" % len(body)]
-    return b"".join([*head, b"\r\n", body or b""])
+    return b"".join([*head, b"\r\n"])
 
 
 async def _collect(producer: IBodyProducer) -> bytes:
@@ -153,7 +158,7 @@ async def _collect(producer: IBodyProducer) -> bytes:
 
 @implementer(IConsumer)
 class _Collector:
-    """Takes the body of a request, which is in memory anyway."""
+    """Takes the body of a request."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -171,7 +176,7 @@ class _Collector:
 
 def _proxy_endpoint(ways: Ways, proxy: HttpProxy) -> IStreamClientEndpoint:
     target = proxy.target
-    return _with_tls(ways, target, CheckedEndpoint(ways.reactor, target.host, target.port, _ANYWHERE, ways.timeout_s))
+    return _with_tls(ways, target, CheckedEndpoint(ways.reactor, target.host, target.port, ANYWHERE, ways.timeout_s))
 
 
 def _with_tls(ways: Ways, target: Target, endpoint: IStreamClientEndpoint) -> IStreamClientEndpoint:

@@ -1,19 +1,22 @@
 """Connections to upstreams: when they are used again, and what a peer cannot make of them."""
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseDone
 from twisted.web.http import PotentialDataLoss
-from twisted.web.iweb import IResponse
+from twisted.web.iweb import IBodyProducer, IResponse
+from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from pkgrepo.proxy.upstream.connecting import connection as connection_module
-from pkgrepo.proxy.upstream.connecting.connections import KEEP_ALIVE_S, Connections
-from pkgrepo.proxy.upstream.connecting.head import NotHttp
+from pkgrepo.outbound import connection as connection_module
+from pkgrepo.outbound.connections import KEEP_ALIVE_S, Connections
+from pkgrepo.outbound.head import NotHttp
 
 KEY = "here"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
@@ -76,6 +79,69 @@ def test_an_answer_has_its_interface():
     answers = scene.ask(connection)
     connection.dataReceived(HEAD)
     verifyObject(IResponse, answers[0])
+
+
+@implementer(IBodyProducer, IPushProducer)
+class Sent:
+    """A body of two pieces, of which a test sends the second."""
+
+    length = 8
+
+    def __init__(self):
+        self.done = Deferred()
+
+    def startProducing(self, consumer):
+        self.consumer = consumer
+        consumer.write(b"some")
+        return self.done
+
+    def finish(self):
+        self.consumer.write(b"more")
+        self.done.callback(None)
+
+    def pauseProducing(self):
+        pass
+
+    def resumeProducing(self):
+        pass
+
+    def stopProducing(self):
+        pass
+
+
+def test_a_body_follows_the_request():
+    scene = Scene()
+    connection = scene.connect()
+    answers, body = [], Sent()
+    connection.send(b"request", bodiless=False, body=body).addBoth(answers.append)
+    assert connection.transport.producer is body
+    body.finish()
+    assert connection.transport.producer is None
+    assert connection.transport.value() == b"requestsomemore"
+    connection.dataReceived(HEAD + b"body")
+    assert read(answers[0]).data == b"body"
+    assert scene.idle() is connection
+
+
+def test_an_answer_before_the_end_of_a_body_ends_the_connection():
+    scene = Scene()
+    connection = scene.connect()
+    answers = []
+    connection.send(b"request", bodiless=False, body=Sent()).addBoth(answers.append)
+    connection.dataReceived(HEAD + b"body")
+    assert read(answers[0]).data == b"body"
+    assert connection.ended
+    assert scene.idle() is None
+
+
+def test_a_body_that_cannot_be_read_ends_the_connection():
+    scene = Scene()
+    connection = scene.connect()
+    answers, body = [], Sent()
+    connection.send(b"request", bodiless=False, body=body).addBoth(answers.append)
+    body.done.errback(OSError("the disk"))
+    assert answers[0].check(OSError)
+    assert connection.ended
 
 
 def test_nothing_is_read_until_there_is_a_reader():

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -133,3 +134,6 @@ def _read_network(text: str) -> Network | None:
         return ip_network(text, strict=False)
     except ValueError:
         return None
+
+
+ANYWHERE: Final = AddressGuard(("0.0.0.0/0", "::/0"))  # for what the operator names

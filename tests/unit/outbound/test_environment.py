@@ -3,7 +3,7 @@
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.upstream.connecting.environment import ProxyChoice
+from pkgrepo.outbound.environment import ProxyChoice
 
 
 def choice(no=""):

@@ -1,8 +1,0 @@
-"""
-Connections to upstreams: to checked addresses or through a proxy, with TLS, and with limits of what they may send.
-
-`agent` is the face, which treq drives. It takes an idle connection from `connections`, or makes one by `endpoints`,
-`tunnel` and `tls`. A `connection` sends a request, reads the `head` of its answer, and passes the body on.
-
-Twisted's own client below treq takes a fifth more function calls for a whole cold request than this.
-"""
