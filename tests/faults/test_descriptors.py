@@ -121,6 +121,7 @@ def server(run: Callable[[], ServerProcess]) -> ServerProcess:
     return run()
 
 
+@pytest.mark.one_process("the limit is that of one process")
 def test_requests_without_a_free_descriptor_get_503_and_the_server_recovers(server: ServerProcess) -> None:
     wire = HttpClient(server.url, ADMIN)
     for name, data in (BIG, COLD, SMALL):
