@@ -20,7 +20,9 @@ _OPTIONS = (
     click.option("--region", help="Its region; without it us-east-1."),
     click.option("--path-style/--virtual-host", default=None, help="Name the bucket in the path or in the host name."),
     click.option("--redirect-from", metavar="SIZE", help="Clients get larger files from the bucket itself, as 64MiB."),
-    click.option("--ca-file", metavar="PATH", help="File of certificates on the server, trusted beside the system's."),
+    click.option(
+        "--bucket-ca-file", metavar="PATH", help="File of certificates on the server, trusted beside the system's."
+    ),
     click.option(
         "--access-key-id",
         metavar="ID",
@@ -36,9 +38,11 @@ def bucket_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the parameter ``bucket``: the given settings of a storage of type S3, as the API has them."""
 
     @wraps(command)
-    def run(*, access_key_id: str | None, secret_file: IO[str] | None, **given: Any) -> Any:
-        names = ("endpoint", "bucket", "prefix", "region", "path_style", "redirect_from", "ca_file")
+    def run(*, access_key_id: str | None, secret_file: IO[str] | None, bucket_ca_file: str | None, **given: Any) -> Any:
+        names = ("endpoint", "bucket", "prefix", "region", "path_style", "redirect_from")
         bucket = {name: value for name in names if (value := given.pop(name)) is not None}
+        if bucket_ca_file is not None:
+            bucket["ca_file"] = bucket_ca_file
         if secret_file is not None and access_key_id is None:
             fail("--secret-file is that of --access-key-id, which is missing", EXIT_CODES[Invalid])
         if access_key_id is not None:

@@ -92,6 +92,8 @@ def test_the_gc_command_removes_garbage(pkgrepo: Callable[..., str], tmp_path: P
         for name, format_ in (("images", "docker"), ("py", "python")):
             body = {"name": name, "storage": "main", "format": format_, "visibility": "public"}
             assert wire.post_json("/api/repository", body).status == 201
+        off = wire.post_json("/api/repository/main%2Fpy/config/conda", {"from_wheels": False}, "PUT")
+        assert off.status == 200, "a conda package would be one more blob, if it was made before the wheel is deleted"
         started = wire.post("/v2/main/images/app/blobs/uploads/")
         where = urlsplit(started.headers["location"]).path
         digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"  # of "hello"

@@ -211,6 +211,8 @@ def test_a_storage_in_a_bucket_is_managed_and_its_secret_is_typed(admin, tmp_pat
         assert typed.returncode == 0, typed
         assert f"storage cloud is at {s3.endpoint}/{BUCKET}/cli/" in typed.stdout
         assert KEY.secret not in typed.stdout + typed.stderr
+        missing = admin.refused(2, "storage", "edit", "cloud", "--bucket-ca-file", tmp_path / "missing.pem")
+        assert "no readable file of certificates" in missing
         assert admin("storage", "check", "cloud").startswith("cloud works: ")
         secret = tmp_path / "secret"
         secret.write_text("wrong\n")
