@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import traceback
 
 
 async def install(channel, specs, prefix, cache):
@@ -27,10 +28,20 @@ def upload(form, url, token, files):
     getattr(rattler_build, f"upload_package_to_{form}")(files, url, "any-channel", **key)
 
 
-arguments = json.loads(sys.argv[1])
-if "form" in arguments:
-    upload(**arguments)
-else:
-    asyncio.run(install(**arguments))
+def run(arguments):
+    """Returns the exit status."""
+    try:
+        if "form" in arguments:
+            upload(**arguments)
+        else:
+            asyncio.run(install(**arguments))
+    except Exception:  # noqa: BLE001 - whatever it is, the test reads it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+status = run(json.loads(sys.argv[1]))
 sys.stdout.flush()
-os._exit(0)  # its threads can fail while the interpreter ends
+sys.stderr.flush()
+os._exit(status)  # its threads can fail while the interpreter ends
