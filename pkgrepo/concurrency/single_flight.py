@@ -38,6 +38,10 @@ class SingleFlight(Generic[K, T]):
         self._running: dict[K, _Call[T]] = {}
         self._cancel_unawaited = cancel_unawaited
 
+    def __contains__(self, key: K) -> bool:
+        """Whether a call of the key is under way."""
+        return key in self._running
+
     async def run(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
         """The result of ``work``, or of the call of the same key that is already under way."""
         call = self._running.get(key)

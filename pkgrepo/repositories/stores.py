@@ -43,7 +43,7 @@ class Stores:
         """
         found = self._find(storage)
         if found is None:
-            found = await self._flight.run(storage.id, lambda: self._opener(storage))
+            found = await self._opened_now(storage)
             self._open[storage.id] = _Opened(found, _place(storage))
         return found
 
@@ -71,6 +71,19 @@ class Stores:
     def forget(self, storage_id: int) -> None:
         """Remove the store of a storage that was removed or moved."""
         self._open.pop(storage_id, None)
+
+    async def _opened_now(self, storage: Storage) -> IBlobStore:
+        def call() -> Awaitable[IBlobStore]:
+            return self._flight.run(storage.id, lambda: self._opener(storage))
+
+        began_before = storage.id in self._flight
+        try:
+            return await call()
+        except (Conflict, StorageFailed):
+            if not began_before:
+                raise
+        # What another caller met may be over since: the folder was mounted before this caller asked.
+        return await call()
 
     def _find(self, storage: Storage) -> IBlobStore | None:
         found = self._open.get(storage.id)
