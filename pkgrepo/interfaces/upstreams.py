@@ -27,7 +27,7 @@ class IUpstream(Interface):
         limits: ReadLimits | None = None,
         decode: bool = False,
         entrust: bool = False,
-        retry: bool = True,
+        tries: int = 3,
     ) -> AbstractAsyncContextManager[IUpstreamResponse]:
         """
         Send a GET or HEAD, or a POST with a ``body``; the value of the ``async with`` block is the answer.
@@ -37,7 +37,8 @@ class IUpstream(Interface):
         ``url`` is absolute, or a path as on the wire (with a query, if any) below the route's URL. The credentials of
         the route go only to its own scheme, host and port, and with ``entrust`` to those of ``url``, which the route's
         own host must have named for that; an Authorization field in ``headers`` replaces them.
-        Redirects are followed, and with ``retry`` requests are tried again after failures that a second try may mend.
+        Redirects are followed. After failures that another try may mend, a request is sent again: ``tries`` times in
+        all.
 
         ``limits`` defaults to those of documents. With ``decode`` the answer may be compressed in transfer.
 

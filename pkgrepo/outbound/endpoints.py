@@ -21,13 +21,17 @@ from twisted.internet.interfaces import (
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from pkgrepo.concurrency.time_limits import within
+from pkgrepo.concurrency.time_limits import TimedOut, within
 
 from .addresses import AddressGuard
 
 
 class AddressRefused(Exception):  # noqa: N818 - named for what happened
     """The guard permits none of the addresses."""
+
+
+class ConnectingTimedOut(TimedOut):
+    """No connection was accepted in time: the host is away, or what is on the way to it drops packets."""
 
 
 @implementer(IStreamClientEndpoint)
@@ -68,10 +72,13 @@ class TimedEndpoint:
         self._timeout_s = timeout_s
 
     async def connect(self, factory: IProtocolFactory) -> Any:
-        """The protocol that is connected. :raises TimedOut: it took too long"""
+        """The protocol that is connected. :raises ConnectingTimedOut: it took too long"""
         connecting: Deferred[Any] = self._endpoint.connect(factory)
         reason = f"it did not accept a connection within {self._timeout_s:g} s (proxy.connect_timeout)"
-        return await within(self._timeout_s, connecting, self._reactor, reason)
+        try:
+            return await within(self._timeout_s, connecting, self._reactor, reason)
+        except TimedOut as error:
+            raise ConnectingTimedOut(error.reason) from None
 
 
 @implementer(IHostnameResolver)

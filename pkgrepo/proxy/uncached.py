@@ -48,7 +48,7 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 body=question.body,
                 limits=question.limits,
                 decode=True,
-                retry=False,  # the caller can do without an answer, and its client waits
+                tries=1,  # the caller can do without an answer, and its client waits
             ) as response:
                 if response.status == 200:
                     return await response.read()

@@ -22,6 +22,7 @@ from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.answers import check_no_page
 from pkgrepo.proxy.transfers.download import Headers
+from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
 
 from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
 from .context import Context
@@ -250,7 +251,8 @@ class Walk:
     ) -> AsyncIterator[IUpstreamResponse]:
         upstream = self._context.upstreams.of(self._repository.id, route)
         url = _url(route, self._request)
-        async with upstream.open(method, url, headers or {}, limits=self._context.limits) as response:
+        tries = TRIES_WITH_OLD if route.name in self._conditions else MOST_TRIES
+        async with upstream.open(method, url, headers or {}, limits=self._context.limits, tries=tries) as response:
             yield response
 
 

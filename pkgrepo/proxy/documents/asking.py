@@ -24,6 +24,7 @@ from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
@@ -121,8 +122,9 @@ class Asker:
         open_previous: OpenPrevious,
     ) -> Confirmed | Received | None:
         upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
+        tries = MOST_TRIES if old is None else TRIES_WITH_OLD
         for url in request.urls(route.url):
-            async with upstream.open("GET", url, headers, decode=True) as response:
+            async with upstream.open("GET", url, headers, decode=True, tries=tries) as response:
                 if response.status == 304 and old is not None:
                     return Confirmed(old.etag, old.last_modified)
                 if response.status in ABSENT:
@@ -154,7 +156,7 @@ class Asker:
         # One byte that is known, so that the range is never empty; not compressed, as it is a range of the plain form.
         headers["Range"] = f"bytes={size - 1}-"
         url = next(iter(request.urls(route.url)))
-        async with upstream.open("GET", url, headers) as response:
+        async with upstream.open("GET", url, headers, tries=TRIES_WITH_OLD) as response:
             if response.status == 304:
                 return Confirmed(old.etag, old.last_modified)
             if response.status == 200:

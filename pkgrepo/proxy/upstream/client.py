@@ -33,6 +33,7 @@ from pkgrepo.model import ReadLimits, UpstreamHealth, UpstreamState
 from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
 from pkgrepo.outbound.connection import Answer
 from pkgrepo.outbound.connections import Connections
+from pkgrepo.outbound.endpoints import ConnectingTimedOut
 from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
@@ -42,7 +43,7 @@ from .failures import ERRORS, explain
 from .health import Health
 from .permits import HostPermits
 from .response import Reading, UpstreamResponse
-from .retries import UNKNOWN_LIMIT_S, pause_before_retry, read_retry_after
+from .retries import MOST_TRIES, UNKNOWN_LIMIT_S, pause_before_retry, read_retry_after
 from .settings import UpstreamSettings
 
 MOST_REDIRECTS = 5
@@ -75,7 +76,7 @@ class _Request:
     fields: Mapping[str, str]
     credentials: Mapping[str, str]
     body: bytes | None
-    retry: bool
+    tries: int
     limits: ReadLimits
     deadline: Deadline
 
@@ -137,7 +138,7 @@ class Upstream:
         limits: ReadLimits | None = None,
         decode: bool = False,
         entrust: bool = False,
-        retry: bool = True,
+        tries: int = MOST_TRIES,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
         if method not in (("GET", "HEAD") if body is None else ("POST",)):
@@ -146,7 +147,7 @@ class Upstream:
         target = self._find_target(url)
         known = self._authorization if entrust or target.origin == self.route.target.origin else None
         coding = "gzip" if decode else "identity"
-        request = self._make_request(method, known, headers or {}, body, limits, coding, retry=retry)
+        request = self._make_request(method, known, headers or {}, body, limits, coding, tries=tries)
         self._open_count += 1
         started_s, response = self._reactor.seconds(), None
         try:
@@ -193,7 +194,7 @@ class Upstream:
         limits: ReadLimits | None,
         coding: str,
         *,
-        retry: bool,
+        tries: int,
     ) -> _Request:
         given = {name.lower(): value for name, value in headers.items()}
         fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
@@ -203,7 +204,7 @@ class Upstream:
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
         fields[_PASSED] = hops.names_with(self._repository_id)
         limits = limits or self._shared.settings.documents
-        return _Request(method, fields, credentials, body, retry, limits, Deadline.start(limits.total_s, self._reactor))
+        return _Request(method, fields, credentials, body, tries, limits, Deadline.start(limits.total_s, self._reactor))
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -250,7 +251,7 @@ class Upstream:
                 return outcome
             await stack.aclose()
             # After the failures of others no second try would be sent: nobody waits for it.
-            retry = request.retry and health.state is not UpstreamState.OPEN
+            retry = tries < request.tries and health.state is not UpstreamState.OPEN
             pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if retry else None
             if pause_s is None or pause_s >= request.deadline.left_s or self._closed:
                 if isinstance(outcome, UpstreamLimited):
@@ -289,7 +290,7 @@ class Upstream:
             )
             answer = await request.deadline.wait(answering, wait_s, reason)
         except ERRORS as error:
-            return self._note(explain(self.name, error), health)
+            return self._note(explain(self.name, error), health, is_unreachable=isinstance(error, ConnectingTimedOut))
         reading = Reading(
             route=self.name,
             limits=request.limits,
@@ -323,9 +324,9 @@ class Upstream:
             return UpstreamFailed(self.name, f"it answers {status}")
         return None
 
-    def _note(self, error: UpstreamFailed, health: Health) -> UpstreamFailed:
+    def _note(self, error: UpstreamFailed, health: Health, *, is_unreachable: bool = False) -> UpstreamFailed:
         if not isinstance(error, UpstreamLimited | UpstreamForbiddenAddress | UpstreamLoop):
-            health.failed(error.reason)
+            health.failed(error.reason, is_unreachable=is_unreachable)
         return error
 
     def _health_of(self, origin: Origin) -> Health:

@@ -4,7 +4,8 @@ The health of an upstream host, and a circuit breaker: after several failures in
 ==========  =============================================  ==========================================================
 state       requests                                       next state
 ==========  =============================================  ==========================================================
-closed      all are sent                                   open, after L{FAILURES} failures in a row
+closed      all are sent                                   open, after L{FAILURES} failures in a row, or one of a
+                                                           host that accepts no connection
 open        none until a pause is over                     half-open, after the pause
 half-open   one is sent, the probe; the others are         closed if it succeeds; open if it fails, with a pause twice
             refused meanwhile                              as long; half-open again if it is cancelled
@@ -47,6 +48,7 @@ class Health:
         self._reactor = reactor
         self._jitter = jitter
         self._failures_in_row = 0
+        self._is_down = False
         self._pause_s = 0.0
         self._open_until = 0.0
         self._limited_until = 0.0
@@ -61,7 +63,7 @@ class Health:
     @property
     def state(self) -> UpstreamState:
         """The state of the circuit breaker."""
-        if self._failures_in_row < FAILURES:
+        if not self._is_down:
             return UpstreamState.CLOSED
         return UpstreamState.HALF_OPEN if self._reactor.seconds() >= self._open_until else UpstreamState.OPEN
 
@@ -83,30 +85,36 @@ class Health:
 
     def succeeded(self, latency_s: float) -> None:
         """Note an answer, whose head took ``latency_s`` seconds."""
-        if self._failures_in_row >= FAILURES:
+        if self._is_down:
             log.info("upstream {route} at {host} answers again", route=self._route, host=self._host)
         self._failures_in_row = 0
+        self._is_down = False
         self._pause_s = 0.0
         self._successes += 1
         self._latency_s = latency_s
         self._last_success = self._reactor.seconds()
 
-    def failed(self, reason: str) -> None:
-        """Note that there was no answer, or not to its end."""
+    def failed(self, reason: str, *, is_unreachable: bool = False) -> None:
+        """
+        Note that there was no answer, or not to its end.
+
+        A host that accepts no connection in time ``is_unreachable``, and down at once: all others would wait as long.
+        """
         now = self._reactor.seconds()
         self._failures += 1
         self._failures_in_row += 1
         self._last_error = reason
         self._last_failure = now
-        if self._failures_in_row == FAILURES:
+        if not self._is_down and (is_unreachable or self._failures_in_row >= FAILURES):
+            self._is_down = True
             log.warn(
-                "upstream {route} at {host} failed {count} times in a row: {reason}",
+                "upstream {route} at {host} failed {count}: {reason}",
                 route=self._route,
                 host=self._host,
-                count=FAILURES,
+                count=self._count(),
                 reason=reason,
             )
-        if self._failures_in_row >= FAILURES and now >= self._open_until:
+        if self._is_down and now >= self._open_until:
             self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             self._open_until = now + self._pause_s * (0.75 + 0.5 * self._jitter())
 
@@ -139,9 +147,12 @@ class Health:
             wait_s = max(math.ceil(self._open_until - now), 1)
             raise UpstreamUnavailable(
                 self._route,
-                f"it failed {self._failures_in_row} times in a row; the last time {self._last_error}",
+                f"it failed {self._count()}; the last time {self._last_error}",
                 wait_s,
             )
+
+    def _count(self) -> str:
+        return "once" if self._failures_in_row == 1 else f"{self._failures_in_row} times in a row"
 
 
 def _time(seconds: float | None) -> datetime | None:

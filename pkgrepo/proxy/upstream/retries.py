@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from pkgrepo.errors import UpstreamFailed, UpstreamLimited, UpstreamUnavailable
 
 MOST_TRIES = 3
+TRIES_WITH_OLD = 2  # of a question whose earlier answer is served if they all fail: somebody waits for it
 FIRST_PAUSE_S = 0.25
 SHORT_S = 5.0  # a longer wait than this is for the client to decide
 UNKNOWN_LIMIT_S = 5.0  # for a 429 without Retry-After
@@ -18,11 +19,11 @@ UNKNOWN_LIMIT_S = 5.0  # for a 429 without Retry-After
 
 def pause_before_retry(error: UpstreamFailed, tries: int, jitter: Callable[[], float]) -> float | None:
     """
-    Seconds until the next try of an idempotent request that failed ``tries`` times; None: do not try again.
+    Seconds until the next try of an idempotent request that failed ``tries`` times; None: no other try mends it.
 
     ``jitter`` returns a number from 0 to 1.
     """
-    if tries >= MOST_TRIES or not isinstance(error, UpstreamUnavailable | UpstreamLimited):
+    if not isinstance(error, UpstreamUnavailable | UpstreamLimited):
         return None
     if error.retry_after_s is None:
         return FIRST_PAUSE_S * 3.0 ** (tries - 1) * (0.5 + jitter())

@@ -225,7 +225,7 @@ async def test_question_with_a_body_is_sent_again_after_a_failure_and_never_redi
     assert (first.method, first.body, first.fields["content-type"]) == ("POST", b"question", "text/plain")
     server.misbehave("/x", failing(503, retry_after="0"))
     with pytest.raises(UpstreamUnavailable):
-        async with upstream.open("POST", "x", body=b"question", retry=False):
+        async with upstream.open("POST", "x", body=b"question", tries=1):
             pass
     assert server.count("/x") == 3
     server.misbehave("/x", redirect("/y", 307))

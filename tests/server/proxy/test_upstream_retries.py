@@ -12,6 +12,7 @@ from pkgrepo.errors import (
     UpstreamFailed,
     UpstreamForbiddenAddress,
     UpstreamLimited,
+    UpstreamTimeout,
     UpstreamTooLarge,
     UpstreamTruncated,
     UpstreamUnavailable,
@@ -21,7 +22,7 @@ from pkgrepo.proxy.upstream.health import FAILURES
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams import faults
 from tests.support.upstreams.messages import Answer, Fault
-from tests.support.upstreams.server import closed_port
+from tests.support.upstreams.server import closed_port, unaccepting_port
 
 pytestmark = pytest.mark.server
 
@@ -91,6 +92,17 @@ async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> Non
     health = upstream.health()
     assert (health.state, health.failures, health.last_error) == (UpstreamState.OPEN, 5, "it refuses connections")
     assert str(port) not in "".join(sentences)
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_waits_after_another_one_for_a_host_that_accepts_no_connection(scene: Any) -> None:
+    with unaccepting_port() as port:
+        upstream = scene.upstream(f"http://127.0.0.1:{port}", connect_timeout_s=0.05)
+        with pytest.raises(UpstreamTimeout, match="did not accept a connection"):
+            await fetch(upstream)
+        with pytest.raises(UpstreamUnavailable, match="it failed once; the last time it did not accept a connection"):
+            await fetch(upstream)
+    assert (upstream.health().state, upstream.health().failures) == (UpstreamState.OPEN, 1)
 
 
 @pytest_twisted.ensureDeferred

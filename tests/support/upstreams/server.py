@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -291,6 +291,18 @@ def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
+
+
+@contextmanager
+def unaccepting_port() -> Iterator[int]:
+    """A port at which packets of new connections are dropped, because its backlog is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        address = listener.getsockname()
+        for _ in range(3):  # Linux takes one more than the backlog
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        yield address[1]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pkgrepo.proxy.upstream.retries import TRIES_WITH_OLD
 from tests.server.maven.proxied.conftest import Fragile
 from tests.support.http_client import HttpClient
 from tests.support.upstreams import faults
@@ -48,6 +49,16 @@ def test_old_files_are_served_while_upstreams_fail(fragile: Callable[..., Fragil
     proxied.first.misbehave(path, faults.failing(500), repeat=True)
     stale = proxied.client.get(path)
     assert (stale.body, stale.headers["warning"][:3]) == (b"old", "110")
+
+
+def test_nobody_waits_for_a_third_try_while_there_is_an_old_file(fragile: Callable[..., Fragile]) -> None:
+    proxied = fragile(cache_ttl="0")
+    path = proxied.first.add(JAR, b"old")
+    assert proxied.client.get(f"{path}.sha1").status == 200
+    proxied.first.misbehave(path, faults.failing(503), repeat=True)
+    before = proxied.first.count(path)
+    assert proxied.client.get(path).body == b"old"
+    assert proxied.first.count(path) - before == TRIES_WITH_OLD
 
 
 def test_files_that_upstreams_remove_are_gone(fragile: Callable[..., Fragile]) -> None:

@@ -9,6 +9,7 @@ import pytest_twisted
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.upstream.retries import TRIES_WITH_OLD
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer, Fault
@@ -36,6 +37,21 @@ async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld
     world.clock.advance(9)
     assert await world.versions_in(proxy, await world.get(proxy, "left", revalidate=True)) == ["1.0.0"]
     assert up.count() == asked
+    up.behave()
+
+
+@run
+async def test_nobody_waits_for_a_third_try_while_there_is_an_old_answer(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(301)
+    up.misbehave("/left", failing(503), repeat=True)
+    before = up.count()
+    assert (await world.get(proxy, "left")).failure is not None
+    assert up.count() - before == TRIES_WITH_OLD
     up.behave()
 
 

@@ -42,6 +42,16 @@ def test_failures_in_a_row_open_it(health):
     assert caught.value.retry_after_s == FIRST_PAUSE_S
 
 
+def test_a_host_that_accepts_no_connection_opens_it_at_once(health):
+    with capturedLogs() as events, health.attempt():
+        health.failed("it did not accept a connection within 10 s", is_unreachable=True)
+    assert [formatEvent(each) for each in events] == [
+        "upstream main at mirror.example failed once: it did not accept a connection within 10 s"
+    ]
+    with pytest.raises(UpstreamUnavailable, match="it failed once; the last time it did not accept a connection"):
+        fail(health)
+
+
 def test_success_between_failures_keeps_it_closed(health):
     for _ in range(3):
         fail(health, FAILURES - 1)

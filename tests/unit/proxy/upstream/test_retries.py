@@ -18,10 +18,10 @@ NOW = 1_700_000_000
 @pytest.mark.parametrize(
     ("error", "pauses"),
     [
-        (UpstreamUnavailable("main", "why"), [0.25, 0.75, None]),
-        (UpstreamUnavailable("main", "why", 3), [3.5, 3.5, None]),
+        (UpstreamUnavailable("main", "why"), [0.25, 0.75]),
+        (UpstreamUnavailable("main", "why", 3), [3.5, 3.5]),
         (UpstreamUnavailable("main", "why", 6), [None]),
-        (UpstreamLimited("main", "why", 0), [0.5, 0.5, None]),
+        (UpstreamLimited("main", "why", 0), [0.5, 0.5]),
         (UpstreamLimited("main", "why", 6), [None]),
         (UpstreamTimeout("main", "why"), [None]),
         (UpstreamForbiddenAddress("main", "why"), [None]),
