@@ -50,7 +50,6 @@ def test_a_file_that_has_arrived_is_committed_after_a_kill_and_its_ticket_stays_
         assert b"demo-1.0" in channel.get("/noarch/repodata.json").body
 
 
-@pytest.mark.one_process("workers outlive the kill of their master for a moment")
 def test_a_kill_while_the_file_arrives_leaves_nothing_and_uses_the_ticket(tmp_path):
     with restarts(tmp_path, hosted("conda", "ch")) as start:
         server = start()

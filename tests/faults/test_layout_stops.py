@@ -70,7 +70,6 @@ def test_after_a_clean_stop_reindex_restores_everything(run, tmp_path):
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.one_process("workers stop in order when their master is killed")
 def test_after_a_kill_reindex_reports_what_may_be_missing(run, tmp_path):
     data = DataFolder(tmp_path / "data")
     server = run()

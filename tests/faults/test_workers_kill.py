@@ -80,7 +80,8 @@ def test_a_master_that_is_killed_loses_no_acknowledged_publish(run: Run, data: D
     uploader = Uploader(uploads)
     server = run()
     workers = workers_of(server.pid)
-    uploader.run(server.url, rng.randrange(10, UPLOADS // 2), server.kill)
+    uploader.run(server.url, rng.randrange(10, UPLOADS // 2), partial(kill, server.pid))
+    server.wait()
     wait_until_ended(workers)
     assert data.damaged() == [], seed
     again = run()

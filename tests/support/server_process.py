@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.support.forked_twistd import ForkedTwistd
 from tests.support.timeouts import TIMEOUT_S
+from tests.support.workers import kill, workers_of
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 _PROGRAM = str(Path(sys.executable).with_name("twistd"))
@@ -111,7 +112,14 @@ class ServerProcess:
         return self.end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """Send SIGKILL, and wait. Returns the exit status."""
+        """
+        Send SIGKILL, with C{--workers} also to the workers, and wait. Returns the exit status.
+
+        The workers of a master that is killed alone would stop in order.
+        """
+        if WORKERS != ["1"] and self._process.poll() is None:
+            for pid in [self.pid, *workers_of(self.pid)]:
+                kill(pid)
         return self.end(signal.SIGKILL)
 
     def end(self, number: int) -> int:
