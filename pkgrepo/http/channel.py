@@ -48,7 +48,7 @@ from pkgrepo.http.reading.read_scheduling import USUAL_READ, ReadScheduler
 from pkgrepo.http.reading.timeouts import ConnectionTimeouts
 
 from .answers import error_answer
-from .connection import ChannelServer, DirectTransfer
+from .connection import ChannelServer
 from .processing import ProcessedRequest
 from .request import Request
 
@@ -79,7 +79,6 @@ class Channel(ConnectionWriter):
         self.site = self.factory = site
         self.state = HEAD
         self.request: Request | None = None
-        self.transfer: DirectTransfer | None = None
         self.repeater: Repeater | None = None
         self.persistent = True
         self._buffer = b""

@@ -61,11 +61,17 @@ class ChannelServer(Server, Protocol):
 
 
 class DirectTransfer(Protocol):
-    """A body that is written to the socket without the channel."""
+    """A body that is written to the socket without the channel; a pull producer of the TCP transport."""
 
     @property
     def waits_for_client(self) -> bool:
         """Whether it waits for the socket; otherwise a thread is reading the disk."""
+
+    def resumeProducing(self) -> None:
+        """Write some, since the socket is writable."""
+
+    def stopProducing(self) -> None:
+        """End, since the client has left."""
 
 
 class Connection(Protocol):
@@ -104,8 +110,20 @@ class Connection(Protocol):
     def send(self, data: bytes) -> None:
         """Write at once if the kernel takes it, else when the socket is ready."""
 
+    def send_both(self, head: bytes, body: bytes) -> None:
+        """C{send} both; what the kernel takes at once of a long body is not copied before."""
+
+    def send_now(self, head: bytes, body: bytes | memoryview) -> int:
+        """Give the kernel what it takes at once of both. Returns how many bytes it took."""
+
     def write(self, data: bytes) -> None:
         """Write when the socket is ready."""
+
+    def hand_over(self, transfer: DirectTransfer) -> None:
+        """Make ``transfer`` the producer of the transport, until C{take_back}; only if this is ``direct``."""
+
+    def take_back(self) -> None:
+        """Be the producer of the transport again."""
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Let ``producer`` write the answer as fast as the client reads it."""

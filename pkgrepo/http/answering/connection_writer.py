@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from twisted.internet.interfaces import IPushProducer, ISSLTransport, ITCPTransport
 from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
+from pkgrepo.http.connection import DirectTransfer
 from pkgrepo.http.reading.proxies import Addresses
 from pkgrepo.http.twisted_internals import PullToPush, is_plain_tcp, socket_of, unsent
+
+COPIED = 8 * 1024  # bytes of a body; up to this a copy is cheaper than to give the kernel two buffers
 
 
 @implementer(IPushProducer)
@@ -27,6 +31,7 @@ class ConnectionWriter(Protocol):
         self.secure = False
         self.direct = False
         self.socket: Any = None  # the TCP transport, also below TLS
+        self.transfer: DirectTransfer | None = None
         self.addressed: tuple[object, Addresses] | None = None
         self._blocked = False  # the transport's write buffer is full
         self._producer: Any = None
@@ -64,6 +69,37 @@ class ConnectionWriter(Protocol):
                     return
                 data = data[sent:]
         self.transport.write(data)
+
+    def send_both(self, head: bytes, body: bytes) -> None:
+        """L{send} both; what the kernel takes at once of a long body is not copied before."""
+        if len(body) <= COPIED:
+            self.send(head + body)
+            return
+        sent = self.send_now(head, body)
+        if sent < len(head):
+            self.transport.writeSequence([head[sent:], body])
+        elif sent < len(head) + len(body):
+            self.transport.write(body[sent - len(head) :])
+
+    def send_now(self, head: bytes, body: bytes | memoryview) -> int:
+        """Give the kernel what it takes at once of both. Returns how many bytes it took."""
+        if self.direct and not unsent(self.socket) and self.socket.connected:
+            with suppress(OSError):  # it takes none, or whoever writes next gets the same error
+                taken: int = self.socket.socket.sendmsg((head, body))
+                return taken
+        return 0
+
+    def hand_over(self, transfer: DirectTransfer) -> None:
+        """Make ``transfer`` the producer of the transport, until C{take_back}; only if this is ``direct``."""
+        self.transfer = transfer
+        self.socket.unregisterProducer()
+        self.socket.registerProducer(transfer, False)
+
+    def take_back(self) -> None:
+        """Be the producer of the transport again."""
+        self.transfer = None
+        self.socket.unregisterProducer()
+        self.socket.registerProducer(self, True)
 
     def write(self, data: bytes) -> None:
         """Write when the socket is ready."""

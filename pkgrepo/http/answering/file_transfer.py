@@ -177,9 +177,7 @@ class SendFile(_FileTransfer):
         """Replace the channel as the transport's producer."""
         self._transport = self.channel.socket
         assert self._transport is not None
-        self.channel.transfer = self
-        self._transport.unregisterProducer()
-        self._transport.registerProducer(self, False)
+        self.channel.hand_over(self)
 
     def resumeProducing(self) -> None:
         """Send some; called when the transport's buffer is empty and the socket writable."""
@@ -196,7 +194,8 @@ class SendFile(_FileTransfer):
             self.abort()
             return
         if self._offset == self._end:
-            self._release_transport()
+            self.channel.take_back()
+            self._complete()
         elif self._ended or self._reading:
             return
         elif self._offset < self._limit or self._extend_limit():
@@ -225,12 +224,6 @@ class SendFile(_FileTransfer):
             self._abort_early_end()
         else:
             self._transport.startWriting()
-
-    def _release_transport(self) -> None:
-        self.channel.transfer = None
-        self._transport.unregisterProducer()
-        self._transport.registerProducer(self.channel, True)
-        self._complete()
 
     def stopProducing(self) -> None:
         """End the transfer: the client has left."""

@@ -10,22 +10,43 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IConsumer, IPushProducer
+from twisted.internet.interfaces import IConsumer, IPullProducer, IPushProducer
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.http.answers import Content
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
+from pkgrepo.http.twisted_internals import unsent
 
 PIECE = 128 * 1024  # bytes of a body in memory written at once; what Twisted gives the kernel in one call
+BYTES_PER_TURN = 256 * 1024  # of a body in memory, given to the kernel in a turn of the reactor: some 50 us
 
 _log = Logger()
 
 
-def send_bytes(request: Request, body: bytes) -> Deferred[None]:
-    """Send a large body in memory, after its head was written, with little of it copied at a time."""
-    transfer = _PushBytes(request, body)
+def send_large(request: Request, head: bytes, body: bytes) -> Deferred[None] | None:
+    """
+    Send an answer whose body is a large one in memory, of which little is copied at a time, or nothing without TLS.
+
+    None when the kernel has taken all of it, else a Deferred for its end, which never fails.
+    """
+    channel: Connection = request.channel
+    request.sentLength = 0
+    rest = memoryview(body)
+    if not channel.direct:
+        channel.send(head)
+        transfer: _SendBytes | _PushBytes = _PushBytes(request, rest)
+    else:
+        sent = channel.send_now(head, rest[:BYTES_PER_TURN])
+        if sent < len(head):
+            channel.write(head[sent:])
+        request.sentLength = max(sent - len(head), 0)
+        rest = rest[request.sentLength :]
+        if not rest:
+            request.finish()
+            return None
+        transfer = _SendBytes(request, rest)
     transfer.begin()
     return transfer.done
 
@@ -64,22 +85,85 @@ async def _wait(awaitable: Awaitable[None]) -> None:
     await awaitable
 
 
-@implementer(IPushProducer)
-class _PushBytes:
-    """
-    A body in memory, written as fast as the client reads it.
+class _MemoryTransfer:
+    """A body in memory that is being sent; ``done`` fires at its end, or when the client has left."""
 
-    The transport copies what is written: if it were written at once, a large document that many clients read slowly
-    would be in memory once for each of them. ``done`` fires at the end, or when the client has left.
-    """
-
-    def __init__(self, request: Request, body: bytes) -> None:
+    def __init__(self, request: Request, body: memoryview) -> None:
         self.done: Deferred[None] = Deferred(lambda _: self._abort())
         self._request = request
         self._channel: Connection = request.channel
-        self._body = memoryview(body)
-        self._paused = True
+        self._body = body
         self._ended = False
+
+    def stopProducing(self) -> None:
+        """End the transfer: the client has left."""
+        if not self._ended:
+            self._ended = True
+            self._body = memoryview(b"")
+            self._request.gone = True  # the transport calls this before the channel's connectionLost
+            self._fire()
+
+    def _abort(self) -> None:
+        self._request.abort()
+        self.stopProducing()
+
+    def _complete(self) -> None:
+        self._ended = True
+        self._request.finish()
+        self._fire()
+
+    def _fire(self) -> None:
+        if not self.done.called:
+            self.done.callback(None)
+
+
+@implementer(IPullProducer)
+class _SendBytes(_MemoryTransfer):
+    """A transfer on a plain TCP connection: the kernel copies what the client reads."""
+
+    waits_for_client = True
+
+    def begin(self) -> None:
+        """Replace the channel as the transport's producer."""
+        self._transport = self._channel.socket
+        self._channel.hand_over(self)
+
+    def resumeProducing(self) -> None:
+        """Send some; called when the transport's buffer is empty and the socket writable."""
+        transport = self._transport
+        if self._ended or unsent(transport):
+            return
+        try:
+            sent = transport.socket.send(self._body[:BYTES_PER_TURN])
+        except BlockingIOError:
+            sent = 0  # the kernel's buffer is full; this is called again when it is not
+        except OSError:
+            self._abort()
+            return
+        self._request.sentLength += sent
+        self._body = self._body[sent:]
+        if self._body:
+            transport.startWriting()
+        else:
+            self._channel.take_back()
+            self._complete()
+
+    def stopProducing(self) -> None:
+        """End the transfer: the client has left."""
+        self._channel.transfer = None
+        super().stopProducing()
+
+
+@implementer(IPushProducer)
+class _PushBytes(_MemoryTransfer):
+    """
+    A transfer by writes, for transports that change the bytes (TLS).
+
+    The transport copies what is written: if it were written at once, a large document that many clients read slowly
+    would be in memory once for each of them.
+    """
+
+    _paused = True
 
     def begin(self) -> None:
         """Start writing."""
@@ -101,26 +185,8 @@ class _PushBytes:
             self._request.sentLength += len(piece)
             self._channel.write(bytes(piece))
             if not self._body and not self._ended:
-                self._ended = True
                 self._channel.unregisterProducer()
-                self._request.finish()
-                self._fire()
-
-    def stopProducing(self) -> None:
-        """End the transfer: the client has left."""
-        if not self._ended:
-            self._ended = True
-            self._body = memoryview(b"")
-            self._request.gone = True  # the transport calls this before the channel's connectionLost
-            self._fire()
-
-    def _abort(self) -> None:
-        self._request.abort()
-        self.stopProducing()
-
-    def _fire(self) -> None:
-        if not self.done.called:
-            self.done.callback(None)
+                self._complete()
 
 
 @implementer(IConsumer)

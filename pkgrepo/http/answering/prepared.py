@@ -9,7 +9,8 @@ from pkgrepo.http.repeats import Reply
 from pkgrepo.http.request import Request
 
 from .head import render_head
-from .send import SMALL, respond, send_whole
+from .memory_transfer import PIECE
+from .send import respond, send_whole
 
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
 
@@ -45,10 +46,10 @@ class PreparedAnswer:
         if reply is None:
             return respond(request, self.answer)
         repeater = request.channel.repeater
-        send_whole(request, reply.status, reply.head, reply.body)
-        if repeater is not None and len(reply.body) <= SMALL:
+        under_way = send_whole(request, reply.status, reply.head, reply.body)
+        if repeater is not None and len(reply.body) <= PIECE:
             repeater.keep(request, reply)
-        return None
+        return under_way
 
     def _choose(self, request: Request) -> Reply | None:
         fields = request.fields

@@ -44,8 +44,8 @@ class Repeater:
         reply, request_id = repeat.reply, site.next_request_id()
         self._timeouts.end_head()
         self._timeouts.start_wait(now)
-        self._channel.send(
-            b"".join((reply.head, site.common_lines(), b"X-Request-Id: ", request_id, b"\r\n\r\n", reply.body))
+        self._channel.send_both(
+            b"".join((reply.head, site.common_lines(), b"X-Request-Id: ", request_id, b"\r\n\r\n")), reply.body
         )
         site.log_repeat(repeat, kind.client_address or self._peer, request_id, now)
         return True

@@ -14,9 +14,9 @@ from pkgrepo.http.request import Request
 from .conditional import Selection, select
 from .file_transfer import read_cached, send_file
 from .head import render_head
-from .memory_transfer import PIECE, deliver, send_bytes
+from .memory_transfer import PIECE, deliver, send_large
 
-SMALL = 64 * 1024  # bytes; up to this one write of head and body is cheaper than a transfer
+SMALL = 64 * 1024  # bytes of a file; up to this one write of head and body is cheaper than a transfer
 
 
 async def send(request: Request, answer: Answer) -> None:
@@ -66,15 +66,9 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
     request.code = status
     request.sentLength = len(body)
     head += channel.common_fields(request.raw_request_id)
-    if len(body) <= SMALL:
-        channel.send(head + body)
-    elif len(body) <= PIECE:
-        channel.send(head)
-        channel.write(body)
-    else:
-        request.sentLength = 0
-        channel.send(head)
-        return send_bytes(request, body)
+    if len(body) > PIECE:
+        return send_large(request, head, body)
+    channel.send_both(head, body)
     request.finish()
     return None
 

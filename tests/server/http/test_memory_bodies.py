@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
+from pkgrepo.http.answering.connection_writer import COPIED
+from pkgrepo.http.answering.memory_transfer import BYTES_PER_TURN, PIECE
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.repeats import Repeatable
 from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
@@ -25,6 +29,7 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = pytest.mark.server
 
 BODY = os.urandom(1_000_003) * 24  # larger than the kernel's socket buffers
+SIZES = [COPIED, COPIED + 1, PIECE, PIECE + 1, 3 * BYTES_PER_TURN + 1]
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n%s\r\n"
 CLOSE = b"Connection: close\r\n"
 HELD = 512 * 1024  # bytes; the most that one connection may buffer
@@ -66,6 +71,40 @@ async def test_large_bodies_arrive_complete_on_one_connection(server: Server) ->
     assert end.body == b"end"
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_bodies_of_all_sizes_arrive_in_order(repeated: bool) -> None:
+    answers = {b"/%d" % size: PreparedAnswer(Answer(body=BODY[size : 2 * size])) for size in SIZES}
+    asked = []
+
+    def early(request: Request) -> PreparedAnswer:
+        asked.append(request.path)
+        request.repeatable = Repeatable
+        return answers[request.path]
+
+    async def refuse(_: Request) -> Answer:
+        raise AssertionError
+
+    server = Server(refuse, early=early)
+    if repeated:
+        server.site.repeats.generation = lambda: 1
+    sizes = SIZES * 4
+    requests = [b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % size for size in sizes]
+    requests[-1] = requests[-1][:-2] + CLOSE + b"\r\n"
+
+    def exchange() -> bytes:
+        with connect(server) as client:
+            client.sendall(b"".join(requests))
+            time.sleep(0.2)  # the kernel's buffers are full before the first byte is read
+            return read_to_end(client)
+
+    found = [answer.body for answer in parse_answers(await blocking(exchange))]
+    assert [len(body) for body in found] == sizes
+    assert found == [BODY[size : 2 * size] for size in sizes]
+    assert (len(asked) < len(sizes)) is repeated
+    await server.stop()
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_slow_reader_causes_no_copy_of_the_body(server: Server) -> None:
     client = await blocking(connect, server)
@@ -74,10 +113,11 @@ async def test_a_slow_reader_causes_no_copy_of_the_body(server: Server) -> None:
         await turn()
     (channel,) = server.site.channels
     held = []
-    while not channel.blocked or len(held) < 100:
+    while not (channel.blocked or channel.transfer is not None) or len(held) < 100:
         held.append(channel.unsent())
         await turn()
-    assert 0 < max(held) <= HELD
+    assert max(held) <= HELD
+    assert (max(held) > 0) is not channel.direct
     assert server.site.active == 1
     client.close()
     while server.site.channels:
