@@ -42,9 +42,14 @@ class Kept:
 
     def result(self) -> Published:
         """What has become of it. :raises Exception: it was refused, or could not be stored"""
+        outcome = self.known_outcome()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def known_outcome(self) -> Published | Exception:
+        """The same, with the error as a value."""
         assert self.outcome is not None, "it is not kept yet"
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
         return self.outcome
 
 
@@ -78,6 +83,15 @@ class KeptTogether:
         """
         await self._batches.add(kept.repository.storage_id, kept)
         return kept.result()
+
+    async def add_together(self, batch: Sequence[Kept]) -> Sequence[Published | Exception]:
+        """
+        Publish releases of one storage, which wait for no others. Returns their outcomes.
+
+        :raises StorageFull, StorageFailed: their bytes cannot be made durable
+        """
+        await self._keep(batch)
+        return [each.known_outcome() for each in batch]
 
     async def _pause(self, _: Sequence[None]) -> None:
         """Let the reactor do other work between some files and the next ones."""

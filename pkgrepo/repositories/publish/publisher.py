@@ -121,6 +121,28 @@ class Publisher:
         kept = Kept(repository=repository, release=release, claim=mine, actor=actor, indexer=indexer)
         return await shield(self._keep(kept))
 
+    async def keep_together(
+        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
+    ) -> Sequence[Published | Exception]:
+        """
+        Keep several releases at once, with one wait for the disk and one transaction. Returns what came of each.
+
+        One that is refused does not stop the others. ``releases`` are some dozen at most.
+
+        :raises StorageFull, StorageFailed: their bytes cannot be made durable; nothing is kept then
+        """
+        batch = [
+            Kept(
+                repository=repository,
+                release=each,
+                claim=staged.claim([file.blob.locator for file in each.files]),
+                actor=actor,
+                indexer=indexer,
+            )
+            for each in releases
+        ]
+        return await shield(self._keep_together(repository, batch, actor))
+
     async def linger(self, repository: Repository, size: int) -> None:
         """Wait for more such files before one of so many bytes is inspected and kept; cancelling it stops that."""
         await self._kept.linger(repository, size)
@@ -154,6 +176,14 @@ class Publisher:
         published = await self._kept.add(kept)
         self._announce(kept.repository, (kept.release,), (published,), kept.actor)
         return published
+
+    async def _keep_together(
+        self, repository: Repository, batch: Sequence[Kept], actor: Actor
+    ) -> Sequence[Published | Exception]:
+        outcomes = await self._kept.add_together(batch)
+        pairs = [(each.release, of) for each, of in zip(batch, outcomes, strict=True) if isinstance(of, Published)]
+        self._announce(repository, [release for release, _ in pairs], [of for _, of in pairs], actor)
+        return outcomes
 
     def _announce(
         self, repository: Repository, releases: Sequence[Release], results: Sequence[Published], actor: Actor

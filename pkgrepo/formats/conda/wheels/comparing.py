@@ -24,6 +24,9 @@ from pkgrepo.formats.conda.index.records import DERIVED
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
+from pkgrepo.storage.gil import GilReleaser
+
+from .names import conda_name
 
 WHEEL: Final = ".whl"
 
@@ -48,8 +51,23 @@ def derived_from(wheel: File) -> Mapping[str, Any]:
     return {DERIVED: {"path": wheel.path, "sha256": wheel.sha256}}
 
 
-def compare_package(r: Reader, parent_id: int, channel_id: int, key: str, name: str, converting: bool) -> Difference:
-    """Compare a Python package, by key, with the conda package ``name``; without ``converting`` it shall have none."""
+def compare_packages(
+    r: Reader, parent_id: int, channel_id: int, keys: Sequence[str], converting: bool
+) -> Mapping[str, Difference]:
+    """
+    Compare Python packages with the conda packages of theirs, by key; without ``converting`` these shall have none.
+
+    A package of thousands of wheels takes some 100 ms: call it on a reader thread.
+    """
+    found: dict[str, Difference] = {}
+    gil = GilReleaser()
+    for key in keys:
+        gil.release_if_due()
+        found[key] = _compare(r, parent_id, channel_id, key, conda_name(key), converting)
+    return found
+
+
+def _compare(r: Reader, parent_id: int, channel_id: int, key: str, name: str, converting: bool) -> Difference:
     every = [each for each in _files(r, parent_id, key) if each[0].path.endswith(WHEEL)] if converting else []
     wheels = {(file.path, file.sha256): (file, version) for file, version in every if file.role is None}
     recorded = {each.path: each.sha256 for each in followed_wheels.unconverted_of(r, channel_id, key)}

@@ -101,7 +101,9 @@ class WheelFiles:
 
         :raises Invalid: ``entry_points.txt`` is malformed, or has a name that is none of a command
         """
-        text = self.read_info("entry_points.txt", ENTRY_POINTS_SIZE) or b""
+        text = self.read_info("entry_points.txt", ENTRY_POINTS_SIZE)
+        if not text:
+            return []
         parser: Any = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
         parser.optionxform = str  # names keep their case
         try:

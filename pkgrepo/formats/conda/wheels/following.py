@@ -3,7 +3,8 @@ Keeps the channels beside Python repositories up to date with the wheels there.
 
 The events of the Python repository name the packages that changed; each of them is compared with the channel (see
 ``comparing``), and the differences are carried out: wheels are converted in a thread and published, packages removed or
-yanked. What cannot be converted is recorded with its reason.
+yanked. What cannot be converted is recorded with its reason. Several packages are compared at a time, and several
+wheels converted: most of what one costs alone are hops between threads and its transaction.
 
 ======================================  ==================================================================
 state of a channel                      next step
@@ -18,18 +19,16 @@ A crash repeats comparisons, and loses nothing. Several processes may do the sam
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from twisted.application.service import IService
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.periodic import PeriodicTask
-from pkgrepo.errors import FileBurned, FileExists, Invalid, NotFound, PkgrepoError, RepositoryInactive
+from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.index.records import index_package
-from pkgrepo.formats.conda.limits import WHEEL_SIZE
-from pkgrepo.formats.conda.upload.publishing import DIGESTS, Upload, Uploads
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, File, Repository, RepositoryType
@@ -37,15 +36,15 @@ from pkgrepo.repositories.publish.package_changes import remove_files, set_versi
 from pkgrepo.storage.catalog.packages import events, followed_wheels, packages
 from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
 
-from .comparing import Difference, compare_package, derived_from
-from .conversion import Converted, convert_wheel, read_wheel_name
-from .names import conda_name
+from .comparing import Difference, compare_packages
+from .publishing import is_final, publish_wheels
 
 log = Logger()
 
 EVERY_S: Final = 0.5  # seconds between two looks for new events; one takes some microseconds
 EVENTS: Final = 1000  # that are read at once
 PAGE: Final = 200  # packages
+AT_ONCE: Final = 32  # packages that are compared in one call on a thread
 
 
 class WheelFollower:
@@ -105,8 +104,7 @@ class WheelFollower:
         seq = followed.seq
         while converting:
             keys, seq = await catalog.scan(events.changed_packages, parent.id, seq, EVENTS)
-            for key in keys:
-                await self._compare(channel, parent, key, converting=True)
+            await self._compare(channel, parent, keys, converting=True)
             if seq == followed.seq:
                 return
             followed = Followed(seq, converting)
@@ -115,15 +113,23 @@ class WheelFollower:
     async def _compare_all(self, channel: Repository, parent: Repository, *, converting: bool) -> None:
         after = ""
         while page := await self._services.catalog.scan(packages.list_packages, parent.id, after=after, limit=PAGE):
-            for each in page:
-                await self._compare(channel, parent, each.key, converting=converting)
+            await self._compare(channel, parent, [each.key for each in page], converting=converting)
             after = page[-1].key
 
-    async def _compare(self, channel: Repository, parent: Repository, key: str, *, converting: bool) -> None:
-        """Make the conda package of a Python package what it shall be."""
-        found: Difference = await self._services.catalog.scan(
-            compare_package, parent.id, channel.id, key, conda_name(key), converting
-        )
+    async def _compare(self, channel: Repository, parent: Repository, keys: Sequence[str], *, converting: bool) -> None:
+        """Make the conda packages of Python packages what they shall be."""
+        for start in range(0, len(keys), AT_ONCE):
+            found: Mapping[str, Difference] = await self._services.catalog.scan(
+                compare_packages, parent.id, channel.id, keys[start : start + AT_ONCE], converting
+            )
+            for difference in found.values():
+                await self._withdraw(channel, difference)
+            missing = {wheel.path: (key, wheel) for key, each in found.items() for wheel in each.missing}
+            if missing:
+                await self._convert(channel, missing)
+
+    async def _withdraw(self, channel: Repository, found: Difference) -> None:
+        """Remove what the channel has too much of a package, and set the states of its versions."""
         change = self._services.publisher.change
         for version, paths in found.surplus.items():
             await change(_remove, channel, found.package, version, paths)
@@ -131,41 +137,24 @@ class WheelFollower:
             await change(set_version_state, channel, found.package, version, state, reason, SYSTEM, index_package)
         for path in found.forgotten:
             await self._services.catalog.write(followed_wheels.remove_unconverted, channel.id, path)
-        for wheel in found.missing:
-            await self._convert(channel, key, wheel)
 
-    async def _convert(self, channel: Repository, key: str, wheel: File) -> None:
-        """Publish the package of a wheel, or record why there is none."""
-        try:
-            await self._publish(channel, wheel)
-        except (Invalid, FileExists, FileBurned) as error:
-            reason = str(error) if isinstance(error, Invalid) else "the channel has another package of this name"
-            record = Unconverted(wheel.path, wheel.sha256, key, reason[:500])
-            await self._services.catalog.write(followed_wheels.put_unconverted, channel.id, record)
-
-    async def _publish(self, channel: Repository, wheel: File) -> None:
-        services = self._services
-        filename = wheel.path.rpartition("/")[2]
-        read_wheel_name(filename)  # most wheels that cannot be converted need not be read
-        if wheel.size > WHEEL_SIZE:
-            raise Invalid(f"it is larger than {WHEEL_SIZE} bytes", "content")
-        published_ms = round(wheel.created_at.timestamp() * 1000)
-        data = await services.files.read(wheel.storage_id, wheel.locator, wheel.size)
-        package = await services.pools.cpu(partial(_convert, data, filename, published_ms))
-        async with services.publisher.stage(channel) as staged:
-            blob = await staged.store(package.data, DIGESTS)
-            upload = Upload(package.name, None, blob, derived=derived_from(wheel))
-            await Uploads(services, channel).publish(staged, upload, SYSTEM)
+    async def _convert(self, channel: Repository, missing: Mapping[str, tuple[str, File]]) -> None:
+        """Publish the packages of wheels, given by path with the keys of their projects, or record why not."""
+        failed = await publish_wheels(self._services, channel, [wheel for _, wheel in missing.values()])
+        records = []
+        for path, error in failed.items():
+            key, wheel = missing[path]
+            if is_final(error):
+                records.append(Unconverted(path, wheel.sha256, key, _reason(error)))
+        if records:
+            await self._services.catalog.write(followed_wheels.put_unconverted, channel.id, records)
+        for error in failed.values():
+            if not is_final(error):
+                raise error
 
 
-def _convert(data: bytes, filename: str, published_ms: int) -> Converted:
-    try:
-        return convert_wheel(data, filename, published_ms)
-    except Invalid:
-        raise
-    except Exception:  # noqa: BLE001 - a wheel that finds a fault of ours must not hold up the channel for ever
-        log.failure("the wheel {filename} could not be converted", filename=filename)
-        raise Invalid("a fault of this server prevented it; its log says which", "content") from None
+def _reason(error: Exception) -> str:
+    return str(error)[:500] if isinstance(error, Invalid) else "the channel has another package of this name"
 
 
 def _remove(tx: Transaction, channel: Repository, package: str, version: str, paths: list[str], now_ms: int) -> None:

@@ -62,6 +62,7 @@ def depends_on(requires_python: str | None, requirements: Sequence[str]) -> list
     return list(dict.fromkeys(found))
 
 
+@lru_cache(maxsize=1024)
 def _allowed_pythons(requires_python: str | None) -> tuple[str, ...]:
     text = requires_python or ""
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
@@ -57,16 +59,17 @@ def unconverted_of(r: Reader, repository_id: int, package_key: str) -> list[Unco
     return every(r, lambda row: Unconverted(*row), sql, (repository_id, package_key))
 
 
-def put_unconverted(tx: Transaction, repository_id: int, wheel: Unconverted) -> None:
-    """Record that a wheel cannot be converted."""
-    tx.send(
-        """
-        INSERT INTO unconverted_wheel (repository_id, path, sha256, package_key, reason) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (repository_id, path)
-        DO UPDATE SET sha256 = excluded.sha256, package_key = excluded.package_key, reason = excluded.reason
-        """,
-        (repository_id, wheel.path, wheel.sha256, wheel.package_key, wheel.reason),
-    )
+def put_unconverted(tx: Transaction, repository_id: int, wheels: Iterable[Unconverted]) -> None:
+    """Record that wheels cannot be converted."""
+    for each in wheels:
+        tx.send(
+            """
+            INSERT INTO unconverted_wheel (repository_id, path, sha256, package_key, reason) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (repository_id, path)
+            DO UPDATE SET sha256 = excluded.sha256, package_key = excluded.package_key, reason = excluded.reason
+            """,
+            (repository_id, each.path, each.sha256, each.package_key, each.reason),
+        )
 
 
 def remove_unconverted(tx: Transaction, repository_id: int, path: str) -> None:

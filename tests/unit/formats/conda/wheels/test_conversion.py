@@ -57,6 +57,7 @@ def test_a_wheel_becomes_a_package_that_a_channel_takes():
     assert description.index["depends"] == ["python >=3.8", "other >=2"]
     assert (description.index["noarch"], description.index["subdir"]) == ("python", "noarch")
     assert description.about == {"home": "https://example.com", "license": "MIT", "summary": "A demo"}
+    assert description == package.description
 
 
 def test_files_have_the_places_of_a_noarch_package():
@@ -82,6 +83,17 @@ def test_the_documents_list_commands_and_files():
     payload = {path: len(data) for path, (data, _) in found.items() if not path.startswith("info/")}
     assert {each["_path"]: each["size_in_bytes"] for each in paths} == payload
     assert found["info/files"][0].decode().splitlines() == [each["_path"] for each in paths] == sorted(payload)
+
+
+def test_headers_of_members_are_those_of_tarfile(monkeypatch):
+    def header(path, size, mode):
+        member = tarfile.TarInfo(path)
+        member.size, member.mtime, member.mode = size, conversion.SECONDS, mode
+        return member.tobuf(tarfile.GNU_FORMAT)
+
+    before = converted(extra_files=FILES | {"demo/big": bytes(100_000)})
+    monkeypatch.setattr(conversion, "_header", header)
+    assert converted(extra_files=FILES | {"demo/big": bytes(100_000)}).data == before.data
 
 
 def test_the_same_wheel_gives_the_same_bytes(monkeypatch):

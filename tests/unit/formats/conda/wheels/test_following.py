@@ -1,8 +1,11 @@
 """The channel of a Python repository follows the wheels there."""
 
+import hashlib
+
 import pytest_twisted
 
-from pkgrepo.formats.conda.wheels import following
+from pkgrepo.formats.conda.wheels import following, publishing
+from pkgrepo.repositories.publish.releases import Release
 from tests.support.conda_packages import make_conda
 from tests.support.inprocess_server import turn
 from tests.support.memory_server import running_stacks
@@ -123,8 +126,8 @@ async def test_the_switch_takes_converted_packages_away_and_brings_them_back(ser
 async def test_a_failure_between_publishing_and_recording_makes_no_doubles(server, monkeypatch):
     """As after a kill: what was not recorded is compared again, and is found to be there."""
     made = []
-    convert = following.convert_wheel
-    monkeypatch.setattr(following, "convert_wheel", lambda *args: made.append(args[1]) or convert(*args))
+    convert = publishing.convert_wheel
+    monkeypatch.setattr(publishing, "convert_wheel", lambda *args: made.append(args[1]) or convert(*args))
     await put(server, *make_wheel("demo", "1.0"))
     await shown(server)
     catalog = server.assembly.core.catalog
@@ -132,6 +135,55 @@ async def test_a_failure_between_publishing_and_recording_makes_no_doubles(serve
     await put(server, *make_wheel("other", "1.0"))
     assert await shown(server) == ["demo-1.0-py_0.conda", "other-1.0-py_0.conda"]
     assert sorted(made) == ["demo-1.0-py3-none-any.whl", "other-1.0-py3-none-any.whl"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_wheels_that_wait_are_published_together_and_a_refused_one_hinders_no_other(server, monkeypatch):
+    commands = []
+    write = server.assembly.core.catalog.write
+
+    def writing(command, *args, **kwargs):
+        if len(args) > 1 and isinstance(args[1], tuple) and args[1] and isinstance(args[1][0], Release):
+            commands.append([each.package_key for each in args[1]])
+        return write(command, *args, **kwargs)
+
+    config = "/repository/main%2Fpy/config"
+    await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
+    await shown(server)
+    for name in ("a", "b", "d", "e"):
+        await put(server, *make_wheel(name, "1.0"))
+    for tag in ("py2.py3-none-any", "py3-none-any"):
+        await put(server, *make_wheel("c", "1.0", tag=tag))
+    await put(server, *make_wheel("damaged", "1.0", fields=[("Requires-Dist", "a; sys_platform == 'win32'")]))
+    monkeypatch.setattr(publishing, "AT_ONCE", 4)
+    monkeypatch.setattr(server.assembly.core.catalog, "write", writing)
+    await server.ok("PUT", config, {"type": "Hosted"})
+    assert await shown(server) == [f"{name}-1.0-py_0.conda" for name in "abcde"]
+    assert (await reasons(server)).keys() == {"damaged-1.0-py3-none-any.whl", "c-1.0-py3-none-any.whl"}
+    assert commands == [["a", "b", "c", "c"], ["a"], ["b"], ["c"], ["c"], ["d", "e"]]  # one of the first was refused
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_wheel_whose_bytes_are_lost_hinders_no_other_and_is_tried_again(server, tmp_path):
+    config = "/repository/main%2Fpy/config"
+    await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
+    await shown(server)
+    wheels = {name: make_wheel(name, "1.0") for name in "abc"}
+    for each in wheels.values():
+        await put(server, *each)
+    lost = next(tmp_path.rglob(f"blobs/**/{hashlib.sha256(wheels['b'][1]).hexdigest()}.*"))
+    content = lost.read_bytes()
+    lost.unlink()
+    await server.ok("PUT", config, {"type": "Hosted"})
+
+    async def names():
+        reply = await server.call("GET", f"{CHANNEL}/noarch/repodata.json")
+        return [each["name"] for each in reply.json["packages.conda"].values()]
+
+    while await names() != ["a", "c"]:
+        await turn()
+    lost.write_bytes(content)
+    assert len(await shown(server)) == 3
 
 
 @pytest_twisted.ensureDeferred
