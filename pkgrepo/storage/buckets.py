@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from twisted.logger import Logger
 
-from pkgrepo.errors import Conflict, SecretUnreadable
+from pkgrepo.errors import Conflict, SecretUnreadable, StorageFailed
 from pkgrepo.model import Storage
 from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.secret_box import SecretBox
+
+log = Logger()
 
 KIND = "S3"  # of such a storage, in the catalog and in the API
 
@@ -88,9 +91,16 @@ class StorageBuckets:
         """
         Open the store of a storage.
 
-        :raises Conflict: its place is of another storage, or missing; :raises StorageFailed: it does not answer
+        :raises Conflict: its place is of another storage, or missing; :raises StorageFailed: it does not answer, or its
+            access key cannot be decrypted
         """
-        return await self._open(self.place(storage.name, storage.settings), storage.name, storage.uid, create=False)
+        try:
+            place = self.place(storage.name, storage.settings)
+        except Conflict as error:
+            # An operator can only set it again if the server starts.
+            log.warn("{error}", error=str(error))
+            raise StorageFailed(storage.name) from error
+        return await self._open(place, storage.name, storage.uid, create=False)
 
     async def make(self, name: str, place: BucketPlace, uid: str) -> BucketBlobStore:
         """

@@ -39,6 +39,7 @@ def curl(*arguments: str) -> tuple[int, bytes]:
     return int(done.stderr), done.stdout
 
 
+@pytest.mark.folder("adds the default storage again as one in a folder")
 @pytest_twisted.ensureDeferred
 async def test_a_server_is_set_up_with_three_lines_of_curl(server: Any) -> None:
     credentials = ":".join(server.admin)

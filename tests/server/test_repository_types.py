@@ -56,6 +56,7 @@ def authorization(server: RunningServer) -> str | None:
     return authorization_of(proxy_config_of(mirror).routes[0], core.secrets)
 
 
+@pytest.mark.folder("restores repositories from the readable layout")
 @pytest_twisted.ensureDeferred
 async def test_types_survive_a_restart_and_a_lost_database(make_server: Any, tmp_path: Path) -> None:
     server = await make_server()
@@ -89,6 +90,7 @@ async def test_types_survive_a_restart_and_a_lost_database(make_server: Any, tmp
         assert not file.is_file() or b"hidden-word" not in file.read_bytes(), file
 
 
+@pytest.mark.folder("the access key of a bucket would be lost as well")
 @pytest_twisted.ensureDeferred
 async def test_without_its_key_a_server_starts_and_takes_new_credentials(make_server: Any, tmp_path: Path) -> None:
     proxy = {"name": "mirror", "format": "python", "config": {"type": "Proxy", "proxy": {"routes": [ROUTE]}}}

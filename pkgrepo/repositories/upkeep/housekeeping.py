@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.periodic import PeriodicTask
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.documents import superseded_documents
@@ -68,6 +68,9 @@ class Housekeeping(PeriodicTask):
                 store = await self._stores.of(storage)
                 now, exclusive_since = from_ms(self._clock.now_ms()), self._exclusive_since.get(storage.id)
                 swept = await self._sweep.run(storage, store, now, exclusive_since)
+            except StorageFailed as error:
+                log.warn("storage {storage} is tidied up later: {error}", storage=storage.name, error=str(error))
+                continue
             except PkgrepoError:
                 log.failure("storage {storage} could not be tidied up", storage=storage.name)
                 continue

@@ -72,8 +72,12 @@ def test_the_live_view_shows_what_happens(admin):
     assert any(line.startswith("metrics ") for line in lines)  # the program's own requests
     figures = admin.json("top", "--interval", "0.5", "--count", "1")
     assert figures["total"]["per_second"] > 0
-    assert "main" in figures["disk_free"]
     assert "--json needs --count" in admin.refused(2, "top", "--json")
+
+
+@pytest.mark.folder("a bucket has no free space")
+def test_the_live_view_shows_free_space(admin):
+    assert "main" in admin.json("top", "--interval", "0.5", "--count", "1")["disk_free"]
 
 
 def test_the_live_view_draws_over_itself_on_a_terminal(admin):

@@ -192,6 +192,7 @@ async def test_clients_get_large_files_from_the_bucket_itself(stack: Stack, s3: 
     assert (await stack.call("GET", path)).body == data
 
 
+@pytest.mark.folder("a storage is changed that is in a folder")
 @pytest_twisted.ensureDeferred
 async def test_a_storage_in_a_folder_redirects_nobody(stack: Stack) -> None:
     settings = {"redirect_from": "64MiB"}
@@ -231,6 +232,37 @@ async def test_an_access_key_is_changed_and_checked(stack: Stack, s3: S3Server) 
     assert (await stack.api("PATCH", "/storage/cloud", {"settings": {"bucket": "another"}})).status == 409
     assert (await stack.api("PATCH", "/storage/cloud", {"settings": key})).status == 200
     assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_without_its_key_starts_and_takes_the_access_key_again(
+    make_server: Any, s3: S3Server, tmp_path: Path
+) -> None:
+    first = await make_server()
+
+    def api(server: Any, method: str, path: str, body: Any = None) -> Any:
+        url = f"{server.url}{path}"
+        return threads.deferToThread(requests.request, method, url, json=body, auth=server.admin, timeout=TIMEOUT_S)
+
+    assert (await api(first, "POST", "/api/storage", storage_in(s3, "sealed"))).status_code == 201
+    repository = {"name": "py", "storage": "cloud", "format": "python", "config": {"type": "Hosted"}}
+    assert (await api(first, "POST", "/api/repository", repository)).status_code == 201
+    filename, data = make_wheel("cloudy", "1.0", pad=100_000)
+
+    def upload(server: Any) -> Any:
+        url = f"{server.url}/repositories/cloud/py/cloudy/1.0/{filename}"
+        return threads.deferToThread(requests.put, url, data=data, auth=server.admin, timeout=TIMEOUT_S)
+
+    await first.stop()
+    (tmp_path / "data" / "credentials.key").unlink()
+    server = await make_server()
+    refused = await upload(server)
+    assert (refused.status_code, "key" in refused.text) == (503, False)
+    assert (await api(server, "PATCH", "/api/storage/cloud", {"settings": {"region": "eu-1"}})).status_code == 409
+    key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
+    changed = await api(server, "PATCH", "/api/storage/cloud", {"settings": key})
+    assert changed.status_code == 200, changed.text
+    assert (await upload(server)).status_code == 201
 
 
 @pytest_twisted.ensureDeferred
