@@ -64,9 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
         use_postgresql(address)
         server_process.PATCHES.extend(("postgresql", address))
     if config.getoption("--s3") and runs_tests:
-        endpoint = servers.enter_context(s3_server()).endpoint
-        use_s3(endpoint)
-        server_process.PATCHES.extend(("s3", endpoint))
+        bucket = servers.enter_context(s3_server())
+        use_s3(bucket.endpoint, bucket.objects)
+        server_process.PATCHES.extend(("s3", bucket.endpoint))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -72,7 +72,7 @@ def test_a_kill_loses_answers_as_a_whole_or_not_at_all(run, data, moment):
         server = run(configuration)
         assert fetch(server, tarballs) == COUNT
         wait_for(lambda: data.rows("SELECT COUNT(*) FROM file") == [(COUNT,)], server)
-        wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
+        wait_for(data.is_tidy, server)
         assert data.damaged() == []
         wait_for(data.is_in_step, server)
         assert server.stop() in (0, -15)

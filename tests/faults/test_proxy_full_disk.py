@@ -46,7 +46,7 @@ def test_a_full_disk_in_the_middle_of_a_fetch_leaves_nothing(tmp_path, kind):
         while sha256(proxied.data).hexdigest() not in data.digests():  # what came meanwhile may not have been kept
             proxied.await_file()
         assert data.damaged() == []
-        wait_for(lambda: not any(data.uploads.iterdir()), server)
+        wait_for(lambda: not data.unfinished(), server)
         upstream.stop()
         proxied.await_file()
 

@@ -36,11 +36,11 @@ def test_a_kill_in_the_middle_of_a_fetch_leaves_nothing(run, data, kind):
 
         server = run()
         proxied = proxied.at(server.url)
-        wait_for(lambda: not any(data.uploads.iterdir()), server)
+        wait_for(lambda: not data.unfinished(), server)
         assert data.damaged() == []
         assert proxied.is_document(proxied.get_document())
         assert proxied.is_file(proxied.get_file())
-        wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
+        wait_for(data.is_tidy, server)
         wait_for(data.is_in_step, server)
         assert server.stop() in (0, -15)
     checked = pkgrepo(data, "verify")
@@ -60,5 +60,5 @@ def test_a_stop_in_the_middle_of_a_fetch_leaves_nothing(run, data, kind):
         upstream.wait_paused(proxied.upstream_file)
         assert server.stop() in (0, -15)
         client.join()
-        assert list(data.uploads.iterdir()) == []
+        assert data.unfinished() == []
         assert data.damaged() == []

@@ -8,25 +8,29 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psycopg
 import requests
 
 from pkgrepo.repositories.layout.marker import MARKER
-from tests.support import server_databases
+from tests.support import server_buckets, server_databases
 from tests.support.server_process import ROOT, ServerProcess, clean_environment
 from tests.support.timeouts import TIMEOUT_S
 
 
 class DataFolder:
-    """The data folder of a server: its catalog and its default storage."""
+    """The data folder of a server: its catalog and its default storage, which is in a bucket with ``--s3``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = folder / "storages" / "main"
         self.blobs = self.store / "blobs"
         self.uploads = self.store / "uploads"
+        for objects in server_buckets.OBJECTS:
+            prefix = server_buckets.place_of(*server_buckets.ENDPOINT, folder).prefix
+            self.blobs, self.uploads = objects / prefix / "blobs", objects / prefix / "uploads"
         self.layout = self.store / "repositories"
 
     def copies(self) -> dict[str, Path]:
@@ -34,13 +38,28 @@ class DataFolder:
         return {p.relative_to(self.blobs).as_posix(): p for p in self.blobs.rglob("*") if p.is_file()}
 
     def damaged(self) -> list[str]:
-        """Return the locators of copies whose bytes do not have the digest in the locator; a server may be running."""
+        """Return the locators of copies whose bytes do not have the digest that they should; a server may be running."""
         found = []
+        named = {locator: bytes(sha256).hex() for locator, sha256 in self.rows("SELECT locator, sha256 FROM blob")}
         for name, path in self.copies().items():
             with suppress(FileNotFoundError):  # the server has replaced it meanwhile
-                if sha256_of(path) != name[3:67]:
+                if sha256_of(path) != (name[3:67] if "." in name else named.get(name, sha256_of(path))):
                     found.append(name)
         return found
+
+    def unfinished(self) -> list[Path]:
+        """Return what unfinished uploads have in the store."""
+        return list(self.uploads.iterdir()) if self.uploads.exists() else []
+
+    def is_tidy(self) -> bool:
+        """
+        Whether the store has the copies that the catalog names and nothing else.
+
+        What a crash leaves in a bucket has a grace time of a day, because other nodes may use the bucket.
+        """
+        if server_buckets.OBJECTS:
+            return self.named() <= set(self.copies())
+        return set(self.copies()) == self.named() and not self.unfinished()
 
     def named(self) -> set[str]:
         """Return the locators in rows of the catalog."""
@@ -48,9 +67,9 @@ class DataFolder:
 
     def digests(self) -> set[str]:
         """Return the SHA-256 of all blobs that rows of the catalog name."""
-        return {locator[3:67] for locator in self.named()}
+        return {bytes(row[0]).hex() for row in self.rows("SELECT sha256 FROM blob")}
 
-    def rows(self, sql: str) -> list[tuple[object, ...]]:
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query on the catalog; a server may be running."""
         for server in server_databases.SERVER:
             with psycopg.connect(server_databases.database_of(server, self.folder)) as session:

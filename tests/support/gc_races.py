@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from tests.support.data_folder import DataFolder
 from tests.support.http_client import HttpClient
 
 GC = "/api/repository/main%2Fimages/gc?wait=true"
@@ -61,4 +62,4 @@ def race(wire: HttpClient, steps: Sequence[Callable[[int], object]], rounds: int
 
 def stored_copies(storages: Path) -> list[Path]:
     """The files of the blobs in the storage main of the folder of all storages."""
-    return [path for path in (storages / "main/blobs").rglob("*") if path.is_file()]
+    return list(DataFolder(storages.parent).copies().values())

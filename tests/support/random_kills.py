@@ -40,7 +40,7 @@ def survive_kills(
     uploader.run(server.url, count, lambda: None)
     served = check(server)
     assert uploader.acknowledged == served, seed
-    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
+    wait_for(data.is_tidy, server)
     wait_for(data.is_in_step, server)
     assert server.stop() in (0, -15)
     checked = pkgrepo(data, "verify")

@@ -61,6 +61,11 @@ class S3Server:
         self._verify = True if certificate is None else str(certificate)
         self.endpoint = f"{'http' if certificate is None else 'https'}://127.0.0.1:{port}"
 
+    @property
+    def objects(self) -> Path:
+        """The folder in which versitygw keeps the objects of the bucket, by their names."""
+        return self._folder / "files" / BUCKET
+
     def place(self, prefix: str = "") -> BucketPlace:
         """Return the bucket, with a prefix."""
         return BucketPlace(endpoint=self.endpoint, bucket=BUCKET, region=REGION, prefix=prefix, key=KEY)

@@ -11,9 +11,10 @@ from pkgrepo.storage.blobs.s3.settings import BucketPlace
 from tests.support.s3_servers import BUCKET, KEY, REGION
 
 ENDPOINT: list[str] = []  # of the server in use, if any
+OBJECTS: list[Path] = []  # the folder of its objects, in the process that has started it
 
 
-def use_s3(endpoint: str) -> None:
+def use_s3(endpoint: str, objects: Path | None = None) -> None:
     """Patch this process so that every server made from now on gets its default storage on this S3 server."""
     import botocore.auth
     import botocore.session  # noqa: F401 - takes a second, which forks need not
@@ -23,6 +24,7 @@ def use_s3(endpoint: str) -> None:
     from pkgrepo.storage.catalog.server import storages
 
     ENDPOINT[:] = [endpoint]
+    OBJECTS[:] = [] if objects is None else [objects]
     ensure_storages = provisioning.ensure_storages
 
     async def ensure(core: Any, config: Any, **options: Any) -> None:

@@ -28,7 +28,7 @@ def server(folder):
         yield server
         data = DataFolder(folder / "data")
         assert data.damaged() == []
-        wait_for(lambda: not any(data.uploads.iterdir()), server)
+        wait_for(lambda: not data.unfinished(), server)
 
 
 @pytest.fixture(params=KINDS)

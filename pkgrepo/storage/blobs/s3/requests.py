@@ -1,15 +1,16 @@
 """
 Signed requests to a bucket: sent over kept connections, and repeated after failures that pass.
 
-Every operation of a store may be repeated. A request is sent up to ``TRIES`` times; before each repetition is a random
-pause of up to twice the one before (full jitter), so that several workers do not come back together.
+Every operation of a store may be repeated. A request is sent up to ``TRIES`` times within ``REPEATED_S``; before each
+repetition is a random pause of up to twice the one before (full jitter), so that several workers do not come back
+together.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,7 +25,7 @@ from twisted.web.iweb import IBodyProducer, IPolicyForHTTPS
 from zope.interface import implementer
 
 from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
-from pkgrepo.concurrency.time_limits import TimedOut, within
+from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
 from pkgrepo.outbound.addresses import ANYWHERE
 from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
 from pkgrepo.outbound.connection import Answer
@@ -42,8 +43,8 @@ Query = Sequence[tuple[str, str]]
 TRIES: Final = 5
 FIRST_PAUSE_S: Final = 0.2
 CONNECT_S: Final = 10.0
-ANSWER_S: Final = 30.0  # seconds until the head of an answer; more for a body that is sent, see SLOWEST
-SLOWEST: Final = 64 * 1024  # bytes a second of a body that is sent
+ANSWER_S: Final = 30.0  # seconds until the head of an answer, from when the connection took the last of the body
+REPEATED_S: Final = 60.0  # seconds from the first try, after which no other is made
 IDLE_S: Final = 30.0  # seconds without a byte of an answer's body
 KEPT_CONNECTIONS: Final = 32  # idle ones
 KEPT_S: Final = 20.0  # seconds; some servers close idle connections after 30
@@ -185,8 +186,7 @@ class Requests:
         :raises Unanswered: no such answer came
         """
         reason = ""
-        for pause_s in _pauses():
-            await deferLater(self._reactor, pause_s)
+        async for _ in self._tries():
             try:
                 incoming = await self._send(method, key, query, headers or {}, body)
                 reply = Reply(incoming.status, incoming.fields, await incoming.read())
@@ -209,8 +209,7 @@ class Requests:
         :raises Unanswered: no such answer came
         """
         reason = ""
-        for pause_s in _pauses():
-            await deferLater(self._reactor, pause_s)
+        async for _ in self._tries():
             try:
                 incoming = await self._send("GET", key, (), headers, None)
             except _BROKEN as error:
@@ -236,6 +235,17 @@ class Requests:
             raise Unanswered(str(error)) from None
         return self._signer.sign_url(self._url(key), life_s)
 
+    async def _tries(self) -> AsyncGenerator[None, None]:
+        """Yield when a try is due."""
+        until, longest = self._reactor.seconds() + REPEATED_S, FIRST_PAUSE_S
+        yield
+        for _ in range(TRIES - 1):
+            await deferLater(self._reactor, random.uniform(0, longest))  # noqa: S311 - no secret
+            if self._reactor.seconds() >= until:
+                return
+            yield
+            longest *= 2
+
     def _url(self, key: str) -> str:
         return f"{self._base}/{quote(key, safe='/~')}"
 
@@ -251,10 +261,11 @@ class Requests:
         if query:
             url += "?" + "&".join(f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in query)
         signed = self._signer.sign(method, url, headers, EMPTY if body is None else body.sha256)
-        producer = Producer(body.data) if body is not None else Producer(b"") if method in ("POST", "PUT") else None
-        wait_s = ANSWER_S + (0 if body is None else len(body.data)) / SLOWEST
+        patience = Patience(ANSWER_S, self._reactor, f"no answer came within {ANSWER_S:g} s")
+        data = b"" if body is None else body.data
+        producer = Producer(data, patience.heard) if body is not None or method in ("POST", "PUT") else None
         sent: Deferred[Any] = self._agent.request(method.encode(), url.encode(), RequestFields(signed), producer)
-        answer: Answer = await within(wait_s, sent, self._reactor, f"no answer came within {wait_s:.0f} s")
+        answer: Answer = await patience.wait(sent)
         return Incoming(answer, self._reactor)
 
 
@@ -267,22 +278,18 @@ def reason_of(error: Exception) -> str:
     return next((reason for kinds, reason in _REASONS if isinstance(error, kinds)), "the connection ended early")
 
 
-def _pauses() -> Iterator[float]:
-    """The pauses before each try."""
-    yield 0.0
-    longest = FIRST_PAUSE_S
-    for _ in range(TRIES - 1):
-        yield random.uniform(0, longest)  # noqa: S311 - no secret
-        longest *= 2
-
-
 @implementer(IBodyProducer, IPushProducer)
 class Producer:
-    """Writes bytes as fast as the connection takes them, so that it does not hold a copy of all."""
+    """
+    Writes bytes as fast as the connection takes them, so that it does not hold a copy of all.
 
-    def __init__(self, data: bytes) -> None:
+    ``taken`` is called with each piece that it takes.
+    """
+
+    def __init__(self, data: bytes, taken: Callable[[], None] = lambda: None) -> None:
         self.length = len(data)
         self._rest = memoryview(data)
+        self._taken = taken
         self._paused = False
         self._running = False
         self._stopped = False
@@ -318,6 +325,7 @@ class Producer:
         while self._rest and not self._paused:
             piece, self._rest = self._rest[:PIECE], self._rest[PIECE:]
             self._consumer.write(bytes(piece))
+            self._taken()
         self._running = False
         if not self._rest and not self._stopped and not self._done.called:
             self._forget()

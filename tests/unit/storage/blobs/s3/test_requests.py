@@ -69,3 +69,12 @@ def test_a_sent_body_is_freed_though_its_connection_keeps_the_producer() -> None
     del data
     assert freed() is None
     assert consumer.producer is not None
+
+
+def test_each_piece_that_is_taken_is_news() -> None:
+    news: list[None] = []
+    consumer = Consumer(pause_after=1)
+    consumer.start(Producer(bytes(3 * PIECE), lambda: news.append(None)))
+    assert len(news) == 1
+    consumer.producer.resumeProducing()
+    assert len(news) == 2
