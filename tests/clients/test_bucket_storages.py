@@ -17,7 +17,7 @@ from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.resident_maven import stop_all
-from tests.support.s3_servers import BUCKET, KEY, s3_server
+from tests.support.s3_servers import s3_server
 from tests.support.server_process import ServerProcess
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
@@ -36,13 +36,9 @@ def server(server: ServerProcess) -> Iterator[ServerProcess]:
     """
     with s3_server() as s3:
         api = HttpClient(f"{server.url}/api", ADMIN)
-        key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
         away = {"endpoint": s3.endpoint.replace("127.0.0.1", "localhost"), "redirect_from": "100KiB"}
-        for storage, visibility, place in (
-            ("cloud", "public", {"endpoint": s3.endpoint}),
-            ("away", "private", away),
-        ):
-            settings = {"bucket": BUCKET, "prefix": storage, **key, **place}
+        for storage, visibility, place in (("cloud", "public", {}), ("away", "private", away)):
+            settings = {**s3.settings(storage), **place}
             ok(api.post_json("/storage", {"name": storage, "type": "S3", "settings": settings}))
             for name, kind in (("npm", "npm"), ("py", "python"), ("images", "docker"), ("java", "maven")):
                 body = {"name": name, "storage": storage, "format": kind, "visibility": visibility}

@@ -84,6 +84,26 @@ def upload_persistently(urls: Sequence[str], uploads: Sequence[Upload], acknowle
                 sleep(0.05)
 
 
+def begin_uploads(nodes: Nodes, uploads: Sequence[Upload], acknowledged: set[Any]) -> list[threading.Thread]:
+    """Begin to upload persistently, by four clients of both nodes."""
+    urls = [nodes.url(each) for each in (0, 1)]
+    threads = [
+        threading.Thread(target=upload_persistently, args=(urls, uploads[n::4], acknowledged), daemon=True)
+        for n in range(4)
+    ]
+    for each in threads:
+        each.start()
+    return threads
+
+
+def await_count(acknowledged: set[Any], count: int, seed: int) -> None:
+    """Return when so many uploads are acknowledged."""
+    ends_at = monotonic() + TIMEOUT_S
+    while len(acknowledged) < count:
+        assert monotonic() < ends_at, seed
+        sleep(0.01)
+
+
 def test_a_node_that_is_killed_loses_no_acknowledged_publish(nodes: Nodes) -> None:
     seed = random.randrange(2**32)
     rng = random.Random(seed)
@@ -103,25 +123,16 @@ def test_a_database_that_is_killed_loses_no_acknowledged_publish(nodes: Nodes, d
     seed = random.randrange(2**32)
     uploads, digests = make_uploads(random.Random(seed))
     acknowledged: set[Any] = set()
-    urls = [nodes.url(each) for each in (0, 1)]
-    threads = [
-        threading.Thread(target=upload_persistently, args=(urls, uploads[n::4], acknowledged), daemon=True)
-        for n in range(4)
-    ]
-    for each in threads:
-        each.start()
+    threads = begin_uploads(nodes, uploads, acknowledged)
     for goal in (UPLOADS // 4, UPLOADS // 2):
-        ends_at = monotonic() + TIMEOUT_S
-        while len(acknowledged) < goal:
-            assert monotonic() < ends_at, seed
-            sleep(0.01)
+        await_count(acknowledged, goal, seed)
         database.kill()
         database.restart()
     for each in threads:
         each.join(TIMEOUT_S)
     assert acknowledged == set(digests), seed
-    for url in urls:
-        check(url, acknowledged, digests, seed)
+    for each in (0, 1):
+        check(nodes.url(each), acknowledged, digests, seed)
 
 
 PATHS = [
@@ -168,13 +179,7 @@ def test_a_database_that_is_paused_loses_no_acknowledged_publish(nodes: Nodes, d
     seed = random.randrange(2**32)
     uploads, digests = make_uploads(random.Random(seed))
     acknowledged: set[Any] = set()
-    urls = [nodes.url(each) for each in (0, 1)]
-    threads = [
-        threading.Thread(target=upload_persistently, args=(urls, uploads[n::4], acknowledged), daemon=True)
-        for n in range(4)
-    ]
-    for each in threads:
-        each.start()
+    threads = begin_uploads(nodes, uploads, acknowledged)
     database.signal(signal.SIGSTOP)
     try:
         sleep(TRUSTED_S + RECHECK_S + 1)  # nothing in memory counts any more
@@ -183,8 +188,8 @@ def test_a_database_that_is_paused_loses_no_acknowledged_publish(nodes: Nodes, d
     for each in threads:
         each.join(TIMEOUT_S)
     assert acknowledged == set(digests), seed
-    for url in urls:
-        check(url, acknowledged, digests, seed)
+    for each in (0, 1):
+        check(nodes.url(each), acknowledged, digests, seed)
 
 
 def test_a_token_that_was_revoked_while_a_node_was_paused_is_dead_there(nodes: Nodes) -> None:

@@ -28,21 +28,23 @@ Run = Callable[..., ServerProcess]
 Digests = dict[tuple[str, str], str]
 
 
-def make_uploads(rng: random.Random) -> tuple[list[Upload], Digests]:
+def make_uploads(rng: random.Random, repository: str = "main/npm") -> tuple[list[Upload], Digests]:
     """Versions of ten packages, and the digests of their tarballs."""
     uploads, digests = [], {}
     for n in range(UPLOADS):
         name, version = f"p{n % 10}", f"1.0.{n}"
         tarball = make_tarball(name, version, files={"pad": rng.randbytes(rng.choice([0, 1000, 100_000]))})
         body = make_publish(name, version, tarball=tarball)
-        uploads.append(Upload((name, version), f"/repositories/main/npm/{name}", body, repeated=(403, 409)))
+        uploads.append(Upload((name, version), f"/repositories/{repository}/{name}", body, repeated=(403, 409)))
         digests[name, version] = hashlib.sha512(tarball).hexdigest()
     return uploads, digests
 
 
-def check(url: str, acknowledged: set[tuple[str, str]], digests: Digests, seed: int) -> None:
+def check(
+    url: str, acknowledged: set[tuple[str, str]], digests: Digests, seed: int, repository: str = "main/npm"
+) -> None:
     """Everything that was acknowledged is listed, and is sent as it was published."""
-    index = HttpClient(f"{url}/repositories/main/npm")
+    index = HttpClient(f"{url}/repositories/{repository}")
     listed = {name: set(index.get(f"/{name}").json["versions"]) for name in {name for name, _ in acknowledged}}
     assert {each for each in acknowledged if each[1] not in listed[each[0]]} == set(), seed
     for name, version in sorted(acknowledged):

@@ -38,7 +38,7 @@ class DataFolder:
         return {p.relative_to(self.blobs).as_posix(): p for p in self.blobs.rglob("*") if p.is_file()}
 
     def damaged(self) -> list[str]:
-        """Return the locators of copies whose bytes do not have the digest that they should; a server may be running."""
+        """Return the locators of copies whose bytes have not the digest that they should; a server may be running."""
         found = []
         named = {locator: bytes(sha256).hex() for locator, sha256 in self.rows("SELECT locator, sha256 FROM blob")}
         for name, path in self.copies().items():

@@ -7,6 +7,7 @@ implementation of the documents of the protocol, and of how it answers wrong req
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import tempfile
@@ -70,6 +71,11 @@ class S3Server:
         """Return the bucket, with a prefix."""
         return BucketPlace(endpoint=self.endpoint, bucket=BUCKET, region=REGION, prefix=prefix, key=KEY)
 
+    def settings(self, prefix: str) -> dict[str, str]:
+        """Return the settings of a storage in the bucket."""
+        key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
+        return {"endpoint": self.endpoint, "bucket": BUCKET, "prefix": prefix, **key}
+
     def command(self) -> list[str | Path]:
         """Return the command that serves until it is killed."""
         files, sidecar = self._folder / "files", self._folder / "sidecar"
@@ -109,6 +115,16 @@ class S3Server:
         if self._process is not None:
             self._process.kill()
             self._process.wait(TIMEOUT_S)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop it for a while, as a machine does that has no memory left; its connections stay open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _make_bucket(self) -> int:
         request = AWSRequest("PUT", f"{self.endpoint}/{BUCKET}", data=b"")

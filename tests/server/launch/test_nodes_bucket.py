@@ -12,7 +12,7 @@ from tests.server.launch.test_workers import Pair
 from tests.support.nodes import Nodes, two_nodes
 from tests.support.postgresql import postgresql
 from tests.support.python_packages import make_wheel
-from tests.support.s3_servers import BUCKET, KEY, s3_server
+from tests.support.s3_servers import s3_server
 from tests.support.workers import Connection
 
 pytestmark = pytest.mark.server
@@ -28,8 +28,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         s3_server() as s3,
         two_nodes(tmp_path_factory.mktemp("nodes"), database) as nodes,
     ):
-        key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
-        settings = {"endpoint": s3.endpoint, "bucket": BUCKET, "prefix": "packages", **key}
+        settings = s3.settings("packages")
         one = Connection(nodes.url(0))
         one.ask_json("POST", "/api/storage", {"name": "cloud", "type": "S3", "settings": settings})
         for name, kind in (("py", "python"), ("images", "docker")):

@@ -34,14 +34,7 @@ def s3() -> Iterator[S3Server]:
 
 
 def storage_in(s3: S3Server, prefix: str, name: str = "cloud", **changes: Any) -> dict[str, Any]:
-    settings = {
-        "endpoint": s3.endpoint,
-        "bucket": BUCKET,
-        "prefix": prefix,
-        "access_key_id": KEY.id,
-        "secret_access_key": KEY.secret,
-    }
-    return {"name": name, "type": "S3", "settings": settings | changes}
+    return {"name": name, "type": "S3", "settings": {**s3.settings(prefix), **changes}}
 
 
 @pytest_twisted.ensureDeferred
