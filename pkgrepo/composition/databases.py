@@ -33,7 +33,12 @@ def make_catalog(config: Config, reactor: Any) -> AnyCatalog:
     path = config.database_path
     if path is not None:
         return SqliteCatalog(path, reactor=reactor)
-    catalog: PostgresCatalog = _postgresql().PostgresCatalog(_address(config), reactor=reactor)
+    replica = config.database.replica_url
+    catalog: PostgresCatalog = _postgresql().PostgresCatalog(
+        _address(config, config.database.url),
+        replica=None if replica is None else _address(config, replica),
+        reactor=reactor,
+    )
     return catalog
 
 
@@ -48,7 +53,7 @@ def reading(config: Config) -> Iterator[Reader | None]:
     """
     path = config.database_path
     if path is None:
-        with _postgresql().reading_once(_address(config)) as reader:
+        with _postgresql().reading_once(_address(config, config.database.url)) as reader:
             yield reader
     elif not path.exists() or not path.stat().st_size:
         yield None
@@ -66,9 +71,9 @@ def copy_catalog(source: Config, target: Config, report: Callable[[str, int], ob
     """
     old, new = source.database_path, target.database_path
     if old is not None and new is None:
-        _postgresql().copy_to_postgresql(old, _address(target), report)
+        _postgresql().copy_to_postgresql(old, _address(target, target.database.url), report)
     elif old is None and new is not None:
-        _postgresql().copy_to_sqlite(_address(source), new, report)
+        _postgresql().copy_to_sqlite(_address(source, source.database.url), new, report)
     else:
         raise Conflict("a catalog is copied from a file to PostgreSQL, or from PostgreSQL to a file")
 
@@ -86,9 +91,9 @@ def _reading_file(path: Path) -> Iterator[Reader]:
         raise CatalogUnusable(f"{path} cannot be read: {error}") from error
 
 
-def _address(config: Config) -> Address:
+def _address(config: Config, url: str) -> Address:
     password = config.database.password
-    address: Address = _postgresql().Address(config.database.url, password.reveal() if password else None)
+    address: Address = _postgresql().Address(url, password.reveal() if password else None)
     return address
 
 

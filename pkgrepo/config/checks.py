@@ -18,6 +18,8 @@ def check(config: Config) -> tuple[Config, list[str]]:
     problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin, config.auth.password_min)]
     if not config.server.listen:
         problems.append("server.listen: must name at least one address")
+    if config.database.replica_url and config.database_path:
+        problems.append("database.replica_url: has a meaning with PostgreSQL only, which database.url does not name")
     for name in ("storages", "repositories", "tokens"):
         problems += _check_twins(f"bootstrap.{name}", [_identity(each) for each in getattr(config.bootstrap, name)])
     tokens = []

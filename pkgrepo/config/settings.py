@@ -41,6 +41,7 @@ SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
 
 
 _SQLITE = "sqlite:///"
+_POSTGRESQL = r"postgres(ql)?://(?![^@?]*:[^?]*@)(?!.*[?&](ssl)?password=).+"
 
 
 @frozen
@@ -108,7 +109,7 @@ class Database:
 
     url: str = setting(
         text(
-            rf"{_SQLITE}.+|postgres(ql)?://(?![^@?]*:[^?]*@)(?!.*[?&](ssl)?password=).+",
+            rf"{_SQLITE}.+|{_POSTGRESQL}",
             '"sqlite:///" with a path, in which {dir} is the value of data.dir, or a "postgresql://" address without '
             "password, which is database.password",
         ),
@@ -116,6 +117,11 @@ class Database:
         "the database: the embedded one in a file, or PostgreSQL for several nodes",
     )
     password: Secret | None = setting(secret(), None, "the password for PostgreSQL")
+    replica_url: str | None = setting(
+        text(_POSTGRESQL, 'a "postgresql://" address without password, which is database.password'),
+        None,
+        "a streaming replica of the PostgreSQL database, which answers queries while it has the newest commit",
+    )
 
 
 @frozen

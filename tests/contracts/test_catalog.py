@@ -13,26 +13,41 @@ from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import DelayedCase, SqliteCase
 from tests.support.inprocess_server import until
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases, PostgresCase
+from tests.support.postgresql import postgresql_server, replica_of
+from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
 from tests.support.timeouts import TIMEOUT_S
 
 CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
 
 
 @pytest.fixture(scope="module")
-def databases():
-    with postgresql() as server, Databases(server) as databases:
+def primary():
+    with postgresql_server() as primary:
+        yield primary
+
+
+@pytest.fixture(scope="module")
+def databases(primary):
+    with Databases(primary.address) as databases:
         yield databases
 
 
-@pytest.fixture(params=[*CASES, "postgresql"])
+@pytest.fixture(scope="module")
+def replica(primary):
+    with replica_of(primary) as replica:
+        yield replica
+
+
+@pytest.fixture(params=[*CASES, "postgresql", "replica"])
 def case(request, tmp_path):
     if request.param in CASES:
         yield CASES[request.param](tmp_path)
         return
     with request.getfixturevalue("databases").another() as url:
-        yield PostgresCase(url)
+        if request.param == "replica":
+            yield replicated(url, request.getfixturevalue("replica"))
+        else:
+            yield PostgresCase(url)
 
 
 @pytest_twisted.async_yield_fixture

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ import pytest
 
 from tests.support.client_programs import absent, client_environment
 from tests.support.timeouts import TIMEOUT_S
+from tests.support.workers import workers_of
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # PostgreSQL refuses to be run by root
 # The default collation is not bytewise, so that tests find a column that lacks COLLATE "C".
 LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
+NEW = (PROGRAMS / "initdb", "-D", "data", "--no-sync", "--auth=trust", "--username=pkgrepo", *LOCALE)
 SETTINGS = {
     "listen_addresses": "",
     "max_connections": 300,
@@ -37,11 +39,11 @@ SETTINGS = {
 class PostgresServer:
     """A server, which can be killed and started again; ``address`` is the connection string of an empty database."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, make: Sequence[str | Path]) -> None:
         self.address = f"host={folder} user=pkgrepo dbname=postgres"
         self._folder = folder
         self._owner = _owner(folder)
-        _initdb(folder, self._owner)
+        _make(folder, self._owner, make)
         self._process = self._spawn()
 
     def wait_ready(self) -> None:
@@ -72,8 +74,10 @@ class PostgresServer:
         self.wait_ready()
 
     def signal(self, number: int) -> None:
-        """Send a signal to all its processes."""
-        os.killpg(self._process.pid, number)
+        """Send a signal to all its processes, each of which has a session of its own."""
+        for pid in [self._process.pid, *workers_of(self._process.pid)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def stop(self) -> None:
         """Stop it; it does not wait for clients."""
@@ -112,11 +116,25 @@ def postgresql_server() -> Iterator[PostgresServer]:
     if not (PROGRAMS / "postgres").exists():
         absent(f"there is no PostgreSQL in {PROGRAMS} (bin/test installs it when it runs as root)")
     with tempfile.TemporaryDirectory(prefix="pg") as name:  # paths of Unix sockets have at most 107 bytes
-        server = PostgresServer(Path(name))
+        server = PostgresServer(Path(name), NEW)
         try:
             server.wait_ready()
             yield server
         finally:
+            server.stop()
+
+
+@contextmanager
+def replica_of(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Run a streaming replica of a server."""
+    with tempfile.TemporaryDirectory(prefix="pg") as name:
+        command = [PROGRAMS / "pg_basebackup", "-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+        server = PostgresServer(Path(name), [*command, f"--dbname={primary.address}"])
+        try:
+            server.wait_ready()
+            yield server
+        finally:
+            server.signal(signal.SIGCONT)
             server.stop()
 
 
@@ -135,9 +153,10 @@ def _owner(folder: Path) -> dict[str, Any]:
     return UNPRIVILEGED
 
 
-def _initdb(folder: Path, owner: dict[str, Any]) -> None:
+def _make(folder: Path, owner: dict[str, Any], command: Sequence[str | Path]) -> None:
+    """Run a command that makes the data of a server in C{data} below the folder."""
     result = subprocess.run(
-        [PROGRAMS / "initdb", "-D", folder / "data", "--no-sync", "--auth=trust", "--username=pkgrepo", *LOCALE],
+        command,
         env=client_environment(folder / "home"),
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -148,4 +167,4 @@ def _initdb(folder: Path, owner: dict[str, Any]) -> None:
         **owner,
     )
     if result.returncode:
-        pytest.fail(f"initdb exited with {result.returncode}:\n{result.stdout}{result.stderr}")
+        pytest.fail(f"{command[0]} exited with {result.returncode}:\n{result.stdout}{result.stderr}")

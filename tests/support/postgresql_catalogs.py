@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -9,12 +10,15 @@ from typing import Self
 from uuid import uuid4
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from twisted.internet import reactor
 
 from pkgrepo.storage.catalog.engine.schema import load_migrations
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from pkgrepo.storage.catalog.postgresql.schema import upgrade
 from pkgrepo.storage.catalog.postgresql.sessions import open_writer
+from tests.support.postgresql import PostgresServer
+from tests.support.timeouts import TIMEOUT_S
 
 TEMPLATE = "pkgrepo_template"
 
@@ -24,13 +28,14 @@ class PostgresCase:
 
     one_machine = False  # a commit of another node may be noticed some milliseconds later
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, replica: str | None = None) -> None:
         self.url = url
+        self._replica = None if replica is None else Address(replica)
         self.started: list[PostgresCatalog] = []
 
     async def another(self) -> PostgresCatalog:
         """Return another started catalog on the same database, like that of another node."""
-        catalog = PostgresCatalog(Address(self.url), reactor=reactor)
+        catalog = PostgresCatalog(Address(self.url), replica=self._replica, reactor=reactor)
         await catalog.start()
         self.started.append(catalog)
         return catalog
@@ -38,6 +43,20 @@ class PostgresCase:
     async def stop(self) -> None:
         while self.started:
             await self.started.pop().stop()
+
+
+def replicated(url: str, replica: PostgresServer) -> PostgresCase:
+    """Catalogs on a database and its replica, on which it is already."""
+    address = replica.address.replace("dbname=postgres", f"dbname={conninfo_to_dict(url)['dbname']}")
+    until = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < until, "it is not replicated"
+            time.sleep(0.02)
+        else:
+            return PostgresCase(url, address)
 
 
 class Databases:

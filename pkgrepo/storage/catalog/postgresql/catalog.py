@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 from twisted.internet.defer import Deferred
@@ -16,22 +16,20 @@ from pkgrepo.storage.catalog.engine.commands import CommandQueue
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.generation import GenerationPin
 from pkgrepo.storage.catalog.engine.schema import Migration, load_migrations
-from pkgrepo.storage.pools import Pool
 
 from .batches import PostgresBatches
 from .changes import Changes
 from .failures import SERVER_ERRORS, explain
 from .nodes import Nodes
+from .readers import Readers
+from .replica import Declined, Replica, identity_of
 from .schema import upgrade
 from .server_clock import ServerClock
 from .sessions import Address, open_reader, open_writer
-from .transactions import PostgresReader, Snapshots, source_of
+from .transactions import PostgresReader
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-LOOKS: Final = 6  # threads for short queries, each with a connection
-SCANS: Final = 3  # threads for longer ones
 
 
 @implementer(ICatalog)
@@ -40,21 +38,25 @@ class PostgresCatalog:
     Queries and commands run on threads; nothing is answered in the reactor's thread.
 
     Each call reads one snapshot. A commit is visible to every ``look`` on all nodes after its ``write`` has returned.
-    ``nodes`` are the other processes that use the database.
+    ``nodes`` are the other processes that use the database. Queries go to a replica, if it has its address and that has
+    the newest commit, see L{replica}.
     """
 
     def __init__(
-        self, address: Address, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
+        self,
+        address: Address,
+        *,
+        reactor: IReactorFromThreads,
+        replica: Address | None = None,
+        migrations: Sequence[Migration] | None = None,
     ) -> None:
         self._address = address
         self._migrations = migrations
         self.nodes = Nodes(address, reactor)
         self._changes = Changes(address, on_news=self.nodes.received)
         self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
-        self._lookers = Pool(reactor, "catalog-look", LOOKS)
-        self._scanners = Pool(reactor, "catalog", SCANS)
-        self._idle: list[PostgresReader] = []
-        self._snapshots = Snapshots()
+        self._primary = Readers(lambda: PostgresReader(open_reader(address)), reactor)
+        self._replica = None if replica is None else Replica(replica, reactor)
         self._moment = GenerationPin(self._read_generation)
         self._running = False
 
@@ -64,10 +66,10 @@ class PostgresCatalog:
 
         :raises CatalogUnusable: it is from a newer version or another program, or the server cannot be reached
         """
-        self._scanners.start()
-        self._lookers.start()
+        for readers in self._readers():
+            readers.start()
         try:
-            await self._scanners(self._open)
+            await self._primary.pool(brief=False)(self._open)
         except BaseException:
             await self._stop_threads()
             raise
@@ -82,7 +84,7 @@ class PostgresCatalog:
 
     async def wait_idle(self) -> bool:
         """Wait until all accepted commands and queries are done. Returns whether there were any."""
-        return any([await self._writer.wait_idle(), await self._lookers.wait_idle(), await self._scanners.wait_idle()])
+        return any([await self._writer.wait_idle(), *[await each.wait_idle() for each in self._readers()]])
 
     async def stop(self) -> None:
         """Finish all accepted commands, then disconnect."""
@@ -92,11 +94,8 @@ class PostgresCatalog:
         self._running = False
         await self._writer.drain()
         await self.nodes.stop()
-        await self._scanners(self._changes.stop)
+        await self._primary.pool(brief=False)(self._changes.stop)
         await self._stop_threads()
-        for each in self._idle:
-            each.connection.close()
-        self._idle.clear()
         await self._writer.close()
 
     def moment(self) -> GenerationPin:
@@ -110,7 +109,7 @@ class PostgresCatalog:
 
     def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a query of a few indexed look-ups on a thread."""
-        return self._lookers(self._read, source_of(query), lambda reader: query(reader, *args, **kwargs))
+        return self._query(query, lambda reader: query(reader, *args, **kwargs), brief=True)
 
     def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T | NotNow:  # noqa: ARG002 - the interface has them
         """Return ``NOT_NOW``: the server must be waited for."""
@@ -118,7 +117,7 @@ class PostgresCatalog:
 
     def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a thread."""
-        return self._scanners(self._read, source_of(query), lambda reader: query(reader, *args, **kwargs))
+        return self._query(query, lambda reader: query(reader, *args, **kwargs), brief=False)
 
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -139,36 +138,36 @@ class PostgresCatalog:
         try:
             with open_writer(self._address) as session:
                 upgrade(session, self._migrations or load_migrations())
+                if self._replica is not None:
+                    self._replica.identity = identity_of(session)
         except psycopg.Error as error:
             raise CatalogUnusable(f"the database cannot be used: {type(error).__name__}") from error
         self._changes.start()
 
-    async def _stop_threads(self) -> None:
-        await self._lookers.stop()
-        await self._scanners.stop()
+    def _readers(self) -> list[Readers]:
+        return [self._primary] if self._replica is None else [self._replica.readers, self._primary]
 
-    def _read(self, code: object, query: Callable[[Reader], T]) -> T:
-        """Run a query on a connection of this thread; again on a new one if an idle one turns out to be lost."""
+    async def _stop_threads(self) -> None:
+        if self._replica is not None:
+            await self._replica.stop()  # whose callers then ask the primary
+        await self._primary.stop()
+
+    def _query(self, query: Callable[..., object], call: Callable[[Reader], T], *, brief: bool) -> Deferred[T]:
+        commit = None if self._replica is None or not self._replica.is_asked else self._changes.known_commit()
+        if self._replica is None or commit is None:
+            return self._primary.pool(brief=brief)(self._read, query, call)
+        return Deferred.fromCoroutine(self._ask(self._replica, commit, query, call, brief=brief))
+
+    async def _ask(
+        self, replica: Replica, commit: int, query: Callable[..., object], call: Callable[[Reader], T], *, brief: bool
+    ) -> T:
+        answer = await replica.ask(query, call, commit, brief=brief)
+        if isinstance(answer, Declined):
+            return await self._primary.pool(brief=brief)(self._read, query, call)
+        return answer
+
+    def _read(self, query: Callable[..., object], call: Callable[[Reader], T]) -> T:
         try:
-            while True:
-                reader, is_new = self._idle_reader()
-                try:
-                    result = self._snapshots.run(reader, code, query)
-                except SERVER_ERRORS:
-                    reader.connection.close()
-                    if is_new:
-                        raise
-                except BaseException:
-                    self._idle.append(reader)
-                    raise
-                else:
-                    self._idle.append(reader)
-                    return result
+            return self._primary.read(query, call)
         except SERVER_ERRORS as error:
             raise explain(error) from error
-
-    def _idle_reader(self) -> tuple[PostgresReader, bool]:
-        try:
-            return self._idle.pop(), False  # without a check before: another thread could take the last one in between
-        except IndexError:
-            return PostgresReader(open_reader(self._address)), True

@@ -78,6 +78,10 @@ class Changes:
             self._number = next(self._numbers)
         return self._number
 
+    def known_commit(self) -> int | None:
+        """Return the number of the newest commit; None if a newer one may have escaped this process."""
+        return self._last_commit if self._clock() <= self._trusted_until else None
+
     def committed(self, commit: int) -> None:
         """Begin a new generation, and wait until all processes have; in the thread that has committed."""
         self._learned(commit)

@@ -10,7 +10,7 @@ TCP user timeout            so is one that vanished without closing its connecti
 idle in transaction         a writer that was paused loses its turn, so that the other nodes go on
 statement timeout           a writer waits that long for its turn, and a statement runs that long
 keepalives                  the locks of a node that vanished are released
-target session attributes   of several hosts in the address, the one that can be written
+target session attributes   of several hosts in the address, the primary, or a replica where one is wanted
 ==========================  ==================================================================================
 
 Parameters are sent without a type, so that the server infers it as the dialect says.
@@ -18,6 +18,7 @@ Parameters are sent without a type, so that the server infers it as the dialect 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -30,6 +31,7 @@ from psycopg.types.string import StrDumperUnknown
 from pkgrepo.errors import Invalid
 
 CONNECT_TIMEOUT_S: Final = 5
+REPLICA_TIMEOUT_S: Final = 2  # the primary answers what it does not
 LOST_AFTER_MS: Final = 10_000  # milliseconds without an acknowledgement of what was sent
 STATEMENT_TIMEOUT_MS: Final = 30_000
 IDLE_IN_TRANSACTION_MS: Final = 5_000
@@ -37,6 +39,11 @@ KEEPALIVE_S: Final = 5  # how often the server asks a machine whose connection i
 KEEPALIVES: Final = 4  # unanswered ones, after which it ends the connection: later than this side, LOST_AFTER_MS
 STATEMENTS: Final = 400  # prepared statements kept by a connection; all statements of the program fit
 PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
+
+READING: Final[Mapping[str, Any]] = {
+    "default_transaction_isolation": "repeatable\\ read",
+    "default_transaction_read_only": "on",
+}
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -93,13 +100,17 @@ class _Adapted:
 
 
 def open_reader(address: Address) -> Session:
-    """Open a connection on which nothing can be written. :raises psycopg.Error: that is not possible"""
-    return _open(
-        address,
-        "any",
-        default_transaction_isolation="repeatable\\ read",
-        default_transaction_read_only="on",
-    )
+    """
+    Open a connection to the primary on which nothing can be written. :raises psycopg.Error: that is not possible
+
+    Of several hosts none is a replica, which may lag: only ``open_replica`` is for those who ask how far it is.
+    """
+    return _open(address, "primary", **READING)
+
+
+def open_replica(address: Address) -> Session:
+    """Open a connection to a replica. :raises psycopg.Error: as above"""
+    return _open(address, "standby", connect_timeout=REPLICA_TIMEOUT_S, **READING)
 
 
 def open_writer(address: Address) -> Session:
@@ -130,7 +141,9 @@ def open_member(address: Address) -> Session:
     )
 
 
-def _open(address: Address, attributes: str, **settings: object) -> Session:
+def _open(
+    address: Address, attributes: str, *, connect_timeout: int = CONNECT_TIMEOUT_S, **settings: object
+) -> Session:
     settings["statement_timeout"] = STATEMENT_TIMEOUT_MS
     try:
         connection = psycopg.connect(
@@ -140,7 +153,7 @@ def _open(address: Address, attributes: str, **settings: object) -> Session:
             context=_Adapted(),
             cursor_factory=RawCursor,
             prepare_threshold=PREPARED_AFTER,
-            connect_timeout=CONNECT_TIMEOUT_S,
+            connect_timeout=connect_timeout,
             tcp_user_timeout=LOST_AFTER_MS,
             target_session_attrs=attributes,
             application_name="pkgrepo",
