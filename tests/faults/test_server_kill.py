@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from pkgrepo.composition.core import SPOOL
 from tests.support.configurations import hosted
 from tests.support.data_folder import pkgrepo, wait_for
 from tests.support.http_client import HttpClient
@@ -101,11 +102,11 @@ def test_an_interrupted_upload_leaves_no_files(run, data, share):
 
 
 def is_receiving(descriptors, data):
-    """Whether the process has an upload's file open."""
+    """Whether the process has an upload's file open, which is in the spool if the store is a bucket."""
     found = []
     for name in os.listdir(descriptors):
         try:
             found.append(os.readlink(f"{descriptors}/{name}"))
         except OSError:
             continue
-    return any(target.startswith(str(data.uploads)) for target in found)
+    return any(target.startswith((str(data.uploads), str(data.folder / SPOOL))) for target in found)
