@@ -15,7 +15,7 @@ from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.upload_forms import uv
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.folder("a bucket has no readable layout")]
 
 REPOSITORIES = hosted(
     "python",

@@ -57,6 +57,7 @@ def test_a_damaged_database(run_twistd: Run, tmp_path: Path, damage: bytes) -> N
     assert "pkgrepo reindex" in sentence
 
 
+@pytest.mark.folder("changes its marker")
 def test_a_storage_folder_of_another_server(run_twistd: Run, tmp_path: Path) -> None:
     served_once(run_twistd)
     (tmp_path / "data" / "storages" / "main" / "format").write_text("pkgrepo blobs 1\nstorage somebody-elses\n")

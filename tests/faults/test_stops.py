@@ -62,6 +62,7 @@ async def send_and_disconnect(stack: Stack, method: str, path: str, data: bytes,
     channel.connectionLost(Failure(ConnectionDone()))
 
 
+@pytest.mark.folder("looks into it")
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("part", [0.5, 1])
 @pytest_twisted.ensureDeferred
@@ -82,6 +83,7 @@ async def test_an_upload_is_published_or_leaves_nothing(
     await stack.stop()
 
 
+@pytest.mark.folder("a bucket keeps whole parts")
 @pytest.mark.parametrize("turns", TURNS)
 @pytest_twisted.ensureDeferred
 async def test_received_bytes_of_a_layer_are_kept(make_stack: Any, turns: int) -> None:

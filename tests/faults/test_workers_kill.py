@@ -17,7 +17,7 @@ from tests.support.server_process import ServerProcess
 from tests.support.uploader import Upload, Uploader
 from tests.support.workers import kill, wait_for_workers, wait_until_ended, workers_of
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.folder("the tests give no bucket to workers")]
 
 REPOSITORIES = hosted("npm", "npm")
 ENVIRONMENT = {"PKGREPO_SERVER__WORKERS": "2"}

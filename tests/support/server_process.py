@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support import server_databases
 from tests.support.forked_twistd import ForkedTwistd
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.workers import kill, workers_of
@@ -174,7 +175,12 @@ def twistd_process(
         "PKGREPO_PROXY__STORE_DELAY": "0",
         "PKGREPO_SERVER__WORKERS": WORKERS[0],
     }
-    variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
+    settings = defaults | dict(environ or {})
+    if patched and settings["PKGREPO_SERVER__WORKERS"] != "1":  # workers are no forks: they know the settings only
+        for server in server_databases.SERVER:
+            url = server_databases.url_of(server, Path(settings["PKGREPO_DATA__DIR"]))
+            settings.setdefault("PKGREPO_DATABASE__URL", url)
+    variables = {name: value for name, value in settings.items() if value}
     return ServerProcess(
         [*twistd_command(patches), "--nodaemon", "--pidfile=", "pkgrepo", *options],
         environ=clean_environment(**variables),
