@@ -1,5 +1,7 @@
 """
-Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT [KIND]``.
+Fills a server's catalog while the server is down: ``python -m tests.bench.fill WHERE REPOSITORY COUNT [KIND [FIRST]]``.
+
+It is in the data folder WHERE, or in the PostgreSQL database of this address.
 
 The kind is that of the releases, by default the format of the repository. Each package gets one version, those of the
 kind ``versions`` are all of one project, and each ten versions a gem or a conda package, through the command in which
@@ -17,12 +19,14 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from pkgrepo.composition.databases import AnyCatalog, make_catalog
+from pkgrepo.config import Config
+from pkgrepo.config.settings import Data, Database
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.releases import Release, publish_releases
-from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
@@ -40,25 +44,31 @@ def publish_all(
     settings.put(tx, CURSOR, str(events.last_seq(tx)))
 
 
-async def fill(reactor: Any, data: Path, path: str, count: int, kind: str) -> None:
+def _catalog(where: str, reactor: Any) -> AnyCatalog:
+    if "://" in where:
+        return make_catalog(Config(database=Database(url=where)), reactor)
+    return make_catalog(Config(data=Data(dir=Path(where))), reactor)
+
+
+async def fill(reactor: Any, where: str, path: str, count: int, kind: str, first: int) -> None:
     """Publish C{count} releases; the same ones again change nothing."""
-    catalog = SqliteCatalog(data / "pkgrepo.db", reactor=reactor)
+    catalog = _catalog(where, reactor)
     await catalog.start()
     try:
         storage, _, name = path.partition("/")
-        repository = catalog.peek(repositories.find_by_path, storage, name)
+        repository = await catalog.look(repositories.find_by_path, storage, name)
         assert repository is not None, f"there is no repository {path}"
         make, indexer = FILLERS[kind or repository.format]
-        for start in range(0, count, BATCH):
-            releases = [make(number) for number in range(start, min(start + BATCH, count))]
+        for start in range(first, first + count, BATCH):
+            releases = [make(number) for number in range(start, min(start + BATCH, first + count))]
             await catalog.write(publish_all, repository, releases, indexer, SystemClock().now_ms())
     finally:
         await catalog.stop()
 
 
-def main(reactor: Any, data: str, path: str, count: str, kind: str = "") -> Deferred[None]:
+def main(reactor: Any, where: str, path: str, count: str, kind: str = "", first: str = "0") -> Deferred[None]:
     """Fill the catalog as the command line says."""
-    return Deferred.fromCoroutine(fill(reactor, Path(data), path, int(count), kind))
+    return Deferred.fromCoroutine(fill(reactor, where, path, int(count), kind, int(first)))
 
 
 if __name__ == "__main__":

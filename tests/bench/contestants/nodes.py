@@ -124,53 +124,72 @@ class Database:
         self._program.stop()
 
 
-class Node(Pkgrepo):
+class OnDatabase(Pkgrepo):
+    """One process on a database server of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._database: Database | None = None
+
+    def start(self) -> None:
+        """Start the database before it."""
+        self._database = Database(short_folder(self.folder))
+        super().start()
+
+    def stop(self) -> None:
+        """End it, and then the database."""
+        super().stop()
+        database, self._database = self._database, None
+        if database is not None:
+            database.stop()
+
+    def discard(self) -> None:
+        """End it and remove all folders."""
+        super().discard()
+        shutil.rmtree(short_folder(self.folder), ignore_errors=True)
+
+    def environment(self) -> Mapping[str, str]:
+        """With the database."""
+        assert self._database is not None, "the database is started before"
+        return {**super().environment(), "PKGREPO_DATABASE__URL": self._database.url}
+
+
+class Node(OnDatabase):
     """One node on a database and a bucket."""
 
     storage = "cloud"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._backing: tuple[Database, Bucket] | None = None
+        self._bucket: Bucket | None = None
 
     def start(self) -> None:
-        """Start the database and the bucket before it."""
-        bucket = self.folder / "bucket"
-        bucket.mkdir(parents=True, exist_ok=True)
-        database = Database(_short_folder(self.folder))
+        """Start the bucket before it."""
+        folder = self.folder / "bucket"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._bucket = Bucket(folder)
         try:
-            self._backing = database, Bucket(bucket)
+            super().start()
         except BaseException:
-            database.stop()
+            self.stop()
             raise
-        super().start()
 
     def stop(self) -> None:
         """End the node, and then what it uses."""
         super().stop()
-        backing, self._backing = self._backing, None
-        for each in backing or ():
-            each.stop()
-
-    def discard(self) -> None:
-        """End it and remove all folders."""
-        super().discard()
-        shutil.rmtree(_short_folder(self.folder), ignore_errors=True)
+        bucket, self._bucket = self._bucket, None
+        if bucket is not None:
+            bucket.stop()
 
     def environment(self) -> Mapping[str, str]:
-        """With the database, and a folder for storages that is not in its data."""
-        assert self._backing is not None, "the database is started before"
-        shared = {
-            "PKGREPO_DATABASE__URL": self._backing[0].url,
-            "PKGREPO_DATA__STORAGES": str(self.folder / "storages"),
-        }
-        return {**super().environment(), **shared}
+        """With a folder for storages that is not in its data."""
+        return {**super().environment(), "PKGREPO_DATA__STORAGES": str(self.folder / "storages")}
 
     def prepare(self) -> None:
         """Make the storage in the bucket, and what there is in it."""
-        assert self._backing is not None, "the bucket is started before"
+        assert self._bucket is not None, "the bucket is started before"
         settings = {
-            "endpoint": self._backing[1].endpoint,
+            "endpoint": self._bucket.endpoint,
             "bucket": BUCKET,
             "region": REGION,
             "access_key_id": KEY_ID,
@@ -306,7 +325,7 @@ class BucketDistribution3(BucketDistribution, Distribution3):
     name = f"{Distribution3.name}-s3"
 
 
-def _short_folder(folder: Path) -> Path:
+def short_folder(folder: Path) -> Path:
     """A folder for the database: paths of Unix sockets have at most 107 bytes."""
     return Path(tempfile.gettempdir()) / f"pkgrepo-bench-{os.getpid()}-{folder.name}"
 

@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from .conda import PkgrepoChannel
 from .maven import PkgrepoMaven
+from .multiplied import MULTIPLIED
 from .npm import PkgrepoNpm
 from .python import PkgrepoPython
 from .rubygems import PkgrepoGems
@@ -32,5 +33,8 @@ def _scaled(kind: str, size: int) -> type[Filled]:
     return cast("type[Filled]", type(f"Scaled{kind.title()}{size}", (Filled, BASES[kind]), names))
 
 
-SCALED: Mapping[str, type[Filled]] = {scaled_name(kind, size): _scaled(kind, size) for kind in BASES for size in SIZES}
+SCALED: Mapping[str, type[Filled]] = {
+    **{scaled_name(kind, size): _scaled(kind, size) for kind in BASES for size in SIZES},
+    **MULTIPLIED,
+}
 CONTESTANTS: Mapping[str, type[Contestant]] = SCALED

@@ -243,6 +243,7 @@ class Filled(PkgrepoHosting):
     """One whose repository has C{releases} releases of other packages from the start."""
 
     releases = 0
+    first = 0  # the number of the first one
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -264,8 +265,15 @@ class Filled(PkgrepoHosting):
 
     def fill(self, *arguments: str) -> None:
         """Publish releases in the repository of the stopped server, see L{fill}."""
-        fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
-        command = [*fill, str(self.data), f"{self.storage}/{self.repository}", *arguments]
+        self.run_module("fill", str(self.data), f"{self.storage}/{self.repository}", *arguments)
+
+    def run_module(self, module: str, *arguments: str) -> None:
+        """
+        Run a module of the benchmarks in the project's environment.
+
+        :raises Unavailable: it fails
+        """
+        command = [str(ROOT / ".venv" / "bin" / "python"), "-m", f"tests.bench.{module}", *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
         if done.returncode:
             raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")

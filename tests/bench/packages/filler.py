@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 VERSIONS = 10  # of each gem and conda package with which a catalog is filled
+BASE = 10_000  # packages that are published before a catalog is multiplied, and the number of the first one
 BLOCK = 1 << 20  # bytes after which the data repeat; far more than deflate's window of 32 KiB
 
 

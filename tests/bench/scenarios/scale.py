@@ -17,6 +17,7 @@ from tests.bench.arena import RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, basic, first_bytes, get, percentile, post_all
 from tests.bench.contestants.conda import PkgrepoChannel
 from tests.bench.contestants.maven import PkgrepoMaven
+from tests.bench.contestants.multiplied import MULTIPLIED
 from tests.bench.contestants.npm import PkgrepoNpm
 from tests.bench.contestants.python import PkgrepoPython
 from tests.bench.contestants.rubygems import PkgrepoGems
@@ -45,7 +46,9 @@ Addresses = Callable[[Filled, random.Random], Sequence[str]]
 
 def _python(server: Filled, order: random.Random) -> Sequence[str]:
     assert isinstance(server, PkgrepoPython)
-    return [server.page_url(f"filler-{number}") for number in order.sample(range(server.releases), READS)]
+    return [
+        server.page_url(f"filler-{server.first + number}") for number in order.sample(range(server.releases), READS)
+    ]
 
 
 def _npm(server: Filled, order: random.Random) -> Sequence[str]:
@@ -114,7 +117,7 @@ def _growing(kind: str, addresses: Addresses, make: publishes.Make) -> Callable[
 
 
 def _searches(server: Filled) -> list[str]:
-    words = [f"filler {number * 7919 % server.releases}" for number in range(SEARCHES)]
+    words = [f"filler {server.first + number * 7919 % server.releases}" for number in range(SEARCHES)]
     return [f"{server.base_url}/api/search/packages?q={word.replace(' ', '+')}&limit=20" for word in words]
 
 
@@ -143,16 +146,20 @@ def _cursor(body: bytes) -> str | None:
 
 def _scenario(kind: str, what: str, addresses: Addresses, make: publishes.Make) -> Scenario:
     names = [scaled_name(kind, size) for size in SIZES]
+    return _comparison(f"scale-{kind}", what, names, _growing(kind, addresses, make))
+
+
+def _comparison(name: str, what: str, names: Sequence[str], prepare: Callable[[Arena, str], Trial]) -> Scenario:
     return Scenario(
-        name=f"scale-{kind}",
+        name=name,
         about=f"{what}: start, reads, publishes, searches and lists, by how many releases there are",
         lineup=tuple(names),
         metrics=(
             *(READ_P50, READ_P99, PUBLISH_P50, PUBLISH_P99, SEARCH_P50, SEARCH_P99, LIST_P50, LIST_P99),
             *(FIRST, START, RSS),
         ),
-        prepare=_growing(kind, addresses, make),
-        stock=f"scale-{kind}",
+        prepare=prepare,
+        stock=name,
         goals=(
             Goal(READ_P50, "at most", 1.3, names[-1]),
             Goal(PUBLISH_P50, "at most", 1.3, names[-1]),
@@ -167,4 +174,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     _scenario("maven", "maven-metadata.xml", _maven, publishes.jar),
     _scenario("gems", "/info of gems", _gem, publishes.gem),
     _scenario("conda", "shards", _conda, publishes.conda_package),
+    _comparison(
+        "scale-postgresql",
+        "simple pages on PostgreSQL",
+        tuple(MULTIPLIED),
+        _growing("python", _python, publishes.wheel),
+    ),
 )
