@@ -6,7 +6,8 @@ It is in the data folder WHERE, or in the PostgreSQL database of this address.
 The kind is that of the releases, by default the format of the repository. Each package gets one version, those of the
 kind ``versions`` are all of one project, and each ten versions a gem or a conda package, through the command in which
 uploads end, with its version, index, event and blob row; only the bytes are missing, so that nothing of it can be
-downloaded. The readable layout is told that it has seen the events, for it could not link files that are not there.
+downloaded. The readable layout and a channel of wheels are told that they have seen the events, for they could not read
+files that are not there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.releases import Release, publish_releases
-from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.packages import events, followed_wheels
+from pkgrepo.storage.catalog.packages.followed_wheels import Followed
 from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 
@@ -41,7 +43,10 @@ def publish_all(
 ) -> None:
     """Publish several releases; a write command."""
     publish_releases(tx, repository, releases, ACTOR, indexer, now_ms)
-    settings.put(tx, CURSOR, str(events.last_seq(tx)))
+    seq = events.last_seq(tx)
+    settings.put(tx, CURSOR, str(seq))
+    for channel in repositories.companions_of(tx, repository.id):
+        followed_wheels.put_followed(tx, channel.id, Followed(seq, converting=True))
 
 
 def _catalog(where: str, reactor: Any) -> AnyCatalog:

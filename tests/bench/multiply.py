@@ -139,10 +139,11 @@ def _copy(address: str, table: str, times: int) -> None:
 
 
 def _count(session: Session, repository: str, times: int) -> None:
-    """Move what counts rows on: the sequences, the counts of the repository, and the cursor of the readable layout."""
+    """Move what counts rows on: the sequences, the counts of the repository, and the cursors of its followers."""
     for table, column in (("package", "id"), ("version", "id"), ("file", "id"), ("event", "seq")):
         session.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}")
     session.execute("UPDATE setting SET value = (SELECT max(seq) FROM event) WHERE key = %s", (CURSOR,))
+    session.execute("UPDATE followed_wheels SET seq = (SELECT max(seq) FROM event)")
     session.execute(
         "UPDATE repository SET serial = serial * %(times)s, bytes_used = bytes_used * %(times)s,"
         " package_count = package_count * %(times)s WHERE key = %(key)s",
