@@ -27,8 +27,8 @@ INSERT INTO storage (uid, name, key, kind, created_at, updated_at) VALUES ('s', 
 INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, config, created_at, updated_at)
 VALUES ('r', 1, 'py', 'py', 'python', 'Hosted', 'public', '{"type":"Hosted"}', 1, 1)
 """
-# Numbers of rows and moments; all else is the same in both.
 UPLOADED = re.compile(r'"upload-time":"[^"]*"')
+# Numbers of rows and moments; all else is the same in both.
 DIFFERING = re.compile(r"(\A|_)(id|seq|serial|at)\Z|\Amodified_s\Z")
 
 

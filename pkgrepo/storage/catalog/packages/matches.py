@@ -11,7 +11,7 @@ from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, place
 from pkgrepo.storage.catalog.columns import LIKE, like
 from pkgrepo.storage.catalog.rows import column, number
 
-from .text_index import find_terms, narrowed, tables
+from .text_index import find_terms, key_of, narrowed, tables
 
 
 @frozen
@@ -70,7 +70,8 @@ def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, sk
         r,
         f"""
         SELECT p.key FROM {tables(len(terms))}
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         GROUP BY p.key ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key LIMIT ? OFFSET ?
@@ -88,7 +89,8 @@ def count_packages(r: Reader, repository_ids: Sequence[int], match: Match) -> in
         r,
         f"""
         SELECT COUNT(DISTINCT p.key) FROM {tables(len(terms))}
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         """,
@@ -110,7 +112,8 @@ def matching_versions(
     return r.all(
         f"""
         SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))}){_names(len(match.keys))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
         AND {optional_conditions(_OF_VERSION, match.values)}
         GROUP BY p.key, v.key, v.sort ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key, v.sort DESC, v.key
         LIMIT ? OFFSET ?
@@ -130,7 +133,7 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
         SELECT COUNT(*) FROM (
             SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
             WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_names(len(match.keys))} AND {optional_conditions(_OF_VERSION, match.values)}
+            {_names(len(match.keys), len(terms))} AND {optional_conditions(_OF_VERSION, match.values)}
             GROUP BY p.key, v.key
         ) found
         """,
@@ -138,6 +141,6 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
     )
 
 
-def _names(count: int) -> str:
+def _names(count: int, terms: int) -> str:
     """The conditions for the key of a package."""
-    return f" AND p.key {LIKE}" * count
+    return f" AND {key_of(terms)} {LIKE}" * count

@@ -24,7 +24,7 @@ from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
 from pkgrepo.storage.catalog.rows import column, number
 
 from .summaries import PackageSummary, own, summaries_of
-from .text_index import FEW, find_terms, is_indexed, narrowed, tables
+from .text_index import FEW, find_terms, is_indexed, key_of, narrowed, tables
 
 SMALL: Final = 1000  # packages of a repository up to which all its keys are read
 # Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
@@ -78,7 +78,7 @@ def _all_hits(
         f"""
         {_HIT} FROM {tables(len(terms))}
         WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_with_words(len(words))} {own(derived)}
+            {_with_words(len(words), len(terms))} {own(derived)}
         ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
         (*_first(words), *terms, *repository_ids, *map(like, words), limit),
@@ -188,5 +188,5 @@ def _first(words: Sequence[str]) -> tuple[Value, Value]:
     return first, like(first)[1:]
 
 
-def _with_words(count: int) -> str:
-    return f" AND p.key {LIKE}" * count
+def _with_words(count: int, terms: int = 0) -> str:
+    return f" AND {key_of(terms)} {LIKE}" * count

@@ -25,16 +25,22 @@ _WILDCARDS: Final = re.compile("[%_]")
 
 def find_terms(r: Reader, patterns: Sequence[str]) -> list[str]:
     """
-    The patterns of the index for operands of LIKE with ESCAPE, if at most ``FEW`` packages match all of them.
+    Patterns of the index for some operands of LIKE with ESCAPE, which at most ``FEW`` packages match.
 
-    Otherwise, or if none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are then those
-    of all packages.
+    One operand is enough if so few match it, for another that millions match would have the index read millions of
+    entries. If none is, or none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are
+    then those of all packages.
     """
     terms = _indexed(patterns)
-    if not terms:
-        return []
+    choices = [[each] for each in sorted(terms, key=len, reverse=True)]
+    if len(terms) > 1:
+        choices.append(terms)
+    return next((each for each in choices if _are_matched_by_few(r, each)), [])
+
+
+def _are_matched_by_few(r: Reader, terms: Sequence[str]) -> bool:
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {_all(len(terms))} LIMIT ?) found"
-    return terms if number(r, sql, (*terms, FEW + 1)) <= FEW else []
+    return number(r, sql, (*terms, FEW + 1)) <= FEW
 
 
 def is_indexed(patterns: Sequence[str]) -> bool:
@@ -51,6 +57,11 @@ def tables(terms: int) -> str:
 def narrowed(terms: int) -> str:
     """The beginning of the condition of such a query; the terms are its parameters."""
     return f"p.id = t.rowid AND {_all(terms)} AND " if terms else ""
+
+
+def key_of(terms: int) -> str:
+    """The key of a package that such a query tests by the operands: PostgreSQL shall not look for these once more."""
+    return "p.key || ''" if terms else "p.key"
 
 
 def _all(terms: int) -> str:

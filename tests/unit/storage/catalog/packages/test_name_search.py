@@ -161,3 +161,20 @@ def test_lists_and_matches_are_the_same_with_and_without_the_index(
 )
 def test_a_pattern_of_the_index_has_no_escapes(catalog: Any, pattern: str, term: str | None) -> None:
     assert catalog.peek(text_index.find_terms, [pattern]) == ([] if term is None else [term])
+
+
+@pytest.mark.parametrize(
+    ("few", "patterns", "terms"),
+    [
+        (9, ["%pad%", "%left%"], ["%left%"]),
+        (1, ["%-pad%", "%axp%"], ["%axp%"]),
+        (1, ["%pad-%", "%-pad%"], ["%pad-%", "%-pad%"]),
+        (0, ["%pad%", "%left%"], []),
+    ],
+    ids=["longest", "rarest", "together", "none"],
+)
+def test_of_several_words_one_is_looked_up_if_few_packages_have_it(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch, few: int, patterns: list[str], terms: list[str]
+) -> None:
+    monkeypatch.setattr(text_index, "FEW", few)
+    assert catalog.peek(text_index.find_terms, patterns) == terms
