@@ -323,6 +323,7 @@ def test_workers_share_a_unix_socket_which_keeps_its_mode(run_twistd: Run, tmp_p
     assert "Traceback" not in server.output
 
 
+@pytest.mark.sqlite("the database is there before the first start")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
 def test_an_automatic_number_is_a_worker_on_each_processor(run_twistd: Run, tmp_path: Path, number: int) -> None:
     count = usable_processors()
