@@ -100,7 +100,9 @@ class ServerProcess:
     @property
     def catalog_options(self) -> list[str]:
         """Options of commands that work without the server, on its catalog."""
-        return ["--set", f"data.dir={self.folder / 'data'}"]
+        data = self.folder / "data"
+        urls = [f"database.url={server_databases.url_of(each, data)}" for each in server_databases.SERVER]
+        return [option for each in (f"data.dir={data}", *urls) for option in ("--set", each)]
 
     def lines(self, text: str, count: int) -> list[str]:
         """Wait until ``text`` was written ``count`` times, and return the lines of the output that contain it."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support import data_folder
 from tests.support.client_programs import client_environment, program, run_client
+from tests.support.data_folder import DataFolder
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image, write_layout
 from tests.support.python_packages import make_wheel
-from tests.support.server_process import ROOT, ServerProcess, clean_environment, twistd_process
+from tests.support.server_process import ServerProcess, twistd_process
 
 AUTH = ("admin", "correct horse battery")
 
@@ -31,18 +31,17 @@ def skopeo(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def pkgrepo(tmp_path: Path) -> Callable[..., str]:
+def data(tmp_path: Path) -> DataFolder:
+    """The data folder of the server."""
+    return DataFolder(tmp_path / "data")
+
+
+@pytest.fixture
+def pkgrepo(data: DataFolder) -> Callable[..., str]:
     """Run an administrator's command on the server's data, and return its output."""
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
-            env=clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(tmp_path / "data")),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = data_folder.pkgrepo(data, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -55,8 +54,9 @@ def start(folder: Path) -> tuple[ServerProcess, str]:
     return process, f"docker://{urlsplit(process.wait_ready()).netloc}/main/images/deep/app:v1"
 
 
+@pytest.mark.folder("a bucket has no readable layout")
 def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
-    skopeo: Callable[..., str], pkgrepo: Callable[..., str], tmp_path: Path
+    skopeo: Callable[..., str], pkgrepo: Callable[..., str], data: DataFolder, tmp_path: Path
 ) -> None:
     image = make_image("on the disk")
     source = write_layout(tmp_path / "source", image)
@@ -69,13 +69,12 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
         process.stop()
     pkgrepo("verify", "--repair")  # writes the part of the layout that was still missing when the server stopped
     assert " 0 differences" in pkgrepo("verify")
-    layout = tmp_path / "data/storages/main/repositories/images/deep/app"
+    layout = data.layout / "images/deep/app"
     skopeo("copy", f"oci:{layout}:v1", f"dir:{tmp_path / 'from-disk'}")
     copied = json.loads((tmp_path / "from-disk/manifest.json").read_bytes())
     assert copied == json.loads(image.manifest)
 
-    for each in (tmp_path / "data").glob("*.db*"):
-        each.unlink()
+    data.delete_catalog()
     assert "1 images and 1 tags" in pkgrepo("reindex")
     process, address = start(tmp_path)
     try:
