@@ -8,7 +8,7 @@ is to be done follows from what both repositories have now, whatever happened be
 wheel                    package in the channel
 =======================  ================================================================================
 published                converted, unless it is recorded that it cannot be
-yanked                   yanked; removed, if the version also has packages that clients uploaded
+yanked                   yanked; removed, if the version also has packages of other origins
 removed, replaced        removed
 =======================  ================================================================================
 """
@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import Factory, frozen
+from packaging.utils import canonicalize_name
 
 from pkgrepo.formats.conda.index.records import DERIVED
 from pkgrepo.interfaces import Reader
@@ -75,7 +76,7 @@ def _compare(r: Reader, parent_id: int, channel_id: int, key: str, name: str, co
     present: dict[tuple[str, str], tuple[File, Version]] = {}
     for file, version in _files(r, channel_id, name):
         origin = file.attrs.get(DERIVED)
-        if origin is None:
+        if origin is None or not _is_of(origin["path"], key):
             mixed.add(version.key)
         else:
             present[origin["path"], origin["sha256"]] = file, version
@@ -95,6 +96,11 @@ def _compare(r: Reader, parent_id: int, channel_id: int, key: str, name: str, co
     ]
     paths = {path for path, _ in wheels}
     return Difference(name, missing, surplus, states, [path for path in recorded if path not in paths])
+
+
+def _is_of(wheel_path: str, key: str) -> bool:
+    """Whether a wheel is of this project: wheels of several may become packages of one name, as of two OpenCVs."""
+    return canonicalize_name(wheel_path.rpartition("/")[2].partition("-")[0]) == key
 
 
 def _shown_state(version: Version) -> VersionState:

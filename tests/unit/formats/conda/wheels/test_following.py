@@ -25,7 +25,8 @@ async def server(tmp_path, monkeypatch):
 
 async def put(server, *wheel):
     filename, data = wheel
-    reply = await server.call("PUT", f"/repositories/main/py/{filename.split('-')[0]}/1.0/{filename}", raw=data)
+    project, version, _ = filename.split("-", 2)
+    reply = await server.call("PUT", f"/repositories/main/py/{project}/{version}/{filename}", raw=data)
     assert reply.status == 201, reply.body
 
 
@@ -83,6 +84,22 @@ async def test_a_yank_hides_the_package_until_it_is_taken_back(server):
     assert (await server.call("GET", f"{CHANNEL}/noarch/demo-1.0-py_0.conda")).status == 200
     assert (await server.call("POST", "/repositories/main/py/pypi/demo/1.0/unyank")).status < 300
     assert await shown(server) == ["demo-1.0-py_0.conda"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_projects_whose_packages_have_one_name_leave_those_of_the_other(server):
+    await put(server, *make_wheel("opencv_python", "1.0"))
+    await put(server, *make_wheel("opencv_python_headless", "2.0"))
+    assert await shown(server) == ["py-opencv-1.0-py_0.conda", "py-opencv-2.0-py_0.conda"]
+    await put(server, *make_wheel("opencv_python", "3.0"))
+    await put(server, *make_wheel("opencv_python_headless", "3.0"))
+    assert await shown(server) == [f"py-opencv-{each}.0-py_0.conda" for each in (1, 2, 3)]
+    assert (await reasons(server)) == {
+        "opencv_python_headless-3.0-py3-none-any.whl": "the channel has another package of this name"
+    }
+    path = "/repositories/main/py/packages/opencv-python/1.0/opencv_python-1.0-py3-none-any.whl"
+    assert (await server.call("DELETE", path)).status < 300
+    assert await shown(server) == ["py-opencv-2.0-py_0.conda", "py-opencv-3.0-py_0.conda"]
 
 
 @pytest_twisted.ensureDeferred
