@@ -35,6 +35,8 @@ defaults
     option forwardfor
 frontend clients
     bind fd@{socket}
+    http-request set-var(txn.expects) req.hdr(expect)
+    http-response set-header Connection close if {{ var(txn.expects) -m found }} {{ status ge 400 }}
     default_backend nodes
 backend nodes
     balance roundrobin
