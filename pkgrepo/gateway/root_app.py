@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from twisted.python.failure import Failure
@@ -22,6 +22,9 @@ from pkgrepo.model import ANONYMOUS
 from .klein_app import new_app
 from .mounts import Mount, Mounts, Place, split
 from .strangers import unknown_place
+from .uploads import UPLOADS
+
+GEMS: Final = b"/api/v1/gems"  # of ``gem push --host`` with the address of the server instead of a repository
 
 
 class RootApp:
@@ -46,6 +49,8 @@ class RootApp:
     @app.route("/<first>", branch=True)
     def branch(self, request: Request, first: str) -> Any:
         """The branch of this first segment."""
+        if request.raw_path.startswith(GEMS):
+            return self.nothing(request)
         second = request.raw_path.split(b"/", 3)[2:3]
         found = self._branches.get(f"{first}/{second[0].decode('latin-1')}") if second else None
         found = found or self._branches.get(first)
@@ -55,6 +60,8 @@ class RootApp:
     @answering(ERRORS)
     async def root(self, request: Request) -> Answer:
         """The console for browsers, and a text for everybody else."""
+        if request.method in UPLOADS:
+            raise _nothing(request)
         if shows_page(request):
             return to_console(request, "/")
         return text_answer(
@@ -64,7 +71,7 @@ class RootApp:
     @answering(ERRORS)
     async def nothing(self, request: Request) -> Answer:
         """404."""
-        raise Refusal(404, f"nothing is served at {request.raw_path.decode('latin-1')}", "not_found")
+        raise _nothing(request)
 
     def unrouted(self, request: Request, failure: Failure) -> Any:
         """The same resources for paths that Klein's routes do not match, such as one with a line end."""
@@ -163,6 +170,13 @@ def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:
     # split before decoding, so "%2f" is no separator
     request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
     return mount.resource
+
+
+def _nothing(request: Request) -> Refusal:
+    sentence = f"nothing is served at {request.raw_path.decode('latin-1')}"
+    if request.method in UPLOADS:
+        sentence += "; the address of a repository is /repositories/<storage>/<repository>/"
+    return Refusal(404, sentence, "not_found")
 
 
 async def _send_to(request: Request, page: str) -> Answer:

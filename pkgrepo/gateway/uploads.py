@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
+
+from attrs import evolve
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import PkgrepoError, TooLarge
@@ -15,6 +17,22 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 T = TypeVar("T")
+
+UPLOADS: Final = (b"PUT", b"POST")  # the methods of all clients' uploads
+
+
+def misplaced_upload(base_url: str, request: Request, refusal: Refusal, advice: str) -> Refusal:
+    """
+    ``refusal`` of a request to an address of a repository that does not take it.
+
+    If it is an upload, ``advice`` is added, with the repository's address for ``{}``: clients print little but the
+    sentence. That address is below ``base_url`` and as in the request, so that no target of a virtual repository is
+    named.
+    """
+    if request.method not in UPLOADS:
+        return refusal
+    path = b"/".join(request.raw_path.split(b"/")[:4]).decode("ascii", "replace")
+    return evolve(refusal, sentence=f"{refusal.sentence}; {advice.format(base_url + path)}")
 
 
 def check_declared_length(request: Request, limit: int) -> None:

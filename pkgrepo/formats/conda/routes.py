@@ -27,6 +27,7 @@ from pkgrepo.formats.conda.wheels.unconverted_requests import UnconvertedRequest
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
@@ -38,6 +39,7 @@ from .names import SUBDIRS
 from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path, split_path
 from .refusals import ERRORS
 
+CHANNEL = "packages are uploaded by PUT to {}/<subdir>/<file>"
 METHODS = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
 
@@ -124,12 +126,18 @@ class CondaSite:
                 return await self._uploads.post_form(request)
         await self._services.access.admit(request, Action.READ, self._repository)
         headers = ((b"Allow", b"GET, HEAD"),)
-        raise Refusal(405, "this address does not take this method", "method_not_allowed", headers=headers)
+        refusal = Refusal(405, "this address does not take this method", "method_not_allowed", headers=headers)
+        raise misplaced_upload(self._services.base_url(request), request, refusal, CHANNEL)
 
     async def _nothing(self, request: Request) -> Exception:
         """The error for an address with nothing, for callers who may know of the repository."""
         await self._services.access.admit(request, Action.READ, self._repository)
-        return NotFound("address", below(request.raw_path, self._repository).decode("ascii", "replace")[:200])
+        error = NotFound("address", below(request.raw_path, self._repository).decode("ascii", "replace")[:200])
+        if request.method not in UPLOADS:
+            return error
+        return misplaced_upload(
+            self._services.base_url(request), request, Refusal(404, str(error), "not_found"), CHANNEL
+        )
 
 
 def _is_of_anaconda(request: Request, parts: list[str]) -> bool:

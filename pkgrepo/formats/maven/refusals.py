@@ -18,7 +18,7 @@ from pkgrepo.http.request import Request
 
 PROBLEM: Final = b"application/problem+json"
 REALM: Final = b'Basic realm="pkgrepo"'  # Ivy and sbt choose credentials by it; they fail at further parameters
-LONGEST_REASON: Final = 120  # characters
+LONGEST_REASON: Final = 200  # characters, with room for an address
 
 
 def reason_of(sentence: str) -> str:

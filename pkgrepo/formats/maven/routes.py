@@ -23,7 +23,7 @@ from typing import Final
 
 from twisted.web.resource import IResource
 
-from pkgrepo.errors import NotFound, ReadOnly
+from pkgrepo.errors import Invalid, NotFound, ReadOnly
 from pkgrepo.formats.maven.deploy.addresses import Address, find_address
 from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
@@ -40,6 +40,7 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
@@ -51,6 +52,7 @@ from .paths import Checksum, Directory, Metadata, Path, parse_path
 from .refusals import ERRORS
 
 SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
+DEPLOY: Final = "deploy to {}/"
 METHODS: Final = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 ALLOW: Final = ((b"Allow", b"GET, HEAD, PUT, DELETE"),)
 
@@ -104,11 +106,17 @@ class MavenSite:
         deploy = find_address(below(request.raw_path))
         if deploy is not None and (answer := await self._deploy(request, deploy)) is not None:
             return answer
-        target = parse_path(below(request.raw_path), directory_ok=method != b"PUT")
+        try:
+            target = parse_path(below(request.raw_path), directory_ok=method != b"PUT")
+        except Invalid as error:
+            raise misplaced_upload(
+                self._services.base_url(request), request, Refusal(400, str(error), "invalid"), DEPLOY
+            ) from None
         if method in (b"GET", b"HEAD"):
             return await self._get(request, target)
         if method == b"POST":
-            raise Refusal(405, "files are uploaded by PUT", "method_not_allowed", headers=ALLOW)
+            refusal = Refusal(405, "files are uploaded by PUT", "method_not_allowed", headers=ALLOW)
+            raise misplaced_upload(self._services.base_url(request), request, refusal, DEPLOY)
         if method == b"DELETE" and self._repository.type is RepositoryType.PROXY:
             return await self._evictions.delete(request, target)
         site = await self._target(request)

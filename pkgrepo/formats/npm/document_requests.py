@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
 from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.change.written_document import read_written
@@ -19,7 +20,7 @@ from pkgrepo.formats.npm.publish.requests import PublishRequests
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length
+from pkgrepo.gateway.uploads import check_declared_length, misplaced_upload
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, BlobInfo, Identity, Repository
@@ -28,6 +29,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from . import semver
 from .authorization import RepositoryRequests, verb_of_put
 from .paths import PackagePath, RootPath, VersionPath
+from .refusals import REGISTRY
 
 T = TypeVar("T")
 
@@ -56,9 +58,15 @@ class DocumentRequests(RepositoryRequests):
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
             identity = await self._services.access.identify(request)  # again: the body may have taken hours
             actor = actor_of(request, identity)
-            if received.tarball is None:
-                return await self._change(received.document, path, named, revision, identity, actor)
-            return await self._publish(received.document, received.tarball, staged, path, named, identity, actor)
+            try:
+                if received.tarball is None:
+                    return await self._change(received.document, path, named, revision, identity, actor)
+                return await self._publish(received.document, received.tarball, staged, path, named, identity, actor)
+            except Invalid as error:
+                if isinstance(path, VersionPath) and error.pointer == "name":  # ``<registry>/npm/<package>``
+                    refusal = Refusal(400, str(error), "invalid")
+                    raise misplaced_upload(self._services.base_url(request), request, refusal, REGISTRY) from None
+                raise
 
     async def _change(
         self,

@@ -9,6 +9,7 @@ from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 
 LOGIN_FAILED = "login_failed"
+REGISTRY = "the registry to publish to is {}/"  # for L{misplaced_upload}
 REALM = b'Bearer, Basic realm="pkgrepo"'
 
 

@@ -30,6 +30,7 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
@@ -37,7 +38,7 @@ from pkgrepo.model import Repository, RepositoryType
 
 from .document_requests import DocumentRequests
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path, split_name
-from .refusals import ERRORS
+from .refusals import ERRORS, REGISTRY
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
@@ -99,9 +100,9 @@ class NpmSite:
         request.repository = self._repository.path
         found = read_path(below(request.raw_path))
         if not found:
-            raise Refusal(
-                404 if request.method in READS else 400, "no package, version or file can be called so", "invalid_path"
-            )
+            status = 404 if request.method in READS else 400
+            refusal = Refusal(status, "no package, version or file can be called so", "invalid_path")
+            raise misplaced_upload(self._services.base_url(request), request, refusal, REGISTRY)
         verb = "GET" if request.method in READS else request.method.decode("ascii")
         path = await self._choose(request, found)
         if verb == "GET" or not _names_package(path):
@@ -115,8 +116,12 @@ class NpmSite:
             return await self._api(request, verb, path.parts)
         handler = self._handlers.get((verb, type(path)))
         if handler is None:
-            raise self._not_allowed(path)
+            raise misplaced_upload(self._services.base_url(request), request, self._not_allowed(path), REGISTRY)
         return await handler(request, path)
+
+    def _nothing(self, request: Request) -> Refusal:
+        refusal = Refusal(404, "this registry has nothing at this address", "no_such_address")
+        return misplaced_upload(self._services.base_url(request), request, refusal, REGISTRY)
 
     def _site_of(self, repository: Repository) -> NpmSite:
         return NpmSite(self._services, repository, self._packuments, self._advisories)
@@ -168,7 +173,7 @@ class NpmSite:
                 return await self._search.of_scope(request, scope)
             case [_, "org" | "team", *_]:
                 raise Refusal(400, NO_TEAMS, "no_teams")  # npm puts guesses of its own beside a 403 or 404
-        raise _no_such_address()
+        raise self._nothing(request)
 
     async def _package(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         found = existing(split_name(parts), "package", "/".join(parts))
@@ -188,7 +193,7 @@ class NpmSite:
                 return await self._owners.remove_owner(request, name, username)
             case ["POST", "access"]:
                 return await self._access.set_access(request, name)
-        raise _no_such_address()
+        raise self._nothing(request)
 
     async def _user(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         match [verb, *parts]:
@@ -207,7 +212,7 @@ class NpmSite:
                 if verb == "GET":
                     return await self._account.document(request, username)
                 return await self._account.login(request, username)
-        raise _no_such_address()
+        raise self._nothing(request)
 
     async def _npm(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         match [verb, *parts]:
@@ -230,7 +235,7 @@ class NpmSite:
                 return await self._audit.bulk(request)
             case ["POST", "security", "audits"] | ["POST", "security", "audits", "quick"]:
                 return await self._audit.quick(request)
-        raise _no_such_address()
+        raise self._nothing(request)
 
     async def _login(self, request: Request, verb: str, step: str) -> Answer:
         """The web login. A session in the query tells the user's page from the client's first request."""
@@ -243,7 +248,7 @@ class NpmSite:
                 return await self._web_login.form(request)
             case "GET", "done", True:
                 return await self._web_login.poll(request)
-        raise _no_such_address()
+        raise self._nothing(request)
 
 
 refuse_unrouted(NpmSite.app, ERRORS)
@@ -252,7 +257,3 @@ refuse_unrouted(NpmSite.app, ERRORS)
 def _names_package(path: Path) -> bool:
     """Whether a path is about packages, and not about users, their tokens or audits."""
     return not isinstance(path, ApiPath) or path.parts[:1] == ("package",) or path.parts[:3] == ("user", "v1", "star")
-
-
-def _no_such_address() -> Refusal:
-    return Refusal(404, "this registry has nothing at this address", "no_such_address")

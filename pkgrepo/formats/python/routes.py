@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from twisted.python.failure import Failure
 from twisted.web.resource import IResource
+from werkzeug.exceptions import HTTPException
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.index.caches import IndexCaches
@@ -22,8 +24,8 @@ from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length, receive_body
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.gateway.uploads import UPLOADS, check_declared_length, misplaced_upload, receive_body
+from pkgrepo.http.answering.dispatch import answering, refusal_of
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
@@ -230,7 +232,13 @@ class PythonSite:
         """A distribution as the whole body."""
         key = _project_key(project)
         identity = await self._admit(request, Action.WRITE, key)
-        name = parse_upload(filename, project=project, strict=self._uploads.strict)
+        try:
+            name = parse_upload(filename, project=project, strict=self._uploads.strict)
+        except Invalid as error:
+            if _media_type(request) != "multipart/form-data":
+                raise
+            # A form at an address such as ``api/v1/upload``.
+            raise self._misplaced(request, Refusal(400, str(error), "invalid")) from None
         _check_address(name, key, version)
         check_declared_length(request, self._services.max_upload)
         async with self._services.publisher.stage(self._repository) as staged:
@@ -268,13 +276,17 @@ class PythonSite:
 
     @app.route("/simple/", methods=["POST", "PUT"])
     @app.route("/simple/<project>/", methods=["POST", "PUT"])
+    @app.route("/+simple/", methods=["POST", "PUT"])
+    @app.route("/+simple/<project>/", methods=["POST", "PUT"])
+    @app.route("/legacy/+simple/", methods=["POST", "PUT"])
     @answering(ERRORS)
     @_by_target
     async def upload_to_index(self, request: Request, **_: str) -> Answer:
         """A common mistake: uploading to the index address that installers use."""
         await self._admit(request, Action.WRITE)
-        address = f"{self._services.repository_url(request, self._repository)}/legacy/"
-        raise Refusal(405, f"upload to {address}", "method_not_allowed", headers=((b"Allow", b"GET, HEAD"),))
+        headers = ((b"Allow", b"GET, HEAD"),)
+        refusal = Refusal(405, "installers read this address", "method_not_allowed", headers=headers)
+        raise self._misplaced(request, refusal)
 
     # Changing what was published
 
@@ -323,13 +335,30 @@ class PythonSite:
 
     @index_route("/", ["POST"])
     @answering(ERRORS)
-    async def search(self, request: Request) -> Answer:
-        """The XML-RPC search of old pip: answered with a fault, whose text pip prints."""
+    async def search_or_upload(self, request: Request) -> Answer:
+        """
+        The XML-RPC search of old pip: answered with a fault, whose text pip prints.
+
+        Anything else is the legacy upload form: other registries take it here, and twine takes any 200 for success.
+        """
+        if _media_type(request) not in ("text/xml", "application/xml"):
+            site = await self.target(request)
+            return await site._upload_form(request, None)  # noqa: SLF001 - of another instance
         await self._admit(request, Action.READ)
         url = f"{self._services.repository_url(request, self._repository)}/simple/"
         return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
     # Shared
+
+    @answering(ERRORS)
+    async def unrouted(self, request: Request, failure: Failure) -> Answer:
+        """What no route takes. :raises ReadOnly: it is an upload, and there is no repository to take it"""
+        if request.method in UPLOADS:
+            await self.target(request)
+        raise self._misplaced(request, refusal_of(cast("HTTPException", failure.value), request))
+
+    def _misplaced(self, request: Request, refusal: Refusal) -> Refusal:
+        return misplaced_upload(self._services.base_url(request), request, refusal, "upload to {}/legacy/")
 
     async def target(self, request: Request) -> PythonSite:
         """
@@ -354,7 +383,12 @@ class PythonSite:
         return await self._services.access.may(identity, action, self._repository, package)
 
 
-refuse_unrouted(PythonSite.app, ERRORS)
+_handle: Any = PythonSite.app.handle_errors(HTTPException)
+_handle(PythonSite.unrouted)
+
+
+def _media_type(request: Request) -> str:
+    return (request.header(b"content-type") or b"").partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def _project_key(project: str) -> str:

@@ -29,6 +29,7 @@ from pkgrepo.formats.rubygems.push.requests import PushRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
@@ -124,7 +125,7 @@ class RubySite:
     async def _write(self, request: Request, path: Path) -> Answer:
         if isinstance(path, ApiPath):
             return await self._call(request, request.method.decode("ascii"), path.parts)
-        raise _not_allowed(["GET"])
+        raise self._misplaced(request, _not_allowed(["GET"]))
 
     async def _call(self, request: Request, verb: str, parts: tuple[str, ...]) -> Answer:
         handlers = self._api.get(parts) or self._owner_handlers(parts) or self._record_handlers(parts)
@@ -132,7 +133,7 @@ class RubySite:
             raise await self._nothing(request)
         handler = handlers.get(verb)
         if handler is None:
-            raise _not_allowed(handlers)
+            raise self._misplaced(request, _not_allowed(handlers))
         return await handler(request)
 
     def _owner_handlers(self, parts: tuple[str, ...]) -> Mapping[str, ApiHandler]:
@@ -186,7 +187,13 @@ class RubySite:
     async def _nothing(self, request: Request) -> Exception:
         """The error for an address with nothing, for callers who may know of the repository."""
         await self._services.access.admit(request, Action.READ, self._repository)
-        return NotFound("address", below(request.raw_path).decode("ascii", "replace")[:200])
+        error = NotFound("address", below(request.raw_path).decode("ascii", "replace")[:200])
+        if request.method not in UPLOADS:
+            return error
+        return self._misplaced(request, Refusal(404, str(error), "not_found"))
+
+    def _misplaced(self, request: Request, refusal: Refusal) -> Refusal:
+        return misplaced_upload(self._services.base_url(request), request, refusal, "the host to push to is {}")
 
 
 def _not_allowed(verbs: Any) -> Refusal:

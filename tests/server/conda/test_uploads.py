@@ -35,6 +35,16 @@ def test_a_tar_bz2_is_put_with_and_without_the_name_of_a_channel(ch, prefix):
     assert f"{name}-1.0-0.tar.bz2" in ch.get("/linux-64/repodata.json").json["packages"]
 
 
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("path", ["", "/", "/{}", "/noarch", "/x/y/noarch/{}", "/api/channels/x/upload", "/upload/{}"])
+def test_uploads_to_other_addresses_are_told_the_right_one(ch, method, path):
+    reply = ch.ask(method, path.format("astray-1.0-py_0.conda"), make_conda("astray"))
+    assert (reply.status, reply.json["detail"].partition("; ")[2]) == (
+        405,
+        f"packages are uploaded by PUT to {ch.url}/<subdir>/<file>",
+    )
+
+
 def test_a_folder_that_the_package_is_not_for_is_refused(ch):
     reply = ch.put("/linux-64/strayed-1.0-py_0.conda", make_conda("strayed"))
     assert reply.status == 400

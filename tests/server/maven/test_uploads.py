@@ -53,6 +53,15 @@ def test_files_of_every_kind_have_their_media_type(mvn, name, media_type):
     assert mvn.get(f"{path}.sha512").text == sha512(data).hexdigest()
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", ""), ("PUT", "/"), ("PUT", "/com/example/"), ("POST", ""), ("POST", "/com/x.jar")]
+)
+def test_uploads_to_other_addresses_are_told_the_right_one(mvn, method, path):
+    reply = mvn.ask(method, path, JAR)
+    assert reply.status in (400, 405)
+    assert reply.reason.endswith(f"; deploy to {mvn.url}/")
+
+
 def test_a_text_file_can_be_put_anywhere(mvn):
     assert mvn.ask("PUT", "/test/test.txt", iter([b"te", b"st\n"])).status == 201
     assert mvn.get("/test/test.txt").body == b"test\n"

@@ -44,6 +44,26 @@ def test_the_literal_addresses_take_publishes(npm, path):
     assert npm.get(f"/literal/{version}").status == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/npm/astray"),
+        ("PUT", "/npm/@astray%2fx"),
+        ("PUT", "//astray"),
+        ("PUT", "/-/astray"),
+        ("PUT", "/-/npm/astray"),
+        ("POST", "/"),
+        ("POST", "/astray"),
+        ("POST", "/-/package/astray"),
+    ],
+)
+def test_publishes_at_other_addresses_are_told_the_registry(npm, method, path):
+    reply = npm.ask(method, path, make_publish("astray", "1.0.0"))
+    assert reply.status in (400, 404, 405)
+    assert reply.json["error"].endswith(f"; the registry to publish to is {npm.url}/")
+    assert npm.get("/astray").status == 404
+
+
 def test_a_body_may_come_in_pieces_and_compressed(npm):
     body = make_publish("pieces", "1.0.0", client="yarn4")
     assert npm.ask("PUT", "/pieces", [body[at : at + 7] for at in range(0, len(body), 7)]).status == 201

@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.python.conftest import MAX_UPLOAD
 from tests.support import upload_forms
-from tests.support.http_client import BOUNDARY, basic, form_body, read_reply
+from tests.support.http_client import BOUNDARY, HttpClient, basic, form_body, read_reply
 from tests.support.python_packages import make_metadata, make_sdist, make_wheel, make_zip
 from tests.support.tarballs import make_tar_gz
 from tests.support.timeouts import TIMEOUT_S
@@ -253,10 +253,37 @@ def test_a_file_that_its_token_may_not_publish_is_refused_before_it_is_stored(as
 
 
 def test_uploading_to_the_index_is_answered_with_the_right_address(py, format_server):
-    for path in ("/simple/", "/simple", "/simple/foo/"):
+    for path in ("/simple/", "/simple", "/simple/foo/", "/+simple/", "/+simple/foo/", "/legacy/+simple/"):
         reply = py.post_form(path, wheel_form())
         assert_refused(reply, 405, f"upload to {format_server.url}/repositories/main/py/legacy/")
         assert reply.headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/upload",
+        "/upload/",
+        "/pypi/legacy/",
+        "/pypi/simple/",
+        "/api/v1/upload",
+        "/packages/",
+        "/refused",
+        "/pypi/refused",
+    ],
+)
+def test_a_form_at_an_address_that_takes_none_is_told_the_right_one(py, path):
+    reply = py.post_form(path, wheel_form())
+    assert_refused(reply, 400 if path.startswith("/api") else 404, f"upload to {py.url}/legacy/$")
+    assert "upload to" not in py.get(path).reason
+
+
+@pytest.mark.parametrize("path", ["/", "/pypi/", "/legacy/", "/simple/", "/repositories/main/"])
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_uploads_to_the_server_itself_are_told_where_repositories_are(format_server, method, path):
+    reply = HttpClient(format_server.url).ask(method, path, b"x")
+    assert reply.status == 404
+    assert "the address of a repository is /repositories/<storage>/<repository>/" in reply.json["error"]
 
 
 def test_a_repository_that_does_not_exist_is_not_found(py):

@@ -32,7 +32,7 @@ def test_the_form_of_every_tool_is_accepted(py, tool, make):
     assert py.get(f"/packages/{filename}").body == data
 
 
-@pytest.mark.parametrize("path", ["/", "", "/legacy/", "/legacy"])
+@pytest.mark.parametrize("path", ["/", "", "/legacy/", "/legacy", "/pypi", "/pypi/", "/pkgindex/"])
 def test_a_form_is_accepted_on_every_path_without_a_redirect(py, path):
     project = "at" + path.replace("/", "-s") + "-x"
     filename, data = make_wheel(project, "1.0")

@@ -47,6 +47,21 @@ def test_double_slashes_are_no_redirect(rb, path):
     assert rb.post(path, data).text.startswith("Successfully registered gem: ")
 
 
+@pytest.mark.parametrize("path", ["", "/", "/gems", "/api/v1/gem", "/api/v1/gems/gems", "/gems/astray-1.gem", "/%zz"])
+def test_pushes_to_other_addresses_are_told_the_host(rb, path):
+    reply = rb.post(path, make_gem("astray", "1"))
+    assert reply.status in (404, 405)
+    assert reply.text.endswith(f"; the host to push to is {rb.url}")
+    assert reply.reason == reply.text
+
+
+def test_a_push_to_the_server_itself_is_told_where_repositories_are(rb, format_server):
+    server = HttpClient(format_server.url)
+    reply = server.post("/api/v1/gems", make_gem("astray", "1"), User_Agent="Ruby, RubyGems/3.3.15 x86_64-linux")
+    assert reply.status == 404
+    assert reply.text.endswith("; the address of a repository is /repositories/<storage>/<repository>/")
+
+
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", None])
 def test_the_declared_type_means_nothing(rb, content_type):
     name = "typed" + str(len(content_type or ""))
