@@ -20,7 +20,15 @@ from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import Config
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.membership import Membership
-from pkgrepo.startup.announcements import announce_failure, announce_start, describe_address, is_expected, reason_of
+from pkgrepo.startup.announcements import (
+    announce_addresses,
+    announce_failure,
+    announce_password,
+    describe_address,
+    find_console,
+    is_expected,
+    reason_of,
+)
 from pkgrepo.startup.endpoints import with_backlog
 
 from .assembly import Assembly
@@ -97,7 +105,10 @@ class Server(MultiService):
 
     async def _start(self) -> None:
         password = await self.assembly.start()
-        config = self._config
+        config, console = self._config, find_console()
+        admin = config.bootstrap.admin.user
+        if password is not None and self._membership is None:  # before anything says that the server is ready
+            announce_password(admin, password, console=console, folder=config.data.dir)
         ports = [await listening for listening in self._listening]
         for port in ports:
             port.startReading()
@@ -107,7 +118,7 @@ class Server(MultiService):
             self._membership.report_ready(self.addresses, password)
         else:
             log.info("serving at {addresses}", addresses=" ".join(self.addresses))
-            announce_start(self.addresses, config.bootstrap.admin.user, password, folder=config.data.dir)
+            announce_addresses(self.addresses, admin=admin, console=console)
         self._notifier.ready("serving at " + " ".join(self.addresses))
         for waiter in self._waiting:
             waiter.callback(self.addresses)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from ipaddress import ip_address
 from typing import IO
 
 import click
 
+from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing
@@ -98,7 +98,7 @@ def unlock(sources: Sources, username: str, address: str) -> None:
 
 def _password(file: IO[str] | None, *, generate: bool) -> str:
     if generate:
-        return secrets.token_urlsafe(18)
+        return generate_password()
     if file is not None:
         try:
             return str(file.read()).rstrip("\r\n")

@@ -24,6 +24,13 @@ from pkgrepo.storage.storages_file import StoragesFile
 
 from .exits import fail, fail_with
 
+# systemd.exec(5): the state folder of a dynamic user is below /var/lib/private, which only root may enter. Units that
+# name one dynamic user share its id and see the folder where the service sees it.
+_DYNAMIC_USER = (
+    "Where systemd made the user (DynamicUser=yes), this runs the command as the service: systemd-run --pipe --wait "
+    "--property=DynamicUser=yes --property=User=pkgrepo --property=StateDirectory=pkgrepo pkgrepo ..."
+)
+
 
 class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
     """The work is done and found problems, which were printed."""
@@ -67,7 +74,12 @@ def check_catalog(config: Config) -> None:
 
 
 def check_owner(folder: Path) -> None:
-    """Exit if the folder belongs to another user: files created here would lock the server out of its own data."""
+    """
+    Continue as the user that owns the folder, or exit.
+
+    Files created here by another user would lock the server out of its own data. Root becomes the owner for the rest of
+    the process; anybody else is told which user has to run this.
+    """
     try:
         found = folder.stat()
     except FileNotFoundError:
@@ -76,8 +88,15 @@ def check_owner(folder: Path) -> None:
         fail(sentence_of(error), 1)
     if not stat.S_ISDIR(found.st_mode):
         fail(f"{folder} (data.dir) is no folder", 2)
-    if found.st_uid != os.geteuid():
+    if found.st_uid == os.geteuid():
+        return
+    if os.geteuid() != 0:
         fail(f"{folder} belongs to the user with id {found.st_uid}; run this as that user", 4)
+    os.setgroups([])
+    os.setresgid(found.st_gid, found.st_gid, found.st_gid)
+    os.setresuid(found.st_uid, found.st_uid, found.st_uid)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        fail(f"the user with id {found.st_uid}, to whom {folder} belongs, cannot reach it. {_DYNAMIC_USER}", 4)
 
 
 def check_unused(config: Config) -> None:

@@ -6,7 +6,6 @@ Existing objects are not changed, so that a configuration file can stay in place
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.composition.core import Core
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, existing
@@ -115,7 +115,7 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     elif admin.password is not None:
         generated, hashed = None, await core.passwords.hash(admin.password.reveal())
     else:
-        generated = secrets.token_urlsafe(18)
+        generated = generate_password()
         hashed = await core.passwords.hash(generated)
     added = await core.catalog.write(ensure_admin, admin.user, hashed, now_ms=core.clock.now_ms())
     return generated if added is not None else None

@@ -239,7 +239,7 @@ class MavenBench:
 
     def deploy(self, maven: str, project: Path, *options: str, status: int | None = 0) -> str:
         """Build and deploy a project, and return the output."""
-        target = f"-DaltDeploymentRepository=lab::{self.url}"
+        target = f"-DaltDeploymentRepository=lab::default::{self.url}"
         return self.run(maven, "clean", "deploy", target, *options, cwd=project, status=status)
 
     def java(self, classes: Sequence[Path], *arguments: str | Path, status: int | None = 0) -> str:

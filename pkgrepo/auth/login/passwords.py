@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import string
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -37,9 +38,15 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _FEWEST_DISTINCT = 5  # characters; "aaaaaaaaaaaa" and "121212121212" have fewer
 
+GENERATED_LENGTH = 24  # characters; 142 bits
 
 # The queue path of new hashes, besides those of verifications (see L{Throttle.queue_path}).
 _HASHING = ("hash",)
+
+
+def generate_password() -> str:
+    """A new password of letters and digits only: no program takes it for an option, and no shell changes it."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(GENERATED_LENGTH))
 
 
 class Attempt(Protocol):

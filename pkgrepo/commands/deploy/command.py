@@ -40,9 +40,9 @@ def deploy(folder: Path, url: str, name: str, token_file: Path | None, *, hold: 
     """
     Publish all artifacts of FOLDER at once, or none.
 
-    FOLDER has the layout of a Maven repository, as "mvn deploy -DaltDeploymentRepository=x::file:FOLDER" fills it. The
-    server computes checksums and metadata; checksums in the folder are compared. Credentials come from the variables
-    PKGREPO_DEPLOY_TOKEN, or PKGREPO_DEPLOY_USER and PKGREPO_DEPLOY_PASSWORD, or from a file.
+    FOLDER has the layout of a Maven repository, as "mvn deploy -DaltDeploymentRepository=x::default::file:FOLDER" fills
+    it. The server computes checksums and metadata; checksums in the folder are compared. Credentials come from the
+    variables PKGREPO_DEPLOY_TOKEN, or PKGREPO_DEPLOY_USER and PKGREPO_DEPLOY_PASSWORD, or from a file.
 
     It can be repeated after any failure: files that are published already change nothing.
     """

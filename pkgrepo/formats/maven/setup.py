@@ -152,12 +152,14 @@ _IVY: Final = """\
 </ivysettings>
 """
 
+# The server computes checksums. Ivy would find them before its own upload of them, and refuse to overwrite.
 _IVY_PUBLISH: Final = """\
 <ivysettings>
   <settings defaultResolver="{id}"/>
   <credentials host="{host}" realm="{realm}" username="USERNAME" passwd="TOKEN"/>
   <resolvers>
-    <url name="{id}" m2compatible="true">
+    <ibiblio name="{id}" m2compatible="true" root="{url}/"/>
+    <url name="{id}-publish" m2compatible="true" checksums="">
       <artifact pattern="{url}/[organisation]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]"/>
     </url>
   </resolvers>

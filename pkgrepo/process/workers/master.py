@@ -140,8 +140,8 @@ class Master(Service):
         self._watch.start(ALIVE_S, now=False)
         self._started = True
         status = f"{len(self._slots)} workers serve at " + " ".join(outcome[0].addresses)
+        self._announce(outcome[0])  # first, so that the admin's password is known before the log says that all is ready
         log.info("{status}", status=status)
-        self._announce(outcome[0])
         for each in self._slots:  # one may have ended while others started
             if each.child is None and each.respawning is None:
                 self._respawn(each)

@@ -24,7 +24,7 @@ def deploy(bench: MavenBench, staging: Path, status: int = 0) -> str:
 def stage(bench: MavenBench, version: str) -> Path:
     """Build the modules of this version, and deploy them to a folder; its path."""
     staging = bench.folder / f"staging-{version}"
-    target = f"-DaltDeploymentRepository=staging::{staging.as_uri()}"
+    target = f"-DaltDeploymentRepository=staging::default::{staging.as_uri()}"
     bench.run("maven-3.9", "deploy", target, cwd=bench.project(version))
     return staging
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pkgrepo.formats.maven.setup import ID, snippets
 from tests.clients.maven.conftest import MakeBench, OpenRepository
 from tests.support.client_programs import ROOT, program, run_client
 from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository, java_client
@@ -18,7 +19,6 @@ SBT_PROJECT = ROOT / "tests" / "clients" / "maven" / "sbt-project"
 
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="lab"/>
-  <caches defaultCacheDir="{cache}"/>
   <credentials host="{host}" realm="pkgrepo" username="{user}" passwd="{password}"/>
   <resolvers>
     <ibiblio name="lab" m2compatible="true" root="{url}/" useMavenMetadata="{metadata}" checksums="sha1,md5"/>
@@ -50,7 +50,6 @@ class Ivy:
         self._settings = bench.folder / "ivysettings.xml"
         self._settings.write_text(
             IVY_SETTINGS.format(
-                cache=bench.folder / "ivy-cache",
                 host=urlsplit(bench.url).hostname,
                 user=USER,
                 password=PASSWORD,
@@ -58,8 +57,11 @@ class Ivy:
                 metadata=str(metadata).lower(),
             )
         )
+        (snippet,) = [each for each in snippets(bench.url, publishes=True) if each["title"] == "Publish with Ivy"]
+        self._publishing = bench.folder / "publishing.xml"
+        self._publishing.write_text(snippet["text"].replace("USERNAME", USER).replace("TOKEN", PASSWORD))
 
-    def publish(self, name: str, version: str, jar: Path, status: int = 0) -> str:
+    def publish(self, name: str, version: str, jar: Path, *options: str, status: int = 0) -> str:
         """Publish a jar with a POM as ``com.example.ivy:name:version``."""
         folder = self._bench.folder
         (folder / "ivy.xml").write_text(IVY_MODULE.format(name=name, version=version))
@@ -70,12 +72,13 @@ class Ivy:
             "-ivy",
             "ivy.xml",
             "-publish",
-            "lab",
+            f"{ID}-publish",
             "-publishpattern",
             pattern,
             "-revision",
             version,
-            "-overwrite",
+            *options,
+            settings=self._publishing,
             status=status,
         )
 
@@ -95,11 +98,11 @@ class Ivy:
         )
         return [path.read_bytes() for path in sorted(got.glob("*.jar"))]
 
-    def _run(self, *arguments: str, status: int = 0) -> str:
+    def _run(self, *arguments: str, settings: Path | None = None, status: int = 0) -> str:
         classes = sorted(java_client("ivy").glob("*.jar"))
-        return self._bench.java_program(
-            "org.apache.ivy.Main", classes, "-settings", self._settings, *arguments, status=status
-        )
+        cache = self._bench.folder / "ivy-cache"
+        options = ["-settings", settings or self._settings, "-cache", cache]
+        return self._bench.java_program("org.apache.ivy.Main", classes, *options, *arguments, status=status)
 
 
 def coursier(bench: MavenBench, coordinates: str, *login: str, status: int = 0) -> list[bytes] | str:
@@ -140,7 +143,7 @@ def test_ivy_tells_a_refusal(open_repository: OpenRepository, make_bench: MakeBe
     bench = make_bench(open_repository("once").url)
     ivy = Ivy(bench)
     ivy.publish("refused", "1.0", bench.jar("first"))
-    assert "overwriting is disabled" in ivy.publish("refused", "1.0", bench.jar("second"), status=1)
+    assert "overwriting is disabled" in ivy.publish("refused", "1.0", bench.jar("second"), "-overwrite", status=1)
 
 
 def test_coursier_fetches_releases_and_snapshots(make_bench: MakeBench) -> None:

@@ -40,6 +40,7 @@ def test_a_missing_admin_password_is_generated_and_shown_once(run_twistd):
     first.wait_ready()
     first.stop()
     assert first.output.count("with the password") == 1
+    assert first.output.index("with the password") < first.output.index("serving at ")
     second = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": ""})
     assert answers(second.wait_ready())
     second.stop()

@@ -291,6 +291,7 @@ def test_a_generated_password_is_shown_once(run_twistd: Run, tmp_path: Path) -> 
     server = start(run_twistd, tmp_path, PKGREPO_ADMIN_PASSWORD="")
     assert server.output.count("with the password") == 1
     assert server.output.count("answers at") == 1
+    assert server.output.index("with the password") < server.output.index("workers serve at")
 
 
 def test_a_start_that_fails_says_why_once(run_twistd: Run, tmp_path: Path) -> None:

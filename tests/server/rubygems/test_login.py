@@ -25,12 +25,20 @@ def test_a_key_has_the_rights_that_were_asked_for(rb):
     assert anonymous.ask("DELETE", "/api/v1/gems/yank", "gem_name=signed-in&version=1", yanker).status == 200
 
 
-def test_a_key_without_rights_reads(repository):
+def test_a_key_for_the_index_reads(repository):
     private = repository("private")
     assert private.post("/api/v1/gems", make_gem("readable", "1")).status == 200
-    key = {"Authorization": private.post(PATH, "name=x&push_rubygem=false").text}
+    key = {"Authorization": private.post(PATH, "name=x&index_rubygems=true&push_rubygem=false").text}
     assert private.as_user().ask("GET", "/gems/readable-1.gem", None, key).status == 200
     assert private.as_user().ask("POST", "/api/v1/gems", make_gem("readable", "2"), key).status == 403
+
+
+@pytest.mark.parametrize("form", ["name=x", "name=x&push_rubygem=false&index_rubygems=", "name=x&everything=true"])
+def test_no_key_is_made_when_no_right_is_chosen(rb, api, form):
+    tokens = len(api.get("/user/token?limit=1000").json["items"])
+    reply = rb.post(PATH, form)
+    assert (reply.status, "push_rubygem" in reply.text) == (422, True)
+    assert len(api.get("/user/token?limit=1000").json["items"]) == tokens
 
 
 def test_a_key_reaches_its_own_repository_only(rb, repository):
@@ -66,6 +74,6 @@ def test_a_token_makes_no_other_tokens(rb, token_texts):
 
 
 def test_rights_are_not_added_later(rb):
-    key = rb.post(PATH, "name=x").text
+    key = rb.post(PATH, "name=x&index_rubygems=true").text
     reply = rb.ask("PUT", PATH, f"api_key={key}&push_rubygem=true")
     assert (reply.status, reply.text[:35]) == (403, "A key gets no further rights later:")

@@ -21,12 +21,23 @@ from pkgrepo.model import Action, Identity, Repository
 
 LONGEST_NAME: Final = 100  # characters of a key's name
 
-# What the words of ``gem signin`` allow. Those for owners and web hooks add nothing: here, only who may push may
-# change owners, and a key for owners must not push.
+# What the words of ``gem signin`` (RubyGems 3.2 and later) allow beyond reading. Those for owners and web hooks add
+# nothing: here, only who may push may change owners, and a key for owners must not push.
 _RIGHTS: Final[Mapping[str, frozenset[Action]]] = {
+    "index_rubygems": frozenset(),
     "push_rubygem": frozenset({Action.WRITE}),
     "yank_rubygem": frozenset({Action.DELETE}),
+    "add_owner": frozenset(),
+    "update_owner": frozenset(),
+    "remove_owner": frozenset(),
+    "access_webhooks": frozenset(),
+    "configure_trusted_publishers": frozenset(),
+    "show_dashboard": frozenset(),
 }
+# RubyGems 3.2 to 3.4 ask for each right and take Enter for no.
+_NO_RIGHT: Final = (
+    "Choose at least one right: answer y to push_rubygem for a key that pushes, to index_rubygems for one that reads."
+)
 
 
 class KeyRequests:
@@ -37,10 +48,18 @@ class KeyRequests:
         self._repository = repository
 
     async def create(self, request: Request) -> Answer:
-        """A new key with the name and the rights in the form. :raises AuthenticationFailed: the password is wrong"""
+        """
+        A new key with the name and the rights in the form.
+
+        :raises AuthenticationFailed: the password is wrong
+        :raises Refusal: the form asks for no right, as the public server refuses it
+        """
         identity = await self._identify(request)
         fields = await read_fields(request)
-        actions = {Action.READ}.union(*(rights for word, rights in _RIGHTS.items() if _is_true(fields.get(word))))
+        chosen = [rights for word, rights in _RIGHTS.items() if _is_true(fields.get(word))]
+        if not chosen:
+            raise Refusal(422, _NO_RIGHT, "no_right")
+        actions = {Action.READ}.union(*chosen)
         return text_answer(await self._issue(request, identity, fields.get("name", ""), actions), headers=NO_STORE)
 
     async def read(self, request: Request, *, json: bool) -> Answer:

@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.auth.login import passwords as module
-from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.passwords import Passwords, check_password, generate_password
 from pkgrepo.errors import Invalid, TooManyAttempts
 from tests.support.auth import FAST, PASSWORD, InlineThreads
 
@@ -223,3 +223,12 @@ def test_the_least_length_is_a_setting(threads):
     Passwords(threads, Clock(), min_length=5).check("hm0k!")
     with pytest.raises(Invalid, match="at least 20"):
         Passwords(threads, Clock(), min_length=20).check(PASSWORD)
+
+
+def test_generated_passwords_are_letters_and_digits_and_pass_the_policy():
+    made = {generate_password() for _ in range(500)}
+    assert len(made) == 500
+    for password in made:
+        assert password.isascii()
+        assert password.isalnum()
+        check_password(password, username="admin", min_length=12)
