@@ -96,6 +96,7 @@ class ProxyParts:
                 upstreams=self.upstreams,
                 normaliser=Normaliser(core.pools, self._supervisor),
             ),
+            upstreams=self.upstreams,
             clock=core.clock,
             counters=self.counters,
         )

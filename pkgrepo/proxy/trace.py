@@ -29,6 +29,7 @@ class StepKind(StrEnum):
     FETCHED = "fetched"
     CONFIRMED = "confirmed"  # the kept answer is the present one
     ABSENT = "absent"  # it has no such package
+    ASKED = "asked"  # it was asked for what the package's document can be made of, which it does not have
     FAILED = "failed"
     STALE = "stale"  # the kept answer is used, since the route failed
     CACHED = "cached"  # the kept answer is used, since it is fresh

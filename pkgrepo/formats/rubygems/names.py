@@ -86,6 +86,15 @@ def check_full_version(text: str) -> str:
     return text
 
 
+def is_full_version(text: str) -> bool:
+    """Whether a text is a version with its platform, if it has one."""
+    try:
+        check_full_version(text)
+    except Invalid:
+        return False
+    return True
+
+
 def full_version(number: str, platform: str) -> str:
     """``number``, or ``number-platform``: what the index documents call a version. It is the key of a version."""
     return number if platform == RUBY else f"{number}-{platform}"

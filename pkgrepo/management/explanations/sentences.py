@@ -21,6 +21,7 @@ _STEPS = {
     StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}",
     StepKind.CONFIRMED: "route {route} of {repository} confirmed at {at} what it sent at {fetched_at}",
     StepKind.ABSENT: "route {route} of {repository} said at {at} that it does not have {package}",
+    StepKind.ASKED: "route {route} of {repository} has no index of {package} and was asked at {at} for {reason}",
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
     StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
     StepKind.FILE_KEPT: "{repository} keeps the file",

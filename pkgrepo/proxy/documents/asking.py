@@ -7,10 +7,10 @@ Of a growing document the bytes behind those that are kept are asked for first. 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -23,6 +23,7 @@ from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.decoding import BadCoding, Inflater
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.repositories.clock import Clock
@@ -31,9 +32,11 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 from .appending import Claims, Extension, KnownSums, extend, receive_rest
-from .held import DocumentRequest, Growing
+from .held import Composition, DocumentRequest, Growing, Sources
 
 ABSENT = (404, 410)
+PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of answers are
+_GZIP: Final = b"\x1f\x8b"
 
 OpenPrevious = Callable[[], Awaitable[int | None]]
 ReadOld = Callable[[Callable[..., Any]], Awaitable[Any]]
@@ -134,6 +137,42 @@ class Asker:
                 return await self._receive(repository, route, request, response, old, open_previous, url)
         return None
 
+    async def make(
+        self,
+        repository: Repository,
+        route: Route,
+        request: DocumentRequest,
+        composition: Composition,
+        *,
+        sources: Sources,
+        old: UpstreamDocument | None,
+        open_previous: OpenPrevious,
+    ) -> Confirmed | Received | None:
+        """
+        The document as it is made of others of a route; None if the route does not have these. See ``ask``.
+
+        :raises UpstreamFailed: or what ``ask`` raises
+        """
+        if old is not None and old.meta.get("release") != __version__:
+            old = None
+        url = next(iter(request.urls(route.url)))
+        try:
+            made = await composition.make(sources)
+            if made is None:
+                return None
+            return await self._keep(
+                repository,
+                request,
+                _pieces(made),
+                Context(request.name, url, "", url),
+                old,
+                open_previous,
+                normaliser=composition.normaliser,
+            )
+        except (Invalid, TooLarge) as error:
+            sentence = f"{request.name} cannot be made of what it sent: {error}"
+            raise UpstreamFailed(route.name, sentence) from error
+
     async def _ask_for_rest(
         self,
         repository: Repository,
@@ -214,31 +253,53 @@ class Asker:
         open_previous: OpenPrevious,
         url: str,
     ) -> Confirmed | Received:
-        etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
         content_type = response.headers.get("content-type") or ""
+        context = Context(request.name, response.url, content_type, url)
+        chunks = _inflated(response.chunks()) if request.packed else response.chunks()
+        try:
+            return await self._keep(repository, request, chunks, context, old, open_previous, response=response)
+        except (Invalid, TooLarge) as error:
+            raise UpstreamFailed(route.name, f"it sent a document that cannot be used: {error}") from error
+
+    async def _keep(
+        self,
+        repository: Repository,
+        request: DocumentRequest,
+        chunks: AsyncIterable[bytes],
+        context: Context,
+        old: UpstreamDocument | None,
+        open_previous: OpenPrevious,
+        *,
+        response: IUpstreamResponse | None = None,
+        normaliser: str = "",
+    ) -> Confirmed | Received:
+        """Normalise and stage a document: of a ``response``, or one that was made here."""
+        etag = modified = None
+        if response is not None:
+            etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
         previous = await open_previous()
         try:
             async with AsyncExitStack() as stack:
                 staged = await stack.enter_async_context(self._publisher.stage(repository))
                 outcome = await self._normaliser.run(
-                    response.chunks(),
-                    request.normaliser,
-                    Context(request.name, response.url, content_type, url),
+                    chunks,
+                    normaliser or request.normaliser,
+                    context,
                     staged,
                     now_ms=self._clock.now_ms(),
                     previous=previous,
                     known_sha256=None if old is None else old.source,
                     algorithms=() if request.listing is None else ("md5",),
                 )
-                if not response.framed and "html" in content_type:
+                if response is not None and not response.framed and "html" in context.content_type:
                     # JSON that was cut off does not parse, but a page lacks its last links only.
-                    raise UpstreamFailed(route.name, "it sent a page of unknown length, which may be cut off")
+                    raise Invalid("it is a page of unknown length, which may be cut off")
                 if outcome.parts is None:
                     return Confirmed(etag, modified)
                 return Received(
                     key=request.key,
-                    meta=_meta(request, outcome),
-                    url=response.url,
+                    meta=_meta(request, outcome) if response is not None else {},
+                    url=context.url,
                     etag=etag,
                     last_modified=modified,
                     source=outcome.sha256,
@@ -247,11 +308,34 @@ class Asker:
                     staged=staged,
                     stack=stack.pop_all(),
                 )
-        except (Invalid, TooLarge) as error:
-            raise UpstreamFailed(route.name, f"it sent a document that cannot be used: {error}") from error
         finally:
             if previous is not None:
                 os.close(previous)
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), PIECE):
+        yield data[start : start + PIECE]
+
+
+async def _inflated(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The bytes of a gzip file; a server that took it for a coding has sent them as they are."""
+    inflater: Inflater | None = Inflater()
+    first = True
+    async for chunk in chunks:
+        if first and not chunk.startswith(_GZIP):
+            inflater = None
+        first = False
+        try:
+            for piece in (chunk,) if inflater is None else inflater.feed(chunk):
+                yield piece
+        except BadCoding as error:
+            raise Invalid(str(error)) from None
+    if inflater is not None:
+        try:
+            inflater.end()
+        except BadCoding as error:
+            raise Invalid(str(error)) from None
 
 
 def _headers(request: DocumentRequest, old: UpstreamDocument | None) -> dict[str, str]:

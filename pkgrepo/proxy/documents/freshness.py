@@ -39,12 +39,14 @@ from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 from .asking import Asker, Confirmed, Received
-from .held import DocumentRequest, Held, UnstoredParts
+from .composing import RouteSources
+from .held import DocumentRequest, Held, Listing, UnstoredParts
 from .kept_answers import KeptAnswers
 from .listings import Listings
 from .turns import Turns
@@ -76,6 +78,7 @@ class Documents:
         *,
         kept: KeptAnswers,
         asker: Asker,
+        upstreams: Upstreams,
         clock: Clock,
         counters: CacheCounters,
         turns: Turns | None = None,
@@ -83,6 +86,7 @@ class Documents:
         self._kept = kept
         self._counters = counters
         self._asker = asker
+        self._upstreams = upstreams
         self._turns = turns
         self._clock = clock
         self._listings = Listings(kept)
@@ -236,14 +240,7 @@ class Documents:
         for route in self._routes(repository, request):
             mine = old if old is not None and old.document.route == route.name else None
             try:
-                answer = await self._asker.ask(
-                    repository,
-                    route,
-                    request,
-                    old=None if mine is None else mine.document,
-                    open_previous=lambda: self._open_previous(repository, before),
-                    read_old=lambda work: self._read_old(repository, before, work),
-                )
+                answer = await self._ask(repository, route, request, mine, before, trace)
             except FAILURES as error:
                 trace.add(StepKind.FAILED, route=route.name, at_ms=self._clock.now_ms(), why=str(error))
                 failure = failure or error
@@ -261,6 +258,62 @@ class Documents:
         if before is not None and (old is not None or not before.document.found):
             return self._stale(repository, before, failure, trace)
         return Unknown(failure, trace.store())
+
+    async def _ask(
+        self,
+        repository: Repository,
+        route: Route,
+        request: DocumentRequest,
+        mine: Held | None,
+        before: Held | None,
+        trace: Trace,
+    ) -> Confirmed | Received | None:
+        """What a route has, or what is made of its other documents; ``mine`` is its own earlier answer."""
+        old = None if mine is None else mine.document
+
+        async def open_previous() -> int | None:
+            return await self._open_previous(repository, before)
+
+        answer = await self._asker.ask(
+            repository,
+            route,
+            request,
+            old=old,
+            open_previous=open_previous,
+            read_old=lambda work: self._read_old(repository, before, work),
+        )
+        if answer is not None:
+            return answer
+        if request.listing is not None and await self._is_listed(repository, route, request.listing, request.name):
+            raise UpstreamFailed(route.name, f"its {request.listing.request.name} names {request.name}, which it lacks")
+        if request.composition is None:
+            return None
+        sources = RouteSources(repository, route, self, self._upstreams, mine)
+        try:
+            made = await self._asker.make(
+                repository,
+                route,
+                request,
+                request.composition,
+                sources=sources,
+                old=old,
+                open_previous=open_previous,
+            )
+            if made is None and sources.failure is not None:
+                raise sources.failure.with_traceback(None)
+            return made
+        finally:
+            trace.add(StepKind.ASKED, route=route.name, at_ms=self._clock.now_ms(), why=sources.asked)
+
+    async def _is_listed(self, repository: Repository, route: Route, listing: Listing, name: str) -> bool:
+        """Whether a route lists a document that it says it does not have. It is asked if a list is kept that does."""
+        kept = await self._kept.find_grown(repository, listing.request)
+        if kept is None or not kept.document.found or kept.document.route != route.name:
+            return False
+        if not await self._listings.lists(repository, listing, kept, name):
+            return False
+        present = await self.answer(repository, listing.request, Trace(), revalidate=True)
+        return present.document.found and await self._listings.lists(repository, listing, present, name)
 
     async def _read_old(self, repository: Repository, before: Held | None, work: Callable[..., T]) -> T:
         assert before is not None, "an earlier answer is read"

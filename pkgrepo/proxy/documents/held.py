@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from attrs import evolve, frozen
@@ -11,6 +12,8 @@ from attrs import evolve, frozen
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+
+T = TypeVar("T")
 
 
 @frozen
@@ -32,11 +35,46 @@ class Listing:
     A list of documents with their digests, which an upstream has too.
 
     ``confirms`` is called with a document's name and MD5 (hex), and with the parts of the answer to ``request``. It
-    tells whether that names the document with this MD5; None if it does not name it.
+    tells whether that names the document with this MD5; None if it does not name it. ``empty_md5`` is that of a
+    document without content, which an upstream may list and not have.
     """
 
     request: DocumentRequest
     confirms: Callable[..., bool | None]
+    empty_md5: str = ""
+
+
+class Sources(Protocol):
+    """
+    What a document may be made of: other documents and files of one route. Each call is a step of the trace.
+
+    :raises UpstreamFailed: of all methods: the route failed
+    """
+
+    async def read(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
+        """The result of ``work``, which is called with the parts of another document; None if the route has none."""
+
+    async def read_previous(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
+        """The same with what was made for the question itself before; None if there is nothing."""
+
+    async def has(self, path: str) -> bool:
+        """Whether the route has a file at a path below its URL, as far as it says so; it is not fetched."""
+
+    async def fetch(self, path: str, most: int) -> bytes | None:
+        """A file at a path below the route's URL, of at most ``most`` bytes; None if the route has none."""
+
+
+@frozen
+class Composition:
+    """
+    How a document is made where a route does not have it.
+
+    ``make`` gives its bytes, None if the route does not have what they are made of, either. It raises
+    L{pkgrepo.errors.Invalid} if that cannot be used. ``normaliser`` is the ``module:function`` that makes parts of it.
+    """
+
+    make: Callable[[Sources], Awaitable[bytes | None]]
+    normaliser: str
 
 
 @frozen
@@ -57,7 +95,8 @@ class DocumentRequest:
     and if there are none, the upstream does not have the package. It is kept once for all of them.
 
     Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
-    document of a ``listing`` that is kept and fresh is as old as that says.
+    document of a ``listing`` that is kept and fresh is as old as that says. One with a ``composition`` is made of
+    others where a route does not have it. A ``packed`` one is a gzip file, which is inflated before it is normalised.
     """
 
     key: str
@@ -71,6 +110,8 @@ class DocumentRequest:
     most_ttl_s: int | None = None
     growing: Growing | None = None
     listing: Listing | None = None
+    composition: Composition | None = None
+    packed: bool = False
     section: bytes = b""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -50,6 +51,13 @@ class Listings:
         if (stamp[0], named) == (held.listed_ms, held.named):
             return held
         return evolve(held, listed_ms=stamp[0], named=named)
+
+    async def lists(self, repository: Repository, listing: Listing, found: Held, name: str) -> bool:
+        """Whether a list names a document that has content."""
+        with suppress(BlobMissing, PartsDamaged):
+            empty = await self._kept.read(repository, found, partial(listing.confirms, name, listing.empty_md5))
+            return empty is False
+        return False
 
     async def _find(self, repository: Repository, listing: Listing) -> Held | None:
         found = await self._kept.find_grown(repository, listing.request)

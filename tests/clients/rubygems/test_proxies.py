@@ -12,8 +12,28 @@ from tests.support.container_clients import ADMIN, ok
 from tests.support.http_client import HttpClient
 from tests.support.ruby_clients import RubyBench
 from tests.support.server_process import ServerProcess, running
+from tests.support.upstreams.server import ScriptedUpstream
 
 pytestmark = pytest.mark.clients
+
+# What ``gem generate_index`` of RubyGems up to 3.6 writes, which newer ones have in a gem of its own.
+MAKE_INDEX = """
+require "rubygems/package"
+require "fileutils"
+Dir.chdir ARGV[0]
+specs = Dir["gems/*.gem"].sort.map { |path| Gem::Package.new(path).spec }
+FileUtils.mkdir_p "quick/Marshal.4.8"
+specs.each do |spec|
+  spec.abbreviate
+  spec.sanitize
+  data = Gem.deflate(Marshal.dump(spec))
+  File.binwrite "quick/Marshal.4.8/#{spec.original_name}.gemspec.rz", data
+end
+rows = specs.map { |spec| [spec.name, spec.version, spec.original_platform] }
+{ "specs" => rows, "latest_specs" => rows, "prerelease_specs" => [] }.each do |name, list|
+  Zlib::GzipWriter.open("#{name}.4.8.gz") { |file| file.write Marshal.dump(list) }
+end
+"""
 
 
 class Scene:
@@ -106,3 +126,30 @@ def test_a_virtual_repository_serves_own_gems_before_those_of_others(scene):
     bench.publish("mine", "1.1.0", lines=['s.add_dependency "root", ">= 1.0"'])
     bench.bundle("update")
     assert "mine (1.1.0)" in bench.locked()
+
+
+def test_gems_of_a_folder_without_a_compact_index_are_installed(tmp_path_factory, tools, scene):
+    builder = scene.bench("rb")
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "gems").mkdir()
+    for each in (
+        builder.build("leaf", "1.1.0"),
+        builder.build("leaf", "2.0.0", lines=['s.required_ruby_version = ">= 99"']),
+        builder.build("root", "1.0.0", lines=['s.add_dependency "leaf", ">= 1.0"']),
+    ):
+        each.rename(folder / "gems" / each.name)
+    builder.ruby(MAKE_INDEX, folder)
+    with ScriptedUpstream() as upstream:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                upstream.serve(f"/{path.relative_to(folder)}", path.read_bytes())
+        configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + proxy("ruby", "folder", upstream.url)
+        with running(tmp_path_factory.mktemp("front"), configuration) as server:
+            bench = RubyBench(tmp_path_factory.mktemp("bench"), tools, f"{server.url}/repositories/main/folder", None)
+            bench.write_gemfile("root")
+            bench.bundle("install")
+            assert "leaf (1.1.0)" in bench.locked()
+            source = ("--clear-sources", "--source", f"{bench.url}/")
+            assert "root (1.0.0)" in bench.gem("list", "--remote", *source)
+            bench.gem("uninstall", "--all", "--executables", "root", "leaf")
+            assert "Successfully installed root-1.0.0" in bench.gem("install", "root", "--no-document", *source)

@@ -7,6 +7,9 @@ import gzip
 import hashlib
 from typing import Any
 
+from pkgrepo.formats.rubygems.legacy.gemspecs import quick_gemspec
+from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
+from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
 from tests.support.upstreams.messages import Answer, Request
 from tests.support.upstreams.server import UNKNOWN, ScriptedUpstream
@@ -74,6 +77,31 @@ class RubyUpstream(ScriptedUpstream):
             return _text(self.versions)
         name = request.path.removeprefix("/info/")
         return _text(self.info(name)) if name in self.infos and name != request.path else UNKNOWN
+
+
+class LegacyRubyUpstream(ScriptedUpstream):
+    """A server as ``gem generate_index`` makes it: lists of the legacy index, gemspecs and gems, added with L{add}."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.rows: dict[str, list[bytes]] = {
+            "specs.4.8.gz": [],
+            "latest_specs.4.8.gz": [],
+            "prerelease_specs.4.8.gz": [],
+        }
+
+    def add(self, name: str, version: str = "1.0.0", *, platform: str = "ruby", **gem: Any) -> bytes:
+        """Publish a gem, and write the lists anew. Returns its bytes; arguments are those of C{make_gemspec}."""
+        data = pack_gem(make_gemspec(name, version, platform=platform, **gem))
+        spec = inspect_gem(data)
+        self.serve(f"/gems/{spec.full_name}.gem", data)
+        self.serve(f"/quick/Marshal.4.8/{spec.full_name}.gemspec.rz", quick_gemspec(spec))
+        self.rows["prerelease_specs.4.8.gz" if spec.prerelease else "specs.4.8.gz"].append(
+            list_row(name, version, platform)
+        )
+        for file, rows in self.rows.items():
+            self.serve(f"/{file}", gzip.compress(join_rows(rows), mtime=0))
+        return data
 
 
 def text_fields(body: bytes) -> dict[str, str]:

@@ -18,16 +18,20 @@ HEAD: Final = b"---\n"
 _CREATED: Final = b",created_at:"
 
 
-def info_line(spec: GemSpec, sha256: str, created_at: datetime) -> bytes:
-    """The line of a version, without its end; ``sha256`` is that of the gem, in hex."""
+def info_line(spec: GemSpec, sha256: str | None, created_at: datetime | None) -> bytes:
+    """
+    The line of a version, without its end; ``sha256`` is that of the gem, in hex.
+
+    Clients do without what is not known of a gem: its checksum, and when it was published.
+    """
     dependencies = sorted(spec.runtime_dependencies, key=lambda each: each.name)
-    requirements = [f"checksum:{sha256}"]
+    requirements = [] if sha256 is None else [f"checksum:{sha256}"]
     if spec.required_ruby != ANY:
         requirements.append(f"ruby:{render_requirement(spec.required_ruby, '&')}")
     if spec.required_rubygems != ANY:
         requirements.append(f"rubygems:{render_requirement(spec.required_rubygems, '&')}")
     line = f"{spec.full_version} {','.join(map(_dependency, dependencies))}|{','.join(requirements)}"
-    return line.encode() + _CREATED + render_time(created_at).encode()
+    return line.encode() + (b"" if created_at is None else _CREATED + render_time(created_at).encode())
 
 
 def without_time(line: bytes) -> bytes:

@@ -7,10 +7,14 @@ joining rows that were written before, each once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.rubygems.names import RUBY, full_version, is_full_version, is_name
+
 from .marshal import TRUE, VERSION, Stream, counted, integer
+from .unmarshal import read_array
 
 # The kinds of the fragments that have the rows of a gem's live versions, in the order of versions.
 RELEASE: Final = "release"
@@ -52,3 +56,21 @@ def join_rows(rows: Sequence[bytes]) -> bytes:
     if not rows:
         return list_head(0)
     return b"".join((list_head(len(rows)), first_row(rows[0]), *rows[1:]))
+
+
+def read_rows(data: bytes) -> Iterator[tuple[str, str]]:
+    """
+    The gems of an uncompressed list, as pairs of name and full version. Blocks.
+
+    What no client could install is left out, as a gem that has the name of no file.
+
+    :raises Invalid: it is no such list
+    """
+    for row in read_array(data):
+        match row:
+            case [str(name), {"version": str(number)}, str() | None as platform]:
+                version = full_version(number, platform or RUBY)
+                if is_name(name) and is_full_version(version):
+                    yield name, version
+            case _:
+                raise Invalid("it has a row that is not of a gem")

@@ -10,12 +10,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.index.gem_lists import LATEST, PRERELEASES
 from pkgrepo.formats.rubygems.index.info import info_md5
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.legacy.rows import first_row, list_head, list_row
-from pkgrepo.formats.rubygems.names import RUBY, check_full_version, is_name, is_prerelease
+from pkgrepo.formats.rubygems.names import RUBY, is_full_version, is_name, is_prerelease
 from pkgrepo.formats.rubygems.version_order import order_key
 from pkgrepo.storage.gil import GilReleaser
 
@@ -89,7 +88,7 @@ def _live(events: str) -> Iterable[str]:
 
 
 def _select(versions: Iterable[str], form: str) -> Iterable[str]:
-    split = [(text, *text.partition("-")[::2]) for text in versions if _is_version(text)]
+    split = [(text, *text.partition("-")[::2]) for text in versions if is_full_version(text)]
     if form != LATEST:
         return [text for text, number, _ in split if is_prerelease(number) == (form == PRERELEASES)]
     by_platform: dict[str, list[str]] = {}
@@ -101,14 +100,6 @@ def _select(versions: Iterable[str], form: str) -> Iterable[str]:
 
 def _order(text: str) -> bytes:
     return order_key(text.partition("-")[0])
-
-
-def _is_version(text: str) -> bool:
-    try:
-        check_full_version(text)
-    except Invalid:
-        return False
-    return True
 
 
 def _rows(chosen: Mapping[str, str]) -> Iterator[bytes]:

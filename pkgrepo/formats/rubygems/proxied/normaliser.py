@@ -8,7 +8,7 @@ in pieces. This module runs in a child process and imports little.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -42,8 +42,8 @@ def normalise_info(source: bytes, context: Context) -> Normalised:
     """
     if not source.startswith(HEAD) or not source.endswith(b"\n"):
         raise Invalid("it is no document of a compact index")
-    base = context.url.rpartition("/info/")[0]
-    return Normalised(top={}, entries=_info_entries(source[len(HEAD) : -1], context.name, base))
+    text = source[len(HEAD) : -1]
+    return Normalised(top={}, entries=info_entries(text.split(b"\n") if text else (), context))
 
 
 def keep_versions(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
@@ -73,8 +73,10 @@ def keep_gzip(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - 
     return Normalised(top={}, entries=pieces.cut_pieces(source, lines=False))
 
 
-def _info_entries(text: bytes, name: str, base: str) -> Iterator[Entry]:
-    for number, line in enumerate(text.split(b"\n") if text else ()):
+def info_entries(lines: Iterable[bytes], context: Context) -> Iterator[Entry]:
+    """The entries for lines of ``/info``. :raises Invalid: a line is none"""
+    name, base = context.name, context.url.rpartition("/info/")[0]
+    for number, line in enumerate(lines):
         version = _version(line)
         checksum = _CHECKSUM.search(line)
         digests = {} if checksum is None else {"sha256": checksum[1].decode()}

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
+from attrs import evolve
+
+from pkgrepo.formats.rubygems.index.info import info_md5
 from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing
 
+from .legacy_index import MOST_TTL_S, info_composition, versions_composition
 from .listed_sums import confirms
 from .normaliser import GZIP_NORMALISER, INFO_NORMALISER, TAIL_NORMALISER, VERSIONS_NORMALISER
 from .pieces import read_pieces
-
-MOST_TTL_S: Final = 60  # the list of versions and the documents that it names the digests of must fit together
 
 _ANY: Final = "*/*"
 
 
 def info_question(name: str) -> DocumentRequest:
     """The versions of a gem."""
-    return DocumentRequest(
+    question = DocumentRequest(
         key=f"info/{name}",
         package_key=name,
         name=name,
@@ -27,8 +29,9 @@ def info_question(name: str) -> DocumentRequest:
         accept=_ANY,
         normaliser=INFO_NORMALISER,
         most_ttl_s=MOST_TTL_S,
-        listing=Listing(versions_question(), confirms),
+        listing=Listing(versions_question(), confirms, info_md5([])),
     )
+    return evolve(question, composition=info_composition(question))
 
 
 def versions_question() -> DocumentRequest:
@@ -42,6 +45,7 @@ def versions_question() -> DocumentRequest:
         normaliser=VERSIONS_NORMALISER,
         most_ttl_s=MOST_TTL_S,
         growing=Growing(TAIL_NORMALISER, read_pieces),
+        composition=versions_composition(),
     )
 
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from pkgrepo.formats.rubygems.gemspec import spec_of
 from pkgrepo.formats.rubygems.index.gem_lists import LATEST, PRERELEASES, SPECS
-from pkgrepo.formats.rubygems.index.info import HEAD, info_line, info_md5, render_time, without_time
+from pkgrepo.formats.rubygems.index.info import HEAD, info_line, info_md5, render_time
 from pkgrepo.formats.rubygems.index.list_files import ListWriter
 from pkgrepo.formats.rubygems.layout import gem_path
 from pkgrepo.formats.rubygems.names import full_name
@@ -92,8 +92,8 @@ def _kept(reader: Reader, package: Package) -> list[_Kept]:
         if gem is None or origin is None or not version.meta:
             continue
         said_ms = origin.published_ms
-        line = info_line(spec_of(version.meta), gem.sha256, from_ms(said_ms or 0))
-        found.append(_Kept(version, origin, without_time(line) if said_ms is None else line, sources))
+        line = info_line(spec_of(version.meta), gem.sha256, None if said_ms is None else from_ms(said_ms))
+        found.append(_Kept(version, origin, line, sources))
     return sorted(found, key=lambda each: (each.published_ms, each.version.sort))
 
 

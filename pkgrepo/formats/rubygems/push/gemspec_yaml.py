@@ -56,12 +56,21 @@ def parse_gemspec(source: Source, data: bytes) -> tuple[GemSpec, bool]:
     :raises Invalid: it is no specification, or one that clients could not install
     """
     fields = read_document(source, data, METADATA, SPECIFICATION)
+    return spec_of_fields(fields), bool(fields.get("cert_chain"))
+
+
+def spec_of_fields(fields: Mapping[str, Any]) -> GemSpec:
+    """
+    The specification with these fields, whose objects are mappings of their variables.
+
+    :raises Invalid: it is one that clients could not install
+    """
     name = check_name(_text(fields, "name") or "")
     number = check_version(_version(fields.get("version")) or "")
     original = fields.get("original_platform")
     platform = _platform(fields.get("platform"))
     check_file_name(name, full_version(number, platform))
-    spec = GemSpec(
+    return GemSpec(
         name=name,
         number=number,
         platform=platform,
@@ -79,7 +88,6 @@ def parse_gemspec(source: Source, data: bytes) -> tuple[GemSpec, bool]:
         required_rubygems=_requirement(fields.get("required_rubygems_version"), "required_rubygems_version"),
         dependencies=_dependencies(fields.get("dependencies"), name),
     )
-    return spec, bool(fields.get("cert_chain"))
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str | None:
@@ -189,9 +197,12 @@ def _dependencies(value: Any, name: str) -> tuple[Dependency, ...]:
 
 def _dependency(value: Any) -> Dependency:
     name = value.get("name") if isinstance(value, dict) else None
-    if not isinstance(name, str) or not is_name(name):
-        raise Invalid(f"a dependency has the name {quoted(str(name))}, which no gem has", "dependencies")
-    kind = str(value.get("type") or RUNTIME).removeprefix(":")
+    if not isinstance(name, str):  # as text it may be huge
+        raise Invalid("a dependency has a name that is no text", "dependencies")
+    if not is_name(name):
+        raise Invalid(f"a dependency has the name {quoted(name)}, which no gem has", "dependencies")
+    kind = value.get("type") or RUNTIME
+    kind = kind.removeprefix(":") if isinstance(kind, str) else "none"
     if kind not in (RUNTIME, DEVELOPMENT):
         raise Invalid(f"the dependency {name} is of the unknown type {quoted(kind)}", "dependencies")
     # RubyGems before 1.3 wrote only the second one.
@@ -216,6 +227,6 @@ def _bound(value: Any, what: str) -> tuple[str, str]:
         if isinstance(operator, dict) and EQUALS in operator:
             operator = "="
         number = _version(version)
-        if operator in _OPERATORS and number is not None and _BOUND.fullmatch(number):
-            return str(operator), number
+        if isinstance(operator, str) and operator in _OPERATORS and number is not None and _BOUND.fullmatch(number):
+            return operator, number
     raise Invalid(f"the requirement of {what} has a bound that is no operator with a version", "dependencies")
