@@ -91,6 +91,17 @@ class RepositoryRequests:
             raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
 
 
+def check_access(repository: Repository, wanted: object) -> None:
+    """
+    Check that the access asked for is the one that packages of the repository have.
+
+    :raises Forbidden: it is another one; the visibility of the repository decides
+    """
+    present = "restricted" if repository.is_private else "public"
+    if wanted in ("public", "restricted", "private") and (wanted == "public") != (present == "public"):
+        raise Forbidden(f"packages in {repository.path} are {present}, as their repository is; its visibility decides")
+
+
 def verb_of_put(request: Request, revision: str) -> str:
     """
     The verb of a PUT of a package's document, from the request's head; ``revision`` is the one in its address.

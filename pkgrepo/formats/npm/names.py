@@ -22,8 +22,9 @@ BUNDLE: Final = ".sigstore"
 
 # The characters that encodeURIComponent does not encode; a part of an existing name may have these ...
 _READABLE: Final = re.compile(r"[A-Za-z0-9._!~*'()-]+")
-# ... and a part of a new name these.
+# ... and a part of a new name these. Behind a scope, a name may begin with "_" or "-", and so may the scope.
 _PUBLISHABLE: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_SCOPED: Final = re.compile(r"(?!-\Z)[a-z0-9_-][a-z0-9._-]*")  # paths have "-" alone between a name and its files
 
 # Keys that every JavaScript object has. Clients use names as keys of objects.
 _OBJECT_KEYS: Final = frozenset(
@@ -137,9 +138,10 @@ def _broken_rule(name: str) -> str:
     scope, bare = split_scope(name)
     if name.startswith("@") and not (scope and bare):
         return "has a scope without a name, or a name without a scope"
-    for part in (scope, bare) if name.startswith("@") else (bare,):
-        if not _PUBLISHABLE.fullmatch(part):
-            return "may have a-z, 0-9, '.', '_' and '-' only, and must begin with a letter or digit"
+    grammar = _SCOPED if scope else _PUBLISHABLE
+    if not all(grammar.fullmatch(part) for part in ((scope, bare) if scope else (bare,))):
+        start = "no part may begin with '.' or be '-'" if scope else "must begin with a letter or digit"
+        return f"may have a-z, 0-9, '.', '_' and '-' only, and {start}"
     if bare in _FORBIDDEN or bare in _OBJECT_KEYS or scope in _OBJECT_KEYS:
         return "is reserved"
     if bare in _NODE_MODULES and not scope:

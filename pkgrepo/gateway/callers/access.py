@@ -17,7 +17,7 @@ from pkgrepo.errors import (
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
-from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User
 from pkgrepo.proxy.publishing import check_publishes
 
 from .session_cookies import session_secret
@@ -211,3 +211,8 @@ def unknown(identity: Identity, repository: str) -> PkgrepoError:
     if identity.anonymous:
         return AuthenticationRequired(f"there is no repository {repository} here, or it needs credentials")
     return NotFound("repository", repository)
+
+
+def may_see_email(identity: Identity, user: User) -> bool:
+    """Whether a caller may see the email of a user: their own, or any if they manage users and used no token."""
+    return identity.user_id == user.id or (identity.limits is None and (identity.admin or identity.user_manager))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import ClassVar, Final
+from urllib.parse import unquote
 
 from pkgrepo.errors import AuthenticationFailed, Invalid, TooManyAttempts
 from pkgrepo.http.answers import Answer
@@ -11,8 +12,8 @@ from pkgrepo.web.forms import Form
 from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import PREFIX, Visit
 
-# A path of this console; "//" and a backslash would lead to another host.
-_HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?")
+# A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
+_HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
 
 
 class Logins(Pages):
@@ -71,7 +72,10 @@ class Logins(Pages):
 
 def _local(target: str) -> str:
     """The page to show after a login, relative to the console; its first page if the target is none of its pages."""
-    return target.removeprefix(PREFIX) if _HERE.fullmatch(target) and "//" not in target else "/"
+    # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
+    parts = unquote(target.partition("?")[0]).split("/")
+    is_here = _HERE.fullmatch(target) and "//" not in target and not {".", ".."} & set(parts)
+    return target.removeprefix(PREFIX) if is_here else "/"
 
 
 def _cookies(answer: Answer) -> tuple[tuple[bytes, bytes], ...]:

@@ -86,6 +86,16 @@ def test_a_user_document_contains_no_secret(npm):
     assert (nobody.status, nobody.json) == (404, {"error": "user 'nobody' does not exist"})
 
 
+def test_the_email_of_a_user_is_for_that_user_and_those_who_manage_users(npm, api):
+    api.post_json("/users", {"username": "curious", "password": "curious keeps cats"})
+    path = "/-/user/org.couchdb.user:bob"
+    assert npm.get(path).json["email"] == "bob@example.org"
+    assert npm.as_user(*BOB).get(path).json["email"] == "bob@example.org"
+    seen = npm.as_user("curious", "curious keeps cats").get(path)
+    assert (seen.status, seen.json["name"], seen.json["email"]) == (200, "bob", "")
+    assert b"bob@example.org" not in seen.body
+
+
 def test_logout_revokes_the_token_and_is_not_logged(format_server, npm, login):
     token = login().json["token"]
     bearer = Bearer(npm, token)

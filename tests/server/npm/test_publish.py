@@ -64,6 +64,36 @@ def test_publishes_at_other_addresses_are_told_the_registry(npm, method, path):
     assert npm.get("/astray").status == 404
 
 
+@pytest.mark.parametrize("name", ["@scope/_x", "@scope/-x", "@_team/x", "@-team/-rev"])
+def test_a_scoped_name_may_begin_with_a_line_or_dash(npm, publish, name):
+    assert publish(name).status == 201
+    data = make_tarball(name, "1.0.0")
+    tarball = npm.get(f"/{name.replace('/', '%2f')}").json["versions"]["1.0.0"]["dist"]["tarball"]
+    for path in (tarball.removeprefix(npm.url), f"/{name}/-/{name.rpartition('/')[2]}-1.0.0.tgz"):
+        assert npm.get(path).body == data
+    assert npm.get(f"/-/package/{name}/dist-tags").json == {"latest": "1.0.0"}
+
+
+@pytest.mark.parametrize(
+    ("where", "access", "status"),
+    [
+        ("npm", "restricted", 403),
+        ("npm", "private", 403),
+        ("npm", "public", 201),
+        ("private", "restricted", 201),
+        ("private", "public", 201),  # the repository is stricter than the manifest
+    ],
+)
+def test_a_restricted_package_is_not_published_for_everybody(repository, where, access, status):
+    name = f"@kept/{where}-{access}"
+    reply = repository(where).put(f"/{name}", make_publish(name, "1.0.0", access=access))
+    assert reply.status == status
+    assert repository(where).get(f"/{name}").status == (200 if status == 201 else 404)
+    if status == 403:
+        sentence = "packages in main/npm are public, as their repository is; its visibility decides"
+        assert reply.json["error"] == sentence
+
+
 def test_a_body_may_come_in_pieces_and_compressed(npm):
     body = make_publish("pieces", "1.0.0", client="yarn4")
     assert npm.ask("PUT", "/pieces", [body[at : at + 7] for at in range(0, len(body), 7)]).status == 201

@@ -128,11 +128,16 @@ def test_owners_are_listed_added_and_removed(push, rb, api):
     assert rb.as_user().ask("POST", path, "email=second").status == 401
 
 
-def test_addresses_of_people_are_for_those_who_may_push(push, rb, api):
+def test_the_email_of_an_owner_is_for_that_owner_and_those_who_manage_users(push, rb, api):
     assert push("contacts", "1.0").status == 200
     users = api.get("/users").json["items"]
     admin = next(each for each in users if each["username"] == "admin")
     assert api.ask("PATCH", f"/users/{admin['id']}", json.dumps({"email": "admin@x.example"})).status == 200
     path = "/api/v1/gems/contacts/owners.json"
     assert [each["email"] for each in rb.get(path).json] == ["admin@x.example"]
-    assert [each["email"] for each in rb.as_user().get(path).json] == [None]
+    pusher = {"username": "email-seeker", "password": "seeks emails all day"}
+    uid = api.post_json("/users", pusher).json["id"]
+    granted = {"repositories": [{"repository": "main/rb", "actions": ["read", "write"]}]}
+    assert api.post_json(f"/users/{uid}/permissions", granted, "PUT").status == 200
+    for where in (rb.as_user(), rb.as_user(*pusher.values())):
+        assert [each["email"] for each in where.get(path).json] == [None]

@@ -57,7 +57,11 @@ async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -
 
 
 @pytest.mark.parametrize(
-    "target", ["//evil.example", "/ui//evil.example", "https://evil.example", "/ui/\\evil", "/ui/../x\r\nA: b", "/uix"]
+    "target",
+    [
+        *("//evil.example", "/ui//evil.example", "https://evil.example", "/ui/\\evil", "/ui/../x\r\nA: b", "/uix"),
+        *("/ui/../api", "/ui/%2e%2e/api", "/ui/.%2E/api", "/ui/x/./y", "/ui/\u00e9", "/ui/%5c..%5c..\\x"),
+    ],
 )
 @pytest_twisted.ensureDeferred
 async def test_a_login_leads_to_no_other_site(browser: Browser, target: str) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pkgrepo.errors import Forbidden
-from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
+from pkgrepo.formats.npm.authorization import RepositoryRequests, check_access, permissions_of
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.gateway.answers.content import is_private
 from pkgrepo.gateway.bodies import read_object
@@ -68,10 +67,5 @@ class AccessRequests(RepositoryRequests):
         """
         await self._authorize_change(request, Action.WRITE, name, "change the access of")
         await self._packages.package(name)
-        wanted = (await read_object(request)).get("access")
-        present = "restricted" if is_private(self._repository) else "public"
-        if wanted in ("public", "restricted", "private") and (wanted == "public") != (present == "public"):
-            raise Forbidden(
-                f"packages in {self._repository.path} are {present}, as their repository is; its visibility decides"
-            )
+        check_access(self._repository, (await read_object(request)).get("access"))
         return json_answer({"ok": True}, headers=NO_STORE)

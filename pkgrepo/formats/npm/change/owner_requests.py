@@ -9,6 +9,7 @@ from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import may_see_email
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
@@ -30,14 +31,16 @@ class OwnerRequests(RepositoryRequests):
 
     async def add_owner(self, request: Request, name: str) -> Answer:
         """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
-        await self._authorize_change(request, Action.WRITE, name, CHANGE_OWNERS)
+        identity = await self._services.access.identify(request)
+        await self._require(identity, Action.WRITE, name, CHANGE_OWNERS)
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
         user = await self._services.accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
-        return await self._change_owners(request, name, user.username, {"name": user.username, "email": user.email})
+        email = user.email if may_see_email(identity, user) else ""
+        return await self._change_owners(request, name, user.username, {"name": user.username, "email": email})
 
     async def remove_owner(self, request: Request, name: str, username: str) -> Answer:
         """

@@ -15,7 +15,7 @@ from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.bodies import read_object
-from pkgrepo.gateway.callers.access import actor_of, unknown
+from pkgrepo.gateway.callers.access import actor_of, may_see_email, unknown
 from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
@@ -79,15 +79,19 @@ class AccountRequests(RepositoryRequests):
         return identity
 
     async def document(self, request: Request, username: str) -> Answer:
-        """The public document of a user. :raises Refusal: there is no such user"""
-        await self._require_login(request)
+        """
+        The document of a user, with the email for the user and for those who manage users.
+
+        :raises Refusal: there is no such user
+        """
+        identity = await self._require_login(request)
         user = await self._accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
         answer = {
             "_id": f"org.couchdb.user:{user.username}",
             "name": user.username,
-            "email": user.email,
+            "email": user.email if may_see_email(identity, user) else "",
             "type": "user",
             "roles": [],
             "date": format_time(user.created_at),

@@ -21,7 +21,8 @@ class Publication:
     A version to be published, as the client describes it.
 
     ``manifest`` is the version object as it was sent, with the readme, which some clients put elsewhere. ``tags``
-    are the dist-tags to set on the version; ``bundle`` is the JSON of a provenance bundle.
+    are the dist-tags to set on the version; ``bundle`` is the JSON of a provenance bundle. ``restricted`` is whether
+    only some users shall see the package.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Publication:
     manifest: Mapping[str, Any]
     tags: tuple[str, ...]
     bundle: str | None
+    restricted: bool = False
 
     @property
     def filename(self) -> str:
@@ -63,6 +65,7 @@ def read_publication(sent: SentDocument, url_name: str | None = None) -> Publica
         manifest=_with_readme(manifest, document),
         tags=_tags(document, version),
         bundle=_bundle(attachments, name, version),
+        restricted=document.get("access") in ("restricted", "private"),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.authorization import RepositoryRequests, check_access
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.layout import BUNDLE_ROLE, bundle_path, tarball_path
@@ -42,8 +42,11 @@ class PublishRequests(RepositoryRequests):
         Verify a version whose tarball is staged, and publish it.
 
         :raises Invalid: the document, the tarball or the bundle is refused
-        :raises Forbidden: the version exists, or was removed
+        :raises Forbidden: the version exists, or was removed, or everybody would see what must be restricted
         """
+        if publication.restricted:
+            # "public" is no reason to refuse: many manifests say so, and the repository shows less than they allow.
+            check_access(self._repository, "restricted")
         catalog, repository = self._services.catalog, self._repository
         name, version = publication.name, publication.version
         policy = policy_of(repository)

@@ -14,7 +14,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.owners import OWNERS, owners_of
 from pkgrepo.formats.rubygems.refusals import gem_not_found
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of, may_see_email
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
@@ -39,13 +39,15 @@ class OwnerRequests:
         self._repository = repository
 
     async def list(self, request: Request, name: str, *, yaml: bool) -> Answer:
-        """The owners of a gem; each has a handle, an id, and an email for callers who may push the gem."""
+        """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
         identity = await self._services.access.admit(request, Action.READ, self._repository, name)
         found = await self._services.catalog.look(read_owners, self._repository.id, name)
         if found is None:
             raise gem_not_found()
-        shows = await self._services.access.may(identity, Action.WRITE, self._repository, name)
-        records = [_record(handle, user if shows else None) for handle, user in found]
+        records = [
+            _record(handle, None if user is None or not may_see_email(identity, user) else user)
+            for handle, user in found
+        ]
         if not yaml:
             return json_answer(records, headers=NO_STORE)
         return text_answer(_yaml(records), content_type=_YAML, headers=NO_STORE)

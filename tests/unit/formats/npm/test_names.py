@@ -12,7 +12,11 @@ from pkgrepo.formats.npm.paths import ApiPath, PackagePath, RootPath, TarballPat
 
 
 @pytest.mark.parametrize(
-    "name", ["x", "2048", "socket.io", "lodash.get", "base-64", "a_b", "@sc/x", "@0/2048", "@sc/fs", "a" * 214]
+    "name",
+    [
+        *("x", "2048", "socket.io", "lodash.get", "base-64", "a_b", "@sc/x", "@0/2048", "@sc/fs", "a" * 214),
+        *("@sc/_x", "@sc/-x", "@_team/x", "@-team/x", "@sc/__", "@sc/--"),
+    ],
 )
 def test_good_names_pass(name: str) -> None:
     names.check_new_name(name)
@@ -40,6 +44,11 @@ def test_good_names_pass(name: str) -> None:
         "@sc",
         "@sc/x/y",
         "@sc/.x",
+        "@.sc/x",
+        "@sc/-",
+        "@-/x",
+        "@sc/-\n",
+        "@sc/_X",
         "@Sc/x",
         "é",
         "x\x00",
