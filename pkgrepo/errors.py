@@ -262,7 +262,18 @@ class UpstreamLoop(UpstreamFailed):
     reason: str = "it leads back to where the request came from"
 
 
-class UpstreamForbiddenAddress(UpstreamFailed):
+class UpstreamDenied(UpstreamFailed):
+    """It answered 403 or 451: a decision about what was asked, which ends the search. ``reason`` is what it says."""
+
+    def __str__(self) -> str:
+        return f"upstream {self.route!r} refuses this: {self.reason}"
+
+
+class UpstreamMisconfigured(UpstreamFailed):
+    """It cannot be used before somebody changes a setting, here or there; another try does not mend it."""
+
+
+class UpstreamForbiddenAddress(UpstreamMisconfigured):
     """It leads to an address to which the server makes no connections, see the setting ``proxy.allow_private``."""
 
 

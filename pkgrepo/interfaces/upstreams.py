@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
+    from pkgrepo.errors import UpstreamMisconfigured
     from pkgrepo.model import ReadLimits, UpstreamHealth
 
 
@@ -27,6 +28,7 @@ class IUpstream(Interface):
         limits: ReadLimits | None = None,
         decode: bool = False,
         entrust: bool = False,
+        accept: Collection[int] = (),
         tries: int = 3,
     ) -> AbstractAsyncContextManager[IUpstreamResponse]:
         """
@@ -42,15 +44,24 @@ class IUpstream(Interface):
 
         ``limits`` defaults to those of documents. With ``decode`` the answer may be compressed in transfer.
 
-        Any status below 500 is an answer, except 429. Leaving the block before the end of the body closes the
-        connection.
+        Any status below 500 is an answer, except 429 and those of 401, 403 and 451 that are not in ``accept``. A HEAD
+        that is refused is a GET the second time, whose body is not wanted. Leaving the block before the end of the body
+        closes the connection.
 
         :raises Invalid: ``url`` is no http or https URL
         :raises UpstreamUnavailable: it cannot be reached, or failed so often that it is not asked at the moment
         :raises UpstreamTimeout: it was too slow; :raises UpstreamLimited: it wants no requests for a while
         :raises UpstreamForbiddenAddress: the URL, or a redirect, leads to an address that is not allowed
+        :raises UpstreamDenied: it answers 403 or 451; :raises UpstreamMisconfigured: 401, or its certificate is wrong
         :raises UpstreamTooLarge: the announced length exceeds ``limits``
         :raises UpstreamFailed: it answered with another error, or not in HTTP
+        """
+
+    def misconfigured(reason: str, detail: str = "") -> UpstreamMisconfigured:
+        """
+        The error for a fault of the configuration, which is logged once.
+
+        ``reason`` is that of L{UpstreamFailed}. ``detail`` is in the log only, and may be an address.
         """
 
     def health() -> UpstreamHealth:

@@ -17,7 +17,7 @@ HEAD_BYTES = 64 * 1024  # of all heads that answer one request; signed URLs and 
 HEAD_LINES = 300
 LINE_BYTES = 16 * 1024
 
-_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{1,9})(?: .*)?")
+_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{1,9})(?: (.*))?")
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -38,7 +38,7 @@ class Head:
 
     ``fields`` are by lower-case name, several lines of one name joined by a comma (RFC 9110 section 5.3). ``length`` is
     that of the body in bytes, None if it is ``chunked`` or ends with the connection. ``persists``: the upstream keeps
-    the connection.
+    the connection. ``reason`` is the phrase behind the status.
     """
 
     status: int
@@ -46,6 +46,7 @@ class Head:
     length: int | None
     chunked: bool
     persists: bool
+    reason: bytes = b""
 
 
 class HeadReader:
@@ -93,20 +94,21 @@ class HeadReader:
         status = int(found[2])
         if 100 <= status < 200:
             return None
-        return self._frame(status, found[1] != b"0", _read_fields(rows))
+        return self._frame(status, found[1] != b"0", _read_fields(rows), (found[3] or b"").strip())
 
-    def _frame(self, status: int, is_1_1: bool, fields: Mapping[bytes, bytes]) -> Head:
+    def _frame(self, status: int, is_1_1: bool, fields: Mapping[bytes, bytes], reason: bytes) -> Head:
         length, coding = _length(fields.get(b"content-length")), fields.get(b"transfer-encoding")
         options = fields.get(b"connection")
         named = () if options is None else [option.strip() for option in options.lower().split(b",")]
         persists = b"close" not in named and (is_1_1 or b"keep-alive" in named)
         if self._bodiless or status in (204, 304):
-            return Head(status, fields, 0, chunked=False, persists=persists)
+            return Head(status, fields, 0, chunked=False, persists=persists, reason=reason)
         if coding is None:
-            return Head(status, fields, length, chunked=False, persists=persists and length is not None)
+            return Head(status, fields, length, chunked=False, persists=persists and length is not None, reason=reason)
         if coding.lower() != b"chunked":
             raise NotHttp
-        return Head(status, fields, None, chunked=True, persists=persists and is_1_1 and length is None)
+        is_reusable = persists and is_1_1 and length is None
+        return Head(status, fields, None, chunked=True, persists=is_reusable, reason=reason)
 
     def _check_part(self, received: bytes) -> None:
         """Check a head that is not complete, so that nobody waits for the end of what is no head."""

@@ -17,9 +17,10 @@ HEAD_BYTES = 16 * 1024  # of the proxy's answer
 
 @define
 class ProxyRefused(Exception):  # noqa: N818 - named for what happened
-    """The proxy makes no tunnel; ``reason`` is a clause for people."""
+    """The proxy makes no tunnel; ``reason`` is a clause for people, ``status`` its answer to CONNECT (0: none)."""
 
     reason: str
+    status: int = 0
 
 
 @implementer(IStreamClientEndpoint)
@@ -79,7 +80,8 @@ class _Tunnel(ProtocolWrapper):
         if len(head) > HEAD_BYTES or (end and (len(status) < 2 or not status[0].startswith(b"HTTP/1."))):
             self._refuse("the proxy does not answer in HTTP")
         elif end and not status[1].startswith(b"2"):
-            self._refuse(f"the proxy answers {status[1][:3].decode('latin-1')} to CONNECT")
+            answered = status[1][:3].decode("latin-1")
+            self._refuse(f"the proxy answers {answered} to CONNECT", int(answered) if answered.isdigit() else 0)
         elif end:
             self._start(rest)
 
@@ -97,8 +99,8 @@ class _Tunnel(ProtocolWrapper):
         if rest:
             super().dataReceived(rest)  # type: ignore[no-untyped-call]
 
-    def _refuse(self, reason: str) -> None:
-        self._opened.errback(ProxyRefused(reason))
+    def _refuse(self, reason: str, status: int = 0) -> None:
+        self._opened.errback(ProxyRefused(reason, status))
         self.transport.abortConnection()  # type: ignore[union-attr]
 
 

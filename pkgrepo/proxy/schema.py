@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
@@ -60,7 +61,8 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ca_file is the absolute path of a PEM file on the server, which only system managers may name. hosts has URLs for
     hosts that the upstream names, in redirects and as its token service, and that are reached there. With packages
     (globs) the upstream is asked only for packages whose names match one of them, for example com.example.* of the
-    groups of Java artifacts.
+    groups of Java artifacts. token_hosts are hosts beside those of its own site that get the credentials if a registry
+    of container images names them as its token service; a host may have a port.
     """
 
     url: str
@@ -70,6 +72,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ca_file: Text | UnsetType = UNSET
     hosts: Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
     packages: Patterns | UnsetType = UNSET
+    token_hosts: Annotated[list[Text], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
         """
@@ -90,14 +93,11 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             self.auth.check(f"{pointer}/{auth}")
         if self.ca_file is not UNSET and not self.ca_file.startswith("/"):
             raise Invalid("the path of a file on the server begins with a slash", f"{pointer}/ca_file")
-        for named, there in ({} if self.hosts is UNSET else self.hosts).items():
-            try:
-                parse_url(f"http://{named}")
-                parse_url(there)
-                if {*"?#"} & {*there}:
-                    raise ValueError("it has a query or a fragment")
-            except ValueError as error:
-                raise Invalid(f"hosts has a URL for each host: {error}", f"{pointer}/hosts") from None
+        _check_hosts({} if self.hosts is UNSET else self.hosts, f"{pointer}/hosts")
+        for index, host in enumerate([] if self.token_hosts is UNSET else self.token_hosts):
+            if {*"/?#@"} & {*host}:
+                raise Invalid("this is no host, which may have a port", f"{pointer}/token_hosts/{index}")
+            _check_hosts({host: self.url}, f"{pointer}/token_hosts/{index}")
         return replace(self, name=self.name or default_name(self.url))
 
 
@@ -241,6 +241,18 @@ def default_name(url: str) -> str:
     Another URL has another name: what is kept of a route by its name is not taken for that of another upstream.
     """
     return f"route-{hashlib.sha256(url.rstrip('/').encode()).hexdigest()[:8]}"
+
+
+def _check_hosts(hosts: Mapping[str, str], pointer: str) -> None:
+    """:raises Invalid: a key is no host, or a value no URL that paths can follow"""
+    for host, url in hosts.items():
+        try:
+            parse_url(f"http://{host}")
+            parse_url(url)
+            if {*"?#"} & {*url}:
+                raise ValueError("it has a query or a fragment")
+        except ValueError as error:
+            raise Invalid(f"these are hosts, and URLs at which they are: {error}", pointer) from None
 
 
 def _named(routes: list[RouteConfig | str], pointer: str) -> list[RouteConfig | str]:

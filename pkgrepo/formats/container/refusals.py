@@ -97,6 +97,8 @@ ERRORS = ErrorTable(
         errors.StorageFull: (507, "DENIED"),
         errors.StorageFailed: (503, "UNAVAILABLE"),
         errors.UpstreamFailed: (502, "UNAVAILABLE"),
+        errors.UpstreamDenied: (403, "DENIED"),
+        errors.UpstreamMisconfigured: (424, "UNAVAILABLE"),
         errors.UpstreamUnavailable: (503, "UNAVAILABLE"),
         errors.UpstreamLimited: (429, "TOOMANYREQUESTS"),
         errors.UpstreamTimeout: (504, "UNAVAILABLE"),

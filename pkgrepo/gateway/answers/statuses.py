@@ -34,6 +34,10 @@ STATUSES: Statuses = {
     TooYoung: (403, "too_young"),
     NormalisingFailed: (503, "not_processed"),
     errors.UpstreamFailed: (502, "upstream_failed"),
+    errors.UpstreamDenied: (403, "upstream_denied"),
+    # RFC 4918 section 11.4. Clients try 5xx again for minutes, conda reads 403 as an empty channel, and bundler as a
+    # wrong password of its own.
+    errors.UpstreamMisconfigured: (424, "upstream_misconfigured"),
     errors.UpstreamUnavailable: (503, "upstream_unavailable"),
     errors.UpstreamLimited: (503, "upstream_limited"),
     errors.UpstreamTimeout: (504, "upstream_timeout"),

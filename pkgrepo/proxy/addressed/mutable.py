@@ -26,7 +26,7 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamFailed
+from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
@@ -123,7 +123,7 @@ class MutableFiles:
                 await self._context.publisher.change(upstream_documents.remove_documents, proxy, [request.key])
             raise
         except FAILURES as error:
-            if kept is None:
+            if kept is None or isinstance(error, UpstreamDenied):
                 raise
             self._context.counters.add(proxy.id, CacheCounts(stale=1))
             trace.add(StepKind.STALE, repository=proxy.path, route=kept.document.route, why=str(error))

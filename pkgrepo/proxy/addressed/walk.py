@@ -12,7 +12,7 @@ import msgspec
 from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
-from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -226,7 +226,8 @@ class Walk:
                     return response
             except UpstreamFailed as error:
                 self._note(StepKind.FAILED, route, str(error))
-                self._leave_route(error)
+                if not self._leave_route(error):
+                    raise self._failure or error from None
             else:
                 self._note(StepKind.ABSENT, route)
                 self._routes.pop(0)
@@ -238,11 +239,13 @@ class Walk:
         self._trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:
-        self._failure = self._failure or error
+        """Whether there is a next route to ask; not after a decision of this one."""
+        is_decision = isinstance(error, UpstreamDenied)
+        self._failure = error if is_decision else self._failure or error
         self._tried_twice = False
         self._context.winners.drop(self._repository, self._request)
         if self._routes:
-            self._routes.pop(0)
+            self._routes = [] if is_decision else self._routes[1:]
         return bool(self._routes)
 
     @asynccontextmanager

@@ -8,7 +8,7 @@ the address of a route needs them again, so that whoever may edit a repository c
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pkgrepo.errors import Invalid, SecretUnreadable, UpstreamFailed
@@ -53,7 +53,9 @@ def authorization_of(route: Route, box: SecretBox) -> str | None:
         return None
     username = route.credentials.username
     try:
-        secret = box.open(route.credentials.sealed, _context_of(route.target, username, dict(route.hosts)))
+        secret = box.open(
+            route.credentials.sealed, _context_of(route.target, username, dict(route.hosts), route.token_hosts)
+        )
     except SecretUnreadable:
         raise UpstreamFailed(route.name, "its credentials are not those of this server's key; set them again") from None
     if username is None:
@@ -93,10 +95,13 @@ def _stored(before: Config, route: Config, key: str, pointer: str) -> str:
 
 
 def _context(route: Config) -> str:
-    return _context_of(parse_url(route["url"]), route["auth"].get("username"), route.get("hosts", {}))
+    token_hosts = [each.lower() for each in route.get("token_hosts", ())]
+    return _context_of(parse_url(route["url"]), route["auth"].get("username"), route.get("hosts", {}), token_hosts)
 
 
-def _context_of(target: Target, username: str | None, hosts: Mapping[str, str]) -> str:
+def _context_of(target: Target, username: str | None, hosts: Mapping[str, str], token_hosts: Sequence[str]) -> str:
     context = f"route {target.scheme}://{target.host}:{target.port} {username or ''}"
-    # the token service of a registry gets the credentials where ``hosts`` says that it is
-    return f"{context} {sorted(hosts.items())}" if hosts else context
+    # the token service of a registry gets the credentials where these say that it is
+    if hosts:
+        context += f" {sorted(hosts.items())}"
+    return f"{context} {sorted(token_hosts)}" if token_hosts else context

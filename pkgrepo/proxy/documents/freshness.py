@@ -30,7 +30,7 @@ from twisted.logger import Logger
 
 from pkgrepo import __version__
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamFailed
+from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import Repository
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -243,8 +243,9 @@ class Documents:
                 answer = await self._ask(repository, route, request, mine, before, trace)
             except FAILURES as error:
                 trace.add(StepKind.FAILED, route=route.name, at_ms=self._clock.now_ms(), why=str(error))
-                failure = failure or error
-                if mine is not None:
+                is_decision = isinstance(error, UpstreamDenied)
+                failure = error if is_decision else failure or error
+                if is_decision or mine is not None:
                     break  # what a route said before is better than what another one says
                 continue
             if isinstance(answer, Received):
@@ -255,7 +256,9 @@ class Documents:
             trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
         if failure is None:
             return self._absent(repository, request, before, trace)
-        if before is not None and (old is not None or not before.document.found):
+        # What an upstream refuses of one package is not served from before; a list of many is, as after other failures.
+        is_refused = isinstance(failure, UpstreamDenied) and bool(request.owner)
+        if not is_refused and before is not None and (old is not None or not before.document.found):
             return self._stale(repository, before, failure, trace)
         return Unknown(failure, trace.store())
 

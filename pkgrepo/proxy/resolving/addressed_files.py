@@ -21,7 +21,7 @@ from itertools import takewhile
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.addressed.files import AddressedFiles
@@ -127,6 +127,8 @@ class AddressedMembers:
                 reserved = error
             except NotFound:
                 continue
+            except UpstreamDenied:
+                raise  # a decision: no other member is asked for what this one refuses
             except FAILURES as error:
                 failure = failure or error
             else:

@@ -7,7 +7,7 @@ from functools import partial
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
@@ -90,7 +90,7 @@ class PackageFiles:
             document = self._formats[repository.format].document_of(key, path)
             members = await self._resolver.members(repository, document, trace)
         except (NotFound, UpstreamFailed) as error:
-            leaves = () if isinstance(error, NameRetired) else self._resolver.leaves(repository)
+            leaves = () if isinstance(error, NameRetired | UpstreamDenied) else self._resolver.leaves(repository)
             active = [each for each in leaves if each.active]
             kept = await self._find_kept(repository, active, key, path, trace)
             if kept is None:

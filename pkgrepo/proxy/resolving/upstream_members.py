@@ -9,7 +9,7 @@ from attrs import Factory, define, frozen
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
@@ -27,10 +27,15 @@ log = Logger()
 
 @frozen
 class Outcome:
-    """The members that have the package. ``unknown``: others might have it, but failed."""
+    """
+    The members that have the package. ``unknown``: others might have it, but failed.
+
+    One has ``denied`` it, which ends the search: those after it were not asked, or do not count.
+    """
 
     serving: Sequence[UpstreamMember] = ()
     unknown: bool = False
+    denied: UpstreamDenied | None = None
 
 
 @frozen
@@ -38,7 +43,7 @@ class Found:
     """
     The proxies that serve a package, in order. At ``recheck_ms`` others are asked again (None: never).
 
-    They are ``partial`` if a route failed whose answer would be joined with theirs.
+    They are ``partial`` if a route failed or refused whose answer would be joined with theirs.
     """
 
     serving: Sequence[UpstreamMember]
@@ -100,7 +105,9 @@ class UpstreamMembers:
         search = Search(repository, request, self._leaves.of(repository), trace, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
-            return Found(outcome.serving, search.recheck_ms, search.partial)
+            return Found(outcome.serving, search.recheck_ms, search.partial or outcome.denied is not None)
+        if outcome.denied is not None:
+            raise outcome.denied
         if search.failure is not None:
             raise search.failure
         if search.reserved is None:
@@ -126,7 +133,7 @@ class UpstreamMembers:
         """
         merges = virtual_config_of(virtual).merges
         serving: list[UpstreamMember] = []
-        unknown = False
+        unknown, denied = False, None
         for member in self._leaves.members(virtual):
             if serving and not merges:
                 if member.type is not RepositoryType.HOSTED:
@@ -134,8 +141,10 @@ class UpstreamMembers:
                 continue
             outcome = await self._ask(search, member, only_kept=only_kept or (unknown and not merges))
             serving += [each for each in outcome.serving if each not in serving]
-            unknown = unknown or outcome.unknown
-        return Outcome(serving, unknown)
+            unknown, denied = unknown or outcome.unknown, outcome.denied
+            if denied is not None:
+                break
+        return Outcome(serving, unknown, denied)
 
     async def _ask_proxy(self, search: Search, leaf: Leaf, *, only_kept: bool) -> Outcome:
         proxy, trace = leaf.repository, search.trace
@@ -175,14 +184,19 @@ class UpstreamMembers:
             raise
         for each in traces:
             search.trace.join(each)
-        unknown = any(each.unknown for each in outcomes)
-        search.partial = search.partial or unknown
-        return Outcome([member for each in outcomes for member in each.serving], unknown)
+        ended = next((index for index, each in enumerate(outcomes, 1) if each.denied is not None), len(outcomes))
+        counted = outcomes[:ended]
+        unknown, denied = any(each.unknown for each in counted), counted[-1].denied if counted else None
+        search.partial = search.partial or unknown or denied is not None
+        return Outcome([member for each in counted for member in each.serving], unknown, denied)
 
     async def _ask_for(self, search: Search, proxy: Repository, request: DocumentRequest, trace: Trace) -> Outcome:
         try:
             held = await self._documents.answer(proxy, request, trace, revalidate=search.revalidate)
             has = await self._has(proxy, request, held)
+        except UpstreamDenied as error:
+            search.recheck(self._clock.now_ms() + STALE_RETRY_MS)
+            return Outcome(denied=error)
         except FAILURES as error:
             search.failure = search.failure or error
             search.recheck(self._clock.now_ms() + STALE_RETRY_MS)

@@ -15,6 +15,7 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.refusals import DECISIONS
 
 LIMITS: Final = ReadLimits(2**63 - 1, 15.0)  # of one probe; the body is not read
 Probe = tuple[str, Sequence[int]]
@@ -65,11 +66,11 @@ async def _probe(upstream: Upstream, route: Route, probes: Sequence[Probe]) -> R
     """The first probe that the upstream answers as it should, else the last one."""
     assert probes, "a format has at least one probe"
     for url, statuses in probes:
-        async with upstream.open("GET", url, limits=LIMITS) as response:
+        async with upstream.open("GET", url, limits=LIMITS, accept=(401, *DECISIONS)) as response:
             status = response.status
         if status in statuses:
             return RouteCheck(route, True, "it answers", status, _latency_ms(upstream))
-        if status in (401, 403):
+        if status == 401 or status in DECISIONS:
             wanted = "credentials" if route.credentials is None else "other credentials"
             sentence = f"it answers {status}: it wants {wanted}"
             return RouteCheck(route, False, sentence, status, _latency_ms(upstream))

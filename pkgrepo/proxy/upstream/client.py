@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http.cookiejar import CookieJar
 from typing import Any, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 from hyperlink import EncodedURL
 from treq.client import HTTPClient
 from twisted.internet.task import deferLater
+from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo import __version__
@@ -21,10 +22,11 @@ from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import (
     Invalid,
+    UpstreamDenied,
     UpstreamFailed,
-    UpstreamForbiddenAddress,
     UpstreamLimited,
     UpstreamLoop,
+    UpstreamMisconfigured,
     UpstreamTimeout,
     UpstreamUnavailable,
 )
@@ -42,6 +44,7 @@ from .deadlines import Deadline
 from .failures import ERRORS, explain
 from .health import Health
 from .permits import HostPermits
+from .refusals import DECISIONS, read_refusal
 from .response import Reading, UpstreamResponse
 from .retries import MOST_TRIES, UNKNOWN_LIMIT_S, pause_before_retry, read_retry_after
 from .settings import UpstreamSettings
@@ -49,10 +52,14 @@ from .settings import UpstreamSettings
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRIED = frozenset({502, 503, 504})
+NO_HEAD = frozenset({403, 405, 451, 501})  # the answer to a GET may be another one, or have the sentence of this one
 LOOP = 508  # what proxies like this one answer to themselves
+MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
 TrafficListener = Callable[[int, float], None]
+
+log = Logger()
 
 _PASSED = hops.FIELD.decode("ascii")
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -70,9 +77,14 @@ class Shared:
 
 @frozen
 class _Request:
-    """A request as the caller wants it; ``credentials`` are further fields for the host it is sent to first."""
+    """
+    A request as the caller wants it; ``credentials`` are further fields for the host it is sent to first.
+
+    With ``only_head`` no body is wanted, whatever the method is.
+    """
 
     method: str
+    only_head: bool
     fields: Mapping[str, str]
     credentials: Mapping[str, str]
     body: bytes | None
@@ -109,6 +121,7 @@ class Upstream:
         self._client = HTTPClient(OutboundAgent(ways, self._connections), _NO_COOKIES)
         self._own_health = self._make_health(route.target.host)
         self._other_health: OrderedDict[Origin, Health] = OrderedDict()
+        self._faults: set[tuple[str, str]] = set()
         self._open_count = 0
         self._retired = False
         self._closed = False
@@ -138,6 +151,7 @@ class Upstream:
         limits: ReadLimits | None = None,
         decode: bool = False,
         entrust: bool = False,
+        accept: Collection[int] = (),
         tries: int = MOST_TRIES,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
@@ -153,12 +167,25 @@ class Upstream:
         try:
             async with AsyncExitStack() as stack:
                 response = await self._follow(request, target, stack)
+                if method == "HEAD" and response.status in NO_HEAD:
+                    await stack.aclose()
+                    response = await self._follow(evolve(request, method="GET"), target, stack)
+                if response.status not in accept:
+                    await self._check_refusal(response)
                 response.prepare()
                 yield response
         finally:
             self._open_count -= 1
             self._report_traffic(started_s, response)
             self._close_if_retired()
+
+    def misconfigured(self, reason: str, detail: str = "") -> UpstreamMisconfigured:
+        """See L{IUpstream.misconfigured}."""
+        if (reason, detail) not in self._faults and len(self._faults) < MOST_FAULTS:
+            self._faults.add((reason, detail))
+            sentence = f"{reason}: {detail}" if detail else reason
+            log.warn("upstream {route} cannot be used: {reason}", route=self.name, reason=sentence)
+        return UpstreamMisconfigured(self.name, reason)
 
     def retire(self) -> None:
         """Close the idle connections, and the others when they become idle."""
@@ -169,6 +196,19 @@ class Upstream:
         """Abort all connections, and try nothing again. Returns when they have ended."""
         self._closed = True
         await self._connections.close()
+
+    async def _check_refusal(self, response: UpstreamResponse) -> None:
+        if response.status in DECISIONS:
+            raise UpstreamDenied(self.name, await read_refusal(response))
+        if response.status == 401:
+            raise self.misconfigured(self._explain_401(response))
+
+    def _explain_401(self, response: UpstreamResponse) -> str:
+        if parse_url(response.url).origin != self.route.target.origin:
+            return "the host to which it redirects wants credentials"
+        if self._authorization is None:
+            return "it wants credentials, and the route has none (auth of the route)"
+        return "it refuses the credentials of the route (auth of the route)"
 
     def _report_traffic(self, started_s: float, response: UpstreamResponse | None) -> None:
         ended_s = None if response is None else response.ended_s
@@ -204,7 +244,8 @@ class Upstream:
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
         fields[_PASSED] = hops.names_with(self._repository_id)
         limits = limits or self._shared.settings.documents
-        return _Request(method, fields, credentials, body, tries, limits, Deadline.start(limits.total_s, self._reactor))
+        deadline = Deadline.start(limits.total_s, self._reactor)
+        return _Request(method, method == "HEAD", fields, credentials, body, tries, limits, deadline)
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -298,10 +339,9 @@ class Upstream:
             idle_s=settings.idle_timeout_s,
             on_failure=health.failed,
         )
-        response = UpstreamResponse(
-            cast("Answer", answer.original), target.text.partition("?")[0], request.method, reading
-        )
-        failed = self._judge(response)
+        url = target.text.partition("?")[0]
+        response = UpstreamResponse(cast("Answer", answer.original), url, reading, only_head=request.only_head)
+        failed = None if request.method == "HEAD" and response.status in NO_HEAD else self._judge(response)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
             return response
@@ -325,7 +365,9 @@ class Upstream:
         return None
 
     def _note(self, error: UpstreamFailed, health: Health, *, is_unreachable: bool = False) -> UpstreamFailed:
-        if not isinstance(error, UpstreamLimited | UpstreamForbiddenAddress | UpstreamLoop):
+        if isinstance(error, UpstreamMisconfigured):
+            self.misconfigured(error.reason)
+        elif not isinstance(error, UpstreamLimited | UpstreamLoop):
             health.failed(error.reason, is_unreachable=is_unreachable)
         return error
 

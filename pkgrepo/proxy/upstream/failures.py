@@ -17,7 +17,13 @@ from twisted.internet.error import (
 )
 
 from pkgrepo.concurrency.time_limits import TimedOut
-from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
+from pkgrepo.errors import (
+    UpstreamFailed,
+    UpstreamForbiddenAddress,
+    UpstreamMisconfigured,
+    UpstreamTimeout,
+    UpstreamUnavailable,
+)
 from pkgrepo.outbound.endpoints import AddressRefused
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.tunnel import ProxyRefused
@@ -38,14 +44,16 @@ ERRORS = (
 )
 
 FORBIDDEN = "it leads to an address that is not public; proxy.allow_private can except it"
-UNTRUSTED = "its certificate is not trusted; proxy.ca_file can name a private authority"
+UNTRUSTED = "its certificate is not trusted; proxy.ca_file, or ca_file of the route, can name a private authority"
+
+REFUSED = (401, 403, 407)  # answers of a proxy to CONNECT that wait for a change of its settings, or of ours
 
 # The first line that fits.
 _TABLE: tuple[tuple[type[BaseException], type[UpstreamFailed], str], ...] = (
     (AddressRefused, UpstreamForbiddenAddress, FORBIDDEN),
     (HeadTooLarge, UpstreamFailed, "the head of its answer is too large, or a line in it"),
     (NotHttp, UpstreamFailed, "it does not answer in HTTP"),
-    (VerificationError, UpstreamFailed, "its certificate is for another host"),
+    (VerificationError, UpstreamMisconfigured, "its certificate is for another host"),
     (SSL.Error, UpstreamUnavailable, "TLS with it fails"),
     (DNSLookupError, UpstreamUnavailable, "its name cannot be resolved"),
     (network.ConnectionRefusedError, UpstreamUnavailable, "it refuses connections"),
@@ -65,9 +73,9 @@ def explain(route: str, error: Exception) -> UpstreamFailed:
     if isinstance(error, TimedOut):
         return UpstreamTimeout(route, error.reason)
     if isinstance(error, ProxyRefused):
-        return UpstreamFailed(route, error.reason)
+        return (UpstreamMisconfigured if error.status in REFUSED else UpstreamFailed)(route, error.reason)
     if isinstance(error, SSL.Error) and "certificate verify failed" in str(error):
-        return UpstreamFailed(route, UNTRUSTED)
+        return UpstreamMisconfigured(route, UNTRUSTED)
     for kind, result, reason in _TABLE:
         if isinstance(error, kind):
             return result(route, reason)

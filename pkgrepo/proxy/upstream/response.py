@@ -62,14 +62,15 @@ class UpstreamResponse(AsyncIterator[bytes]):
     end was, None before that.
     """
 
-    def __init__(self, answer: Answer, url: str, method: str, reading: Reading) -> None:
+    def __init__(self, answer: Answer, url: str, reading: Reading, *, only_head: bool) -> None:
         head = answer.head
         self.status = head.status
+        self.reason = head.reason.decode("utf-8", "replace")
         # The body is read without its coding.
         self.headers = ResponseHeaders({name: head.fields[name] for name in head.fields if name != _CODING})
         self.url = url
-        self.length = _announced_length(head, method)
-        self._has_body = method != "HEAD"
+        self.length = _announced_length(head) if only_head else head.length
+        self._only_head = only_head
         self._coding = head.fields.get(_CODING, b"").decode("latin-1")
         self._reading = reading
         self.received = 0
@@ -128,7 +129,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
             raise UpstreamFailed(self._reading.route, error.args[0]) from None
         if self._inflater is not None:
             self.length = None
-        elif self._has_body and (self.length or 0) > self._reading.limits.max_bytes:
+        elif not self._only_head and (self.length or 0) > self._reading.limits.max_bytes:
             raise self._too_large()
 
     def close(self) -> None:
@@ -190,8 +191,7 @@ def _on_the_wire(name: str) -> bytes:
     return name.lower().encode("ascii")
 
 
-def _announced_length(head: Head, method: str) -> int | None:
-    if method != "HEAD":
-        return head.length
+def _announced_length(head: Head) -> int | None:
+    """The length of the body that a GET would get."""
     value = head.fields.get(b"content-length", b"")
     return int(value) if value.isdigit() else None

@@ -35,9 +35,12 @@ class Scene:
         self.instances: list[Upstreams] = []
         self._previous: Any = None
 
+    def adopt(self, server: ScriptedUpstream) -> ScriptedUpstream:
+        self.servers.append(server.start())
+        return server
+
     def serve(self, documents: Any = None, **options: Any) -> ScriptedUpstream:
-        self.servers.append(ScriptedUpstream(documents, **options).start())
-        return self.servers[-1]
+        return self.adopt(ScriptedUpstream(documents, **options))
 
     def serve_raw(self, answer: Callable[[RawConnection, str], None]) -> RawServer:
         self.raw_servers.append(RawServer(answer))

@@ -7,17 +7,25 @@ from typing import Any
 import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 from zope.interface.verify import verifyObject
 
-from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamTruncated, UpstreamUnavailable
+from pkgrepo.errors import (
+    Invalid,
+    UpstreamDenied,
+    UpstreamFailed,
+    UpstreamMisconfigured,
+    UpstreamTruncated,
+    UpstreamUnavailable,
+)
 from pkgrepo.interfaces import IUpstream, IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.connection import RECEIVED
 from pkgrepo.proxy.upstream.instances import MOST_UPSTREAMS
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams.faults import STALL_BEFORE_HEAD, failing, redirect
-from tests.support.upstreams.messages import Answer, Fault
-from tests.support.upstreams.server import ANY
+from tests.support.upstreams.messages import Answer, Fault, Request
+from tests.support.upstreams.server import ANY, ScriptedUpstream
 
 pytestmark = pytest.mark.server
 
@@ -92,6 +100,50 @@ async def test_head_request_has_the_length_of_the_file(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     async with scene.upstream(server.url).open("HEAD", "x", limits=ReadLimits(10)) as response:
         assert (response.length, await response.read()) == (1000, b"")
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+@pytest_twisted.ensureDeferred
+async def test_head_that_is_refused_is_a_get_whose_body_is_not_wanted(scene: Any, status: int) -> None:
+    class Headless(ScriptedUpstream):
+        def answer(self, request: Request) -> Answer:
+            return Answer(status) if request.method == "HEAD" else super().answer(request)
+
+    server = scene.adopt(Headless({"/x": b"x" * 1000}))
+    upstream = scene.upstream(server.url)
+    async with upstream.open("HEAD", "x", limits=ReadLimits(10)) as response:
+        assert (response.status, response.length) == (200, 1000)
+    async with upstream.open("HEAD", "absent") as response:
+        assert response.status == 404
+    assert [each.method for each in server.requests()] == ["HEAD", "GET", "HEAD", "GET"]
+    assert upstream.health().failures == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any) -> None:
+    server = scene.serve({"/x": Answer(403, b'{"error":"blocked by policy"}')})
+    upstream = scene.upstream(server.url)
+    for method in ("GET", "HEAD"):
+        with pytest.raises(UpstreamDenied, match="'main' refuses this: blocked by policy"):
+            async with upstream.open(method, "x"):
+                pytest.fail("it is an answer")
+    async with upstream.open("GET", "x", accept=(403,)) as response:
+        assert response.status == 403
+    assert upstream.health().failures == 0
+
+
+@pytest.mark.parametrize(
+    ("route", "sentence"),
+    [(None, "wants credentials, and the route has none"), ({"authorization": "Basic x"}, "refuses the credentials")],
+)
+@pytest_twisted.ensureDeferred
+async def test_wrong_credentials_are_logged_once(scene: Any, route: Any, sentence: str) -> None:
+    upstream = scene.upstream(scene.serve({"/x": Answer(401)}).url, route=route)
+    with capturedLogs() as events:
+        for _ in range(3):
+            with pytest.raises(UpstreamMisconfigured, match=sentence):
+                await fetch(upstream)
+    assert [sentence in formatEvent(each) for each in events] == [True]
 
 
 @pytest_twisted.ensureDeferred

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from attrs import evolve, frozen
 
-from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
+from pkgrepo.errors import Invalid, NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.documents.media_types import INDEXES
 from pkgrepo.formats.container.names import find_digest, is_digest_like, is_tag
 from pkgrepo.formats.container.target import Target
@@ -86,6 +86,8 @@ class ImageExplainer:
             return Serving(repository)
         try:
             found = await self._images.lists.tags(repository, image, trace)
+        except UpstreamDenied:
+            raise
         except UpstreamFailed:
             if await self._services.catalog.look(package_serial, repository.id, image) is None:
                 raise

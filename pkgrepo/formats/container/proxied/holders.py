@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
@@ -72,6 +72,8 @@ class Holders:
                 answer = await read(self._with_terms(target, asked, index, cacheable=failure is None))
             except NotFound:
                 continue
+            except UpstreamDenied:
+                raise  # a decision: no other member is asked for what this one refuses
             except UpstreamFailed as error:
                 failure = failure or error
                 continue

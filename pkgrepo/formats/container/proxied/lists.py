@@ -15,7 +15,7 @@ import msgspec
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -135,7 +135,7 @@ class UpstreamLists:
                 await self._publisher.change(upstream_documents.remove_documents, repository, [key])
             raise
         except UpstreamFailed as error:
-            if before is None:
+            if before is None or isinstance(error, UpstreamDenied):
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
             trace.add(StepKind.STALE, **times_of(before))

@@ -26,7 +26,15 @@ from typing import Final
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import Invalid, NotFound, StorageFailed, StorageFull, UpstreamFailed, UpstreamMismatch
+from pkgrepo.errors import (
+    Invalid,
+    NotFound,
+    StorageFailed,
+    StorageFull,
+    UpstreamDenied,
+    UpstreamFailed,
+    UpstreamMismatch,
+)
 from pkgrepo.formats.container.documents.document import ManifestDocument
 from pkgrepo.formats.container.documents.media_types import (
     DOCKER_IMAGE,
@@ -172,7 +180,7 @@ class UpstreamManifests:
                 raise
             return await self._note_gone(target, tag, kept, state, trace)
         except (UpstreamFailed, StorageFull, StorageFailed) as error:
-            if kept is None:
+            if kept is None or isinstance(error, UpstreamDenied):
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
             if state is not None:

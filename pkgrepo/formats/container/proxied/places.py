@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeVar
 
 from attrs import frozen
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -75,6 +75,8 @@ class Places:
                 continue
             except UpstreamFailed as error:
                 step(StepKind.FAILED, at_ms=self._clock.now_ms(), why=str(error))
+                if isinstance(error, UpstreamDenied):
+                    raise  # a decision: no other route is asked for what this one refuses
                 failure, failed = failure or error, place.route
                 if known is not None and known[0] == place.route.name:
                     break

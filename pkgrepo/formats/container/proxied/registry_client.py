@@ -58,7 +58,7 @@ class RegistryClient:
         authorization = await self._tokens.find(upstream, place, scope)
         for is_last in (False, True):
             fields = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
-            async with upstream.open(method, url, fields, limits=limits) as response:
+            async with upstream.open(method, url, fields, limits=limits, accept=(401,)) as response:
                 if response.status != 401:
                     _check_status(place, response.status)
                     yield response
@@ -68,7 +68,7 @@ class RegistryClient:
             if is_last:
                 raise NotFound("image", place.name)
             if not is_own:
-                raise UpstreamFailed(place.route.name, "the host to which it redirects wants credentials")
+                raise upstream.misconfigured("the host to which it redirects wants credentials")
             authorization = await self._tokens.renew(upstream, place, scope, challenge, authorization)
 
 

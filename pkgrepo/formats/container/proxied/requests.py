@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.blobs import requests as blobs
 from pkgrepo.formats.container.blobs.requests import BlobRequests, blob_answer, parse_known
 from pkgrepo.formats.container.caching import cache_answer
@@ -137,6 +137,8 @@ class ProxiedReads:
             repository, generation = image.repository, self._services.catalog.generation()
             try:
                 found = await self._images.lists.tags(repository, image.image)
+            except UpstreamDenied:
+                raise
             except UpstreamFailed:
                 kept = await self._services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
                 if kept is None:
@@ -181,6 +183,8 @@ class ProxiedReads:
                 return await self._referrers.get(request, image, identity, text)
             try:
                 found = await self._images.lists.referrers(image.repository, image.image, digest)
+            except UpstreamDenied:
+                raise
             except UpstreamFailed:
                 kept = await self._referrers.get(request, image, identity, text, more_headers=STALE)
                 if await self._services.catalog.look(_has_referrers, image.repository, image.image, str(digest)):

@@ -8,7 +8,7 @@ token is got before the request, since realm and scope of a registry's images ar
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -29,6 +29,10 @@ ANSWER: Final = ReadLimits(256 * 1024, 60.0)
 MOST_TOKENS: Final = 4096
 MOST_CHARACTERS: Final = 64 * 1024  # of a token
 EARLY_S: Final = 10  # before a token expires it is not used for new requests
+STRANGE_SERVICE: Final = (
+    "it names a token service on another site, which is not sent the credentials of the route unless its token_hosts "
+    "name it (the log of the server has its name)"
+)
 LIFETIME_S: Final = 60  # if the service does not say more
 
 
@@ -99,11 +103,10 @@ class UpstreamTokens:
         route = place.route
         bearer = _find_bearer(challenge)
         if bearer is None:
-            raise UpstreamFailed(
-                route.name,
-                "it wants credentials, and the route has none"
+            raise upstream.misconfigured(
+                "it wants credentials, and the route has none (auth of the route)"
                 if route.credentials is None
-                else "it refuses the credentials of the route",
+                else "it refuses the credentials of the route (auth of the route)"
             )
         key = (place.repository_id, route, place.name)
         token = self._tokens.get(key)
@@ -128,15 +131,19 @@ class UpstreamTokens:
             raise UpstreamFailed(route.name, "it names a token service that has no usable URL") from None
         if route.target.scheme == "https" and realm.scheme != "https":
             raise UpstreamFailed(route.name, "it names a token service without TLS")
-        entrust = may_entrust(route.target, realm)
+        entrust = may_entrust(route, realm)
+        if route.credentials is not None and not entrust:
+            raise upstream.misconfigured(STRANGE_SERVICE, f"{realm.host}:{realm.port}")
         realm = route.locate(realm)
         query = [("service", service.service)] if service.service else []
         query += [("scope", each) for each in scope.split()]
         url = f"{realm.text}{'&' if '?' in realm.text else '?'}{urlencode(query)}"
-        async with upstream.open("GET", url, {"Accept": "application/json"}, limits=ANSWER, entrust=entrust) as answer:
+        async with upstream.open(
+            "GET", url, {"Accept": "application/json"}, limits=ANSWER, entrust=entrust, accept=(401, 403)
+        ) as answer:
             if answer.status in (401, 403):
-                if answer.status == 401 and route.credentials is not None and entrust:
-                    raise UpstreamFailed(route.name, "its token service refuses the credentials of the route")
+                if answer.status == 401 and route.credentials is not None:
+                    raise upstream.misconfigured("its token service refuses the credentials of the route")
                 raise NotFound("image", name)
             if answer.status != 200:
                 raise UpstreamFailed(route.name, f"its token service answers {answer.status}")
@@ -148,13 +155,37 @@ class UpstreamTokens:
         return token.authorization
 
 
-def may_entrust(route: Target, realm: Target) -> bool:
+def may_entrust(route: Route, realm: Target) -> bool:
     """
     Whether the credentials of a route may be sent to the token service that its own host has named.
 
-    Both speak TLS, so that nobody else can have named it, or it is on the same host.
+    It is one of ``token_hosts`` or ``hosts`` of the route, or on the same host. On the same site it may be too if both
+    speak TLS: without TLS the network may have named it.
     """
-    return (route.scheme == realm.scheme == "https") or (route.host == realm.host and route.scheme == realm.scheme)
+    named = {*route.token_hosts, *(host for host, _ in route.hosts)}
+    if {realm.host, f"{realm.host}:{realm.port}"} & named:
+        return True
+    own = route.target
+    if own.host == realm.host:
+        return realm.scheme in (own.scheme, "https")
+    return own.scheme == realm.scheme == "https" and _are_of_one_site(own.host, realm.host)
+
+
+def _are_of_one_site(host: str, other: str) -> bool:
+    """
+    Whether one of two hosts is just below the other, or both are just below the same domain.
+
+    Addresses are not, nor are hosts below a name under which everybody gets domains: of one label, or such as co.uk.
+    """
+    names = [each.rstrip(".") for each in (host, other)]
+    if any(":" in each or each.rpartition(".")[2].isdigit() for each in names):
+        return False
+    first, second = ({each, each.partition(".")[2]} for each in names)
+    return any(_has_one_owner(each.split(".")) for each in first & second)
+
+
+def _has_one_owner(labels: Sequence[str]) -> bool:
+    return len(labels) > 2 or (len(labels) == 2 and (len(labels[0]) > 3 or len(labels[1]) > 2))
 
 
 def _find_bearer(challenge: str | None) -> Challenge | None:

@@ -36,18 +36,21 @@ def test_tokens_are_got_once_for_each_image(make: Make) -> None:
 def test_a_challenge_with_a_useless_address_does_not_close_the_upstream(make: Make) -> None:
     scene = make()
     scene.upstream.push("good", ONE, "1")
-    for realm in ("http://10.0.0.1/token", "file:///token", f"{scene.upstream.url}/nothing"):
+    for realm, status in (
+        ("http://10.0.0.1/token", 424),
+        ("file:///token", 502),
+        (f"{scene.upstream.url}/nothing", 502),
+    ):
         path = scene.upstream.manifest_path("bad", "1")
         challenge = Answer(401).with_fields(WWW_Authenticate=f'Bearer realm="{realm}",service="x"')
         scene.upstream.misbehave(path, challenge, repeat=True)
-        assert code(scene.get("bad/manifests/1")) == (502, "UNAVAILABLE")
+        assert code(scene.get("bad/manifests/1")) == (status, "UNAVAILABLE")
     scene.pull("good", ONE)
 
 
-def with_auth(url: str, *auth: str) -> str:
+def with_auth(url: str, user: str, password: str, more: str = "") -> str:
     """The configuration of a proxy with credentials."""
-    user, password = auth
-    route = f'{{ url = "{url}", auth = {{ username = "{user}", password = "{password}" }} }}'
+    route = f'{{ url = "{url}", auth = {{ username = "{user}", password = "{password}" }}{more} }}'
     return hosted("docker", secret=f'config = {{ type = "Proxy", proxy = {{ routes = [{route}] }} }}')
 
 
@@ -60,7 +63,7 @@ def test_credentials_of_the_route_are_used(tmp_path: Path, stack: ExitStack, cha
     wire = HttpClient(server.url, ADMIN)
     assert wire.get("/v2/main/secret/app/manifests/1").body == ONE.manifest
     reply = wire.get("/v2/main/bad/app/manifests/1")
-    assert code(reply) == (502, "UNAVAILABLE")
+    assert code(reply) == (424, "UNAVAILABLE")
     assert "refuses the credentials of the route" in reply.text
 
 
@@ -68,11 +71,16 @@ def test_a_token_service_on_another_host_gets_no_credentials(tmp_path: Path, sta
     tokens = stack.enter_context(ContainerUpstream(host="127.0.0.2"))
     upstream = stack.enter_context(ContainerUpstream(challenge="bearer", tokens=tokens))
     upstream.push("app", ONE, "1")
-    text = PRIVATE.replace('"]', '", "127.0.0.2"]') + with_auth(upstream.url, "u", "p")
+    named = with_auth(upstream.url, "u", "p", ', token_hosts = ["127.0.0.2"]').replace("secret", "named")
+    text = PRIVATE.replace('"]', '", "127.0.0.2"]') + with_auth(upstream.url, "u", "p") + named
     server = stack.enter_context(running(tmp_path, text))
-    assert HttpClient(server.url, ADMIN).get("/v2/main/secret/app/manifests/1").body == ONE.manifest
-    assert all("authorization" not in each.fields for each in tokens.requests(TOKEN))
-    assert tokens.count(TOKEN) == 1
+    wire = HttpClient(server.url, ADMIN)
+    reply = wire.get("/v2/main/secret/app/manifests/1")
+    assert code(reply) == (424, "UNAVAILABLE")
+    assert "token_hosts" in reply.text
+    assert tokens.count() == 0
+    assert wire.get("/v2/main/named/app/manifests/1").body == ONE.manifest
+    assert [each.fields["authorization"] for each in tokens.requests(TOKEN)] == ["Basic dTpw"]
 
 
 class Renamed(ContainerUpstream):

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.configurations import proxy, virtual
 from tests.support.container_proxy import ONE, TWO, Make, code
-from tests.support.images import digest_of
+from tests.support.images import digest_of, make_image
 from tests.support.upstreams.container import ContainerUpstream
-from tests.support.upstreams.messages import Answer
+from tests.support.upstreams.messages import Answer, Request
 from tests.support.upstreams.server import ANY
 
 
@@ -86,7 +86,7 @@ def test_what_no_upstream_has_is_remembered(make: Make) -> None:
     [
         (Answer(429, fields={"Retry-After": "77"}), (429, "TOOMANYREQUESTS")),
         (Answer(500), (502, "UNAVAILABLE")),
-        (Answer(403), (502, "UNAVAILABLE")),
+        (Answer(400), (502, "UNAVAILABLE")),
         (Answer(503), (503, "UNAVAILABLE")),
         (Answer(200, b"<html>", {"Content-Type": "text/html"}), (502, "UNAVAILABLE")),
     ],
@@ -102,6 +102,43 @@ def test_a_failing_upstream_never_means_not_found(make: Make, answer: Answer, ex
     stale = scene.get("app/manifests/1")
     assert (stale.body, stale.headers["warning"]) == (ONE.manifest, '110 - "stale"')
     assert code(scene.get(f"app/blobs/{TWO.digest}")) == expected
+
+
+def test_a_decision_of_an_upstream_is_passed_with_its_sentence(make: Make, stack: ExitStack) -> None:
+    """It ends the search for an image, also of other members, and holds for what is kept under a tag."""
+    second = stack.enter_context(ContainerUpstream())
+    more = proxy("docker", "second", second.url) + virtual("docker", "both", "main/images", "main/second")
+    scene = make(more=more, cache_ttl="0")
+    second.push("app", TWO, "1")
+    scene.upstream.push("app", ONE, "1")
+    scene.pull("app", ONE)
+    refusal = Answer(403, b'{"errors":[{"code":"DENIED","message":"blocked by policy"}]}')
+    scene.upstream.misbehave("*", refusal, repeat=True)
+    for path in ("app/manifests/1", "app/manifests/2", f"app/blobs/{TWO.digest}", "app/tags/list"):
+        for repository in ("images", "both"):
+            reply = scene.wire.get(f"/v2/main/{repository}/{path}")
+            assert (code(reply), "blocked by policy" in reply.text) == ((403, "DENIED"), True), reply
+    assert second.count() == 0
+    assert scene.get(f"app/manifests/{ONE.digest}").body == ONE.manifest
+
+
+@pytest.mark.parametrize("status", [405, 501])
+def test_an_upstream_that_refuses_heads_is_pulled_from(make: Make, status: int) -> None:
+    class Headless(ContainerUpstream):
+        def answer(self, request: Request) -> Answer:
+            return Answer(status) if request.method == "HEAD" else super().answer(request)
+
+    scene = make(Headless(), cache_ttl="0")
+    scene.upstream.push("app", ONE, "1", "2")
+    for tag in ("1", "2", "1"):
+        scene.pull("app", ONE, tag)
+    scene.upstream.push("app", TWO, "1")
+    scene.pull("app", TWO)
+    scene.upstream.push("other", make_image("three"), "1")
+    blob = make_image("three").blobs[0]
+    head = scene.head(f"other/blobs/{digest_of(blob)}")
+    assert (head.status, head.headers["content-length"]) == (200, str(len(blob)))
+    assert code(scene.get("app/manifests/3")) == (404, "MANIFEST_UNKNOWN")
 
 
 def test_a_quota_of_pulls_is_not_used_for_what_is_kept(make: Make) -> None:

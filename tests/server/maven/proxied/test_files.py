@@ -97,14 +97,14 @@ def test_what_no_route_has_is_not_asked_for_again_until_a_purge(
     assert both.get(path).status == 200
 
 
-@pytest.mark.parametrize("fault", [faults.failing(500), faults.failing(401), faults.failing(403), faults.NO_ANSWER])
+@pytest.mark.parametrize("fault", [faults.failing(500), faults.failing(401), faults.NO_ANSWER])
 def test_failure_of_one_route_is_no_404_and_is_not_remembered(
     fragile: Callable[..., Fragile], fault: Answer | Fault
 ) -> None:
     proxied = fragile()
     path = "/com/example/fails/1.0/fails-1.0.jar"
     proxied.first.misbehave(path, fault, repeat=True)
-    assert proxied.client.get(path).status in (502, 503)
+    assert proxied.client.get(path).status in (424, 502, 503)
     assert proxied.second.count(path) == 1
     proxied.first.behave()
     proxied.first.deploy("com.example", "fails", "1.0")
@@ -114,9 +114,27 @@ def test_failure_of_one_route_is_no_404_and_is_not_remembered(
 def test_failure_of_one_route_at_a_head_is_no_404(fragile: Callable[..., Fragile]) -> None:
     proxied = fragile()
     path = "/com/example/fails/1.0/fails-1.0.jar"
-    proxied.first.misbehave(path, faults.failing(403), repeat=True)
+    proxied.first.misbehave(path, faults.failing(500), repeat=True)
     assert proxied.client.head(path).status == 502
     assert [each.method for each in proxied.second.requests(path)] == ["HEAD"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_decision_of_one_route_ends_the_search(fragile: Callable[..., Fragile], method: str) -> None:
+    proxied = fragile()
+    path = proxied.second.deploy("com.example", "decided", "1.0")
+    for each in (path, proxied.second.metadata_path("com/example/decided")):
+        proxied.first.misbehave(each, Answer(403, b"blocked by policy", {"Content-Type": "text/plain"}), repeat=True)
+        reply = proxied.client.ask(method, each)
+        assert (reply.status, "blocked by policy" in reply.reason) == (403, True)
+    assert proxied.second.count(path) == 0
+
+
+def test_a_decision_about_a_checksum_is_one_about_the_file(fragile: Callable[..., Fragile]) -> None:
+    proxied = fragile()
+    path = proxied.first.deploy("com.example", "unsummed", "1.0")
+    proxied.first.misbehave(f"{path}.sha1", faults.failing(403), repeat=True)
+    assert proxied.client.get(path).status == 403
 
 
 def test_a_later_route_serves_what_the_first_does_not_have(both: HttpClient, second: MavenUpstream) -> None:

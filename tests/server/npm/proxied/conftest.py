@@ -49,6 +49,7 @@ def format_server(
             proxy("npm", "both", upstream.url, second.url),
             proxy("npm", "other", second.url),
             virtual("npm", "merged", "main/mirror", "main/other", resolution='"merge"'),
+            virtual("npm", "ordered", "main/mirror", "main/other"),
             virtual("npm", "all", "main/own", "main/mirror", publish_to="main/own"),
             virtual("npm", "readable", "main/mirror", "main/own"),
             hosted("npm", team=PRIVATE),

@@ -151,7 +151,7 @@ def test_versions_of_several_proxies_are_merged(at, upstream, second):
         faults.NO_ANSWER,
         faults.not_modified,
         faults.gzip_bomb(256 * faults.MIB),
-        faults.failing(401),
+        faults.failing(400),
         faults.redirect("/again"),
         Answer(body=b'{"name":"other","versions":{}}'),
         Answer(body=b'{"name":"faulty","versions":[]}'),
@@ -171,6 +171,59 @@ def test_document_that_cannot_be_used_is_an_error_and_no_missing_package(at, ups
     assert reply.status in (502, 503, 504), reply
     assert "upstream" in reply.json["error"]
     assert upstream.count("/faulty") > 0
+
+
+FORBIDDEN = Answer(403, b'{"error":"blocked by policy: CVE-2026-1"}', {"Content-Type": "application/json"})
+UNAUTHORIZED = Answer(401, b"{}", {"WWW-Authenticate": "Basic"})
+
+
+@pytest.mark.parametrize("where", ["both", "ordered"])
+def test_a_decision_of_the_better_upstream_ends_the_search(at, upstream, second, where):
+    """No upstream behind it is asked, and its sentence reaches the client."""
+    name = f"decided-{where}"
+    second.add(name)
+    upstream.misbehave(f"/{name}", FORBIDDEN, repeat=True)
+    for _ in range(2):
+        reply = at(where).get(f"/{name}")
+        assert reply.status == 403
+        assert "blocked by policy: CVE-2026-1" in reply.json["error"]
+    assert second.count(f"/{name}") == 0
+
+
+def test_a_decision_is_passed_on_also_where_an_answer_is_kept(at, upstream):
+    upstream.add("decided-later")
+    assert at("short").get("/decided-later").status == 200
+    upstream.misbehave("/decided-later", FORBIDDEN, repeat=True)
+    assert at("short").get("/decided-later").status == 403
+    upstream.behave()
+    assert at("short").get("/decided-later").status == 200
+
+
+def test_a_decision_of_a_later_member_leaves_the_versions_of_earlier_ones(at, upstream, second):
+    upstream.add("half-decided")
+    second.misbehave("/half-decided", FORBIDDEN, repeat=True)
+    assert list(at("merged").get("/half-decided").json["versions"]) == ["1.0.0"]
+    second.behave()
+    second.add("half-decided-too")
+    upstream.misbehave("/half-decided-too", FORBIDDEN, repeat=True)
+    assert at("merged").get("/half-decided-too").status == 403
+
+
+def test_missing_credentials_are_no_question_to_the_client_and_are_logged_once(at, format_server, upstream):
+    upstream.add("unauthorized")
+    upstream.misbehave("/unauthorized", UNAUTHORIZED, repeat=True)
+    for _ in range(3):
+        reply = at("short").get("/unauthorized")
+        assert (reply.status, "auth of the route" in reply.json["error"]) == (424, True)
+        assert "www-authenticate" not in reply.headers
+    assert format_server.output.count("it wants credentials, and the route has none") == 1
+
+
+def test_kept_documents_are_served_while_credentials_are_missing(at, upstream):
+    upstream.add("known-before")
+    assert at("short").get("/known-before").status == 200
+    upstream.misbehave("/known-before", UNAUTHORIZED, repeat=True)
+    assert at("short").get("/known-before").status == 200
 
 
 def test_callers_who_may_not_read_cause_no_requests_upstream(at, upstream):

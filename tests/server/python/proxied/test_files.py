@@ -129,12 +129,12 @@ def test_wheel_that_a_publish_would_refuse_is_served(at, old_upstream):
     assert at("old").get(f"{path}.metadata").status == 404
 
 
-@pytest.mark.parametrize("step", [failing(500), failing(403)])
-def test_failing_upstream_is_no_missing_file(mirror, upstream, step):
-    project = f"unavailable-{step.status}"
+@pytest.mark.parametrize(("fault", "status"), [(500, 502), (403, 403), (451, 403), (401, 424)])
+def test_failing_upstream_is_no_missing_file(mirror, upstream, fault, status):
+    project = f"unavailable-{fault}"
     name, _ = upstream.add(project)
-    upstream.misbehave(upstream.file_path(name), step, repeat=True)
-    assert mirror.get(f"/packages/{project}/1.0/{name}").status in (502, 503)
+    upstream.misbehave(upstream.file_path(name), failing(fault), repeat=True)
+    assert mirror.get(f"/packages/{project}/1.0/{name}").status == status
 
 
 def test_missing_file_is_missing(mirror, upstream):

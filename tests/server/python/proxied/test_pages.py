@@ -98,7 +98,8 @@ def test_unknown_project_is_not_found_and_the_answer_remembered(mirror, upstream
     ("step", "status"),
     [
         (failing(500), 502),
-        (failing(403), 502),
+        (failing(403), 403),
+        (failing(401), 424),
         (HTML, 502),
         (Answer(body=b'{"meta":{"api-version":"2.0"},"name":"x","files":[]}'), 502),
         (Answer(body=b'{"meta":{"api-version":"1.0"},"name":"other","files":[]}'), 502),

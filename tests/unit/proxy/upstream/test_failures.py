@@ -10,9 +10,16 @@ from twisted.internet import error
 from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError, NoRouteError
 
 from pkgrepo.concurrency.time_limits import TimedOut
-from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
+from pkgrepo.errors import (
+    UpstreamFailed,
+    UpstreamForbiddenAddress,
+    UpstreamMisconfigured,
+    UpstreamTimeout,
+    UpstreamUnavailable,
+)
 from pkgrepo.outbound.endpoints import AddressRefused
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
+from pkgrepo.outbound.tunnel import ProxyRefused
 from pkgrepo.proxy.upstream.failures import explain
 
 
@@ -28,9 +35,11 @@ from pkgrepo.proxy.upstream.failures import explain
         (OSError("10.0.0.1"), UpstreamUnavailable, "cannot be reached"),
         (ConnectionLost("10.0.0.1"), UpstreamUnavailable, "before its answer"),
         (HeadTooLarge(), UpstreamFailed, "head of its answer"),
-        (VerificationError([]), UpstreamFailed, "for another host"),
-        (SSL.Error([("", "", "certificate verify failed")]), UpstreamFailed, "proxy.ca_file"),
+        (VerificationError([]), UpstreamMisconfigured, "for another host"),
+        (SSL.Error([("", "", "certificate verify failed")]), UpstreamMisconfigured, "proxy.ca_file"),
         (SSL.Error([("", "", "wrong version number")]), UpstreamUnavailable, "TLS with it fails"),
+        (ProxyRefused("it answers 407", 407), UpstreamMisconfigured, "answers 407"),
+        (ProxyRefused("it answers 502", 502), UpstreamFailed, "answers 502"),
         (NotHttp(), UpstreamFailed, "not answer in HTTP"),
     ],
 )

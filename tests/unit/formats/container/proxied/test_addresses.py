@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import NoReturn
 
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import UpstreamFailed, UpstreamMisconfigured
+from pkgrepo.formats.container.proxied.places import Place
 from pkgrepo.formats.container.proxied.registry_client import api_of, next_page
-from pkgrepo.formats.container.proxied.tokens import may_entrust
+from pkgrepo.formats.container.proxied.tokens import UpstreamTokens, may_entrust
 from pkgrepo.outbound.urls import parse_url
+from pkgrepo.proxy.routes import Credentials, Route
 
 
 @pytest.mark.parametrize(
@@ -45,16 +51,64 @@ def test_a_hostile_link_is_searched_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("route", "realm", "expected"),
+    ("url", "realm", "expected"),
     [
-        ("https://up.example", "https://auth.example/token", True),
+        ("https://up.example:5000", "https://up.example/token", True),
+        ("https://registry.up.example", "https://auth.up.example/token", True),
+        ("https://registry.up.example", "https://up.example/token", True),
+        ("https://up.example", "https://auth.up.example/token", True),
+        ("https://registry.up.example", "https://auth.other.example/token", False),
+        ("https://up.example", "https://auth.example/token", False),
+        ("https://up.example", "https://evil-up.example/token", False),
+        ("https://registry.co.uk", "https://evil.co.uk/token", False),
+        ("https://10.0.0.1", "https://10.0.0.2/token", False),
+        ("https://1.0.0.1", "https://0.0.1/token", False),
+        ("https://[fd00::1]", "https://[fd00::2]/token", False),
         ("https://up.example", "http://up.example/token", False),
         ("http://up.example", "http://up.example:81/token", True),
-        ("http://up.example", "http://auth.example/token", False),
-        ("http://up.example", "https://auth.example/token", False),
+        ("http://up.example", "https://up.example/token", True),
+        ("http://registry.up.example", "http://auth.up.example/token", False),
+        ("http://registry.up.example", "https://auth.up.example/token", False),
+        ("https://up.example", "https://tokens.named:444/token", True),
+        ("https://up.example", "https://tokens.named/token", False),
+        ("https://up.example", "https://mapped.named/token", True),
     ],
 )
-def test_credentials_go_to_token_services_that_nobody_else_can_have_named(
-    route: str, realm: str, *, expected: bool
+def test_credentials_go_to_the_token_service_of_the_site_and_to_named_hosts(
+    url: str, realm: str, *, expected: bool
 ) -> None:
-    assert may_entrust(parse_url(route), parse_url(realm)) is expected
+    hosts = (("mapped.named", "https://10.0.0.1"),)
+    route = Route("main", parse_url(url), hosts=hosts, token_hosts=("tokens.named:444",))
+    assert may_entrust(route, parse_url(realm)) is expected
+
+
+@pytest.mark.parametrize(
+    ("realm", "error", "sentence"),
+    [
+        ("http://up.example/token", UpstreamFailed, "without TLS"),
+        ("http://tokens.named/token", UpstreamFailed, "without TLS"),
+        ("https://strange.example/token", UpstreamMisconfigured, "token_hosts"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_token_service_that_gets_no_credentials_is_not_asked(
+    realm: str, error: type[UpstreamFailed], sentence: str
+) -> None:
+    credentials = Credentials("user", "sealed")
+    route = Route("main", parse_url("https://up.example"), credentials=credentials, token_hosts=("tokens.named",))
+    tokens, place = UpstreamTokens(lambda: 0.0), Place(1, route, "app")
+    challenge = f'Bearer realm="{realm}",service="x"'
+    with pytest.raises(error, match=sentence) as caught:
+        await tokens.renew(_Unasked(), place, "repository:app:pull", challenge, None)
+    assert "example" not in str(caught.value)
+
+
+class _Unasked:
+    """The client of a route by which no request is sent."""
+
+    def open(self, *_: object, **__: object) -> NoReturn:
+        raise AssertionError("the token service is asked")
+
+    def misconfigured(self, reason: str, detail: str = "") -> UpstreamMisconfigured:
+        assert detail == "strange.example:443"
+        return UpstreamMisconfigured("main", reason)
