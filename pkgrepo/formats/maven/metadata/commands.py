@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from enum import Enum, auto
 
 import msgspec
 
 from pkgrepo.errors import Invalid, TooLarge
-from pkgrepo.formats.maven.names import package_directory
 from pkgrepo.formats.maven.paths import Metadata
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
-from pkgrepo.storage.catalog.packages.tombstones import tombstone_paths
 
 from .reading import MOST_ENTRIES, OTHERS_SIZE
 from .upload_fragment import UPLOADED, Uploaded, encode, find_uploaded
@@ -53,9 +51,8 @@ def put_uploaded(
     """
     Store an upload for a directory whose files are stored.
 
-    Of the claimed versions those are dropped that the repository has or had, since it knows better. Plugins and other
-    elements are added to those of earlier uploads, so that two clients that upload at once lose none; but plugins of
-    artifacts that are ``gone`` are dropped.
+    Plugins and other elements are added to those of earlier uploads, so that two clients that upload at once lose none;
+    but plugins of artifacts that are ``gone`` are dropped.
 
     :raises Invalid: there are too many plugins then; :raises TooLarge: the other elements are too large
     """
@@ -66,7 +63,6 @@ def put_uploaded(
     before = find_uploaded(tx, package.id, key) or Uploaded()
     said = msgspec.structs.replace(
         said,
-        claimed=tuple(_unknown(tx, repository, package, said.claimed)),
         plugins=merge_plugins((said.plugins, [each for each in before.plugins if each.artifact not in gone])),
         others=merge_others((said.others, before.others)),
     )
@@ -99,14 +95,3 @@ def put_group_plugins(
     before = None if package is None else find_uploaded(tx, package.id)
     said = Uploaded(plugins=plugins) if before is None else msgspec.structs.replace(before, plugins=plugins)
     return put_uploaded(tx, repository, target, said, actor, now_ms, gone=gone)
-
-
-def _unknown(tx: Transaction, repository: Repository, package: Package, claimed: Sequence[str]) -> list[str]:
-    """The versions of which no file is stored, nor was before it was deleted."""
-    directory = package_directory(package.key)
-    return [
-        each
-        for each in claimed
-        if versions.find_version(tx, package.id, each) is None
-        and not tombstone_paths(tx, repository.id, f"{directory}/{each}/", 1)
-    ]

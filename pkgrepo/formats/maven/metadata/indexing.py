@@ -29,7 +29,7 @@ from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import repositories
 
 from .document import version_fragment
-from .upload_fragment import UPLOADED, Uploaded, encode, find_uploaded
+from .upload_fragment import UPLOADED, Uploaded, encode
 from .values import VERSION, SnapshotFile, build_kind, time_of
 
 FOLDED: Final = "metadata"  # the attribute of a plain file of metadata that has what a fragment needs of it
@@ -49,7 +49,6 @@ def index_artifact(index: PackageIndex, change: Change) -> None:
             index.put_fragment(build_kind(version.text), *_build_fragment(file, version))
     if version.state is VersionState.YANKED or (change.removed and not change.added and not index.files(version)):
         index.remove_fragment(VERSION, version.sort, version.text)
-        _forget_claim(index, version.text)
         if snapshot and version.state is not VersionState.YANKED:
             index.remove_fragment(UPLOADED, b"", version.text)
     elif fragments.find_fragment(index.tx, index.package.id, VERSION, version.sort, version.text) is None:
@@ -71,14 +70,6 @@ def _build_fragment(file: File, version: Version) -> Fragment:
         sort = updated.encode() + build.to_bytes(4, "big")
     listed = SnapshotFile(attrs.get("classifier", ""), attrs.get("extension", ""), value, updated, timestamp, build)
     return Fragment(sort, file.path.rpartition("/")[2], msgspec.json.encode(listed))
-
-
-def _forget_claim(index: PackageIndex, version: str) -> None:
-    """Drop a version that was removed from those that only an earlier upload lists."""
-    uploaded = find_uploaded(index.tx, index.package.id)
-    if uploaded is not None and version in uploaded.claimed:
-        claimed = tuple(each for each in uploaded.claimed if each != version)
-        index.put_fragment(UPLOADED, b"", "", encode(msgspec.structs.replace(uploaded, claimed=claimed)))
 
 
 def _fold(index: PackageIndex, version: str) -> None:

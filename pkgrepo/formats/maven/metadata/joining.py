@@ -14,7 +14,6 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
-from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
@@ -32,7 +31,6 @@ from .document import (
     snapshot_document,
     verbatim,
     version_document,
-    version_fragment,
 )
 from .upload_fragment import Uploaded, artifact_meaning, find_uploaded, snapshot_meaning
 from .values import BUILD, VERSION, Other, Plugin, SnapshotFile, build_kind, merge_others, merge_plugins, time_of_ms
@@ -42,7 +40,6 @@ SNAPSHOT_FORM: Final = "snapshot"
 KINDS: Final = {ARTIFACT: (VERSION,), SNAPSHOT_FORM: (BUILD,)}
 CONTENT_TYPE: Final = "application/xml"
 CONTENT_TYPES: Final = dict.fromkeys(KINDS, CONTENT_TYPE)
-MOST_CLAIMED: Final = 10_000  # versions without files
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of documents; one of 5,000 versions has 200 KiB
 
 _decode_file = msgspec.json.Decoder(SnapshotFile).decode
@@ -72,18 +69,13 @@ def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: U
     """
     What an upload says beside the stored files and with earlier uploads, and the meaning that the document then has.
 
-    :raises NotFound: no such package; :raises Invalid: it lists too many versions that are not stored
+    :raises NotFound: no such package
     """
     package_key, version = split_key(key)
     package = existing(packages.find_package(reader, repository_id, package_key), "artifact", package_key)
     before = find_uploaded(reader, package.id, version) or Uploaded()
     stored = _stored(reader, package, form, version)
-    listed = {fragment.key for fragment in stored}
-    claimed = tuple(each for each in said.claimed if each not in listed) if form == ARTIFACT else ()
-    if len(claimed) > MOST_CLAIMED:
-        raise Invalid(f"the metadata list more than {MOST_CLAIMED} versions of which no files are stored", "metadata")
     said = Uploaded(
-        claimed=claimed,
         plugins=merge_plugins((said.plugins, before.plugins)),
         others=merge_others((said.others, before.others)),
     )
@@ -223,15 +215,6 @@ def _parts(package: Package, form: str, stored: list[Fragment], uploaded: Upload
     }
     if form == SNAPSHOT_FORM:
         return MemberParts(top, {BUILD: stored})
-    if uploaded.claimed:
-        listed = {fragment.key for fragment in stored}
-        gil = GilReleaser()
-        claimed: list[Fragment] = []
-        for each in uploaded.claimed:
-            gil.release_if_due()
-            if each not in listed:
-                claimed.append(Fragment(sort_key(each), each, version_fragment(each)))
-        stored = sorted([*stored, *claimed])
     return MemberParts(top, {VERSION: stored}, [(fragment.sort, fragment.key) for fragment in stored])
 
 

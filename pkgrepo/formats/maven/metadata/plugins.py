@@ -129,7 +129,7 @@ async def prepare_plugins(
     if not (merged or read.versions or read.others):
         return PluginChange(target, added, gone, before=sha256_of(before))
     blob = await staged.store(render_upload(read, merged), ALGORITHMS)
-    said = Uploaded(claimed=read.versions, plugins=merged, others=read.others)
+    said = Uploaded(plugins=merged, others=read.others)
     row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(said))
     return PluginChange(target, added, gone, row, sha256_of(before))
 

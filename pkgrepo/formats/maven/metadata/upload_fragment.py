@@ -25,11 +25,10 @@ class Uploaded(msgspec.Struct, array_like=True, frozen=True):
     """
     An upload.
 
-    ``claimed`` are versions that it lists and of which no files are stored. ``meaning`` and ``content`` (compressed by
-    zlib) are empty if its bytes are not kept.
+    ``meaning`` and ``content`` (compressed by zlib) are empty if its bytes are not kept.
     """
 
-    claimed: tuple[str, ...] = ()
+    claimed: tuple[str, ...] = ()  # of earlier releases: versions without files, which are not listed any more
     plugins: tuple[Plugin, ...] = ()
     others: tuple[Other, ...] = ()
     meaning: bytes = b""

@@ -2,14 +2,13 @@
 Stores uploaded metadata: as what they say beside the stored files, or as a plain file where no files are stored.
 
 Clients read metadata, add their version and write it back, so that two of them overwrite each other's version. Here the
-versions are those of the stored files, whatever the upload says; a version that only the upload has is added, unless
-the repository had it and it was deleted.
+versions are those of the stored files, whatever the upload says: one without files would be the release that clients
+choose and do not find.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -17,8 +16,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Conflict, TooLarge
-from pkgrepo.formats.maven.names import is_part
-from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_SEGMENT, Metadata
+from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.answers import Answer
@@ -124,7 +122,7 @@ class MetadataUploads:
             if find_package(tx, self._repository.id, target) is not None or sha256_of(now) != sha256_of(before):
                 raise Outdated(target.path)
 
-        folded = Uploaded(claimed=tuple(_valid(read.versions)), plugins=plugins, others=read.others)
+        folded = Uploaded(plugins=plugins, others=read.others)
         row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
         try:
             put = await self._services.publisher.change_with_blobs(
@@ -155,23 +153,15 @@ def read_upload(target: Metadata, source: int | bytes) -> Upload:
 
 
 def find_said(reader: Reader, repository_id: int, target: Metadata, upload: Upload) -> Uploaded:
-    """
-    What an upload says beside the files that are stored in the directory.
-
-    :raises Invalid: it lists too many versions that are not stored
-    """
+    """What an upload says beside the files that are stored in the directory."""
     assert target.package_key is not None
     key, form = document_key(target, target.package_key)
     read = upload.read
-    said = Uploaded(claimed=tuple(_valid(read.versions)), plugins=read.plugins, others=read.others)
+    said = Uploaded(plugins=read.plugins, others=read.others)
     said, now = said_beside(reader, repository_id, key, form, said)
     if upload.meaning is None or upload.meaning != now:
         return said
     return msgspec.structs.replace(said, meaning=now, content=zlib.compress(upload.content, 1))
-
-
-def _valid(versions: Sequence[str]) -> Iterator[str]:
-    return (each for each in versions if is_part(each) and len(each.encode()) <= LONGEST_SEGMENT)
 
 
 def plugins_of(file: File | None) -> tuple[Plugin, ...]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pkgrepo.errors import Invalid, NotFound, TooLarge
 from pkgrepo.formats.maven.metadata.commands import Stored, put_group_plugins, put_uploaded
 from pkgrepo.formats.maven.metadata.indexing import index_artifact
-from pkgrepo.formats.maven.metadata.joining import ARTIFACT, MOST_CLAIMED, latest, read_parts, splice
+from pkgrepo.formats.maven.metadata.joining import ARTIFACT, latest, read_parts, splice
 from pkgrepo.formats.maven.metadata.reading import MOST_ENTRIES, read_metadata
 from pkgrepo.formats.maven.metadata.upload_fragment import Uploaded
 from pkgrepo.formats.maven.metadata.uploads import find_said, read_upload
@@ -139,35 +139,25 @@ def test_an_upload_that_says_nothing_new_is_not_stored(world: World):
         max_size=12,
     )
 )
-def test_versions_are_those_stored_and_those_of_the_last_upload_that_were_never_deleted(
-    steps: list[tuple[str, set[str]]],
-):
+def test_versions_are_those_stored_whatever_uploads_say(steps: list[tuple[str, set[str]]]):
     world = World()
     stored: set[str] = set()
-    deleted: set[str] = set()
-    claimed: set[str] = set()
     for step, some in steps:
         if step == "publish":
             for version in sorted(some):
                 world.publish(version)
             stored |= some
-            deleted -= some
         elif step == "delete":
             for version in sorted(some & stored):
                 world.delete(version)
-            deleted |= some & stored
-            claimed -= some & stored
             stored -= some
-            if not stored:
-                claimed = set()
         elif stored:
             world.upload(upload_of(*sorted(some)))
-            claimed = some - stored - deleted
     if not stored:
         with pytest.raises(NotFound):
             world.document()
         return
-    assert world.versions() == sorted(stored | claimed, key=sort_key)
+    assert world.versions() == sorted(stored, key=sort_key)
 
 
 @given(st.permutations(["a", "b", "ab", "c"]))
@@ -189,7 +179,7 @@ def test_the_document_does_not_depend_on_the_order_of_publishing(order: list[str
     assert (read.latest, read.release) == ("10.0", "10.0")
 
 
-def test_a_yanked_version_is_not_listed_and_not_claimed(world: World):
+def test_a_yanked_version_is_not_listed_by_an_upload(world: World):
     world.publish("1.0")
     world.publish("2.0")
     for state in (VersionState.YANKED, VersionState.LIVE):
@@ -261,7 +251,7 @@ def test_plugins_that_are_added_leave_the_rest_of_an_upload(world: World):
         world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, frozenset(), SYSTEM, NOW) is Stored.SAME
     )
     read = read_metadata(world.document())
-    assert read.versions == ("0.9", "1.0")
+    assert read.versions == ("1.0",)
     assert [each.prefix for each in read.plugins] == ["a", "b"]
 
 
@@ -282,16 +272,16 @@ def test_uploads_together_cannot_make_a_document_as_large_as_they_like(world: Wo
         world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), frozenset(), SYSTEM, NOW)
 
 
-def test_an_upload_cannot_claim_any_number_of_versions(world: World):
+def test_versions_without_files_that_an_earlier_release_kept_are_not_listed(world: World):
     world.publish("1.0")
-    versions = [f"2.{number}" for number in range(MOST_CLAIMED + 1)]
-    with pytest.raises(Invalid, match="no files are stored"):
-        world.upload(upload_of(*versions))
-    world.upload(upload_of(*versions[:-1]))
-    assert len(world.versions()) == MOST_CLAIMED + 1
+    said = Uploaded(claimed=("9.9",), plugins=(Plugin("a", "a-x"),))
+    assert world.catalog.do(put_uploaded, world.repository, TARGET, said, SYSTEM, NOW) is Stored.CHANGED
+    read = read_metadata(world.document())
+    assert (read.versions, read.release, read.latest) == (("1.0",), "1.0", "1.0")
+    assert [each.prefix for each in read.plugins] == ["a"]
 
 
 def test_nothing_is_stored_beside_files_that_do_not_exist(world: World):
-    said = Uploaded(claimed=("1.0",))
+    said = Uploaded(plugins=(Plugin("a", "a-x"),))
     stored = world.catalog.do(put_uploaded, world.repository, TARGET, said, SYSTEM, NOW)
     assert stored is Stored.NO_FILES
