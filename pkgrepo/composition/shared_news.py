@@ -15,7 +15,7 @@ proxy.waiting    the name of a lease: a document is to be stored at once
 proxy.absent     the id of a repository, and the answer that no upstream has a document
 proxy.no_file    the id of a repository, and the key of a file, or of what belongs to an image, that no upstream has;
                  until when that counts
-proxy.mistrust   the id of a proxy, and the path of a file of which a wrong one was sent
+proxy.mistrust   the id of a proxy, and the path or identity of a file of which a wrong one was sent
 proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 proxy.undecided  a question for such a route: the id of a proxy, a package, and a version
 proxy.deciding   the same, in answer: the process that decides about the version has no route yet
@@ -35,10 +35,10 @@ from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.model import Repository
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.winners import Winners
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.documents.turns import Turns
+from pkgrepo.proxy.mistrusted import MistrustedFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.repositories.registry import Registry
@@ -136,9 +136,9 @@ class ProxyNews:
         self._peers.publish(MISTRUST, _encode((repository_id, path)))
 
 
-def receive_mistrust(peers: Peers, files: AddressedFiles) -> None:
-    """Let nobody read files before they are verified of which other processes have sent a wrong one."""
-    peers.subscribe(MISTRUST, lambda data: files.mistrust(*_mistrusted.decode(data)))
+def receive_mistrust(peers: Peers, files: MistrustedFiles) -> None:
+    """Remember the files of which other processes have sent wrong bytes."""
+    peers.subscribe(MISTRUST, lambda data: files.add(*_mistrusted.decode(data)))
 
 
 def receive_winners(peers: Peers, winners: Winners) -> None:

@@ -29,6 +29,7 @@ from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.documents.turns import Turns
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.keeping import Keeper
+from pkgrepo.proxy.mistrusted import MistrustedFiles
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
@@ -116,6 +117,8 @@ class ProxyParts:
         decisions = None if fetches is None else Decisions(self._leases, self._news, reactor)
         self._winners = Winners(core.catalog, self._news.winner, decisions)
         receive_winners(core.peers, self._winners)
+        self._mistrusted = MistrustedFiles(self._news.mistrusted)
+        receive_mistrust(core.peers, self._mistrusted)
         self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
@@ -124,6 +127,8 @@ class ProxyParts:
             transfers=self.transfers,
             keeper=keeper,
             counters=self.counters,
+            mistrusted=self._mistrusted,
+            on_mismatch=self.package_files.doubt,
             largest=config.server.max_upload,
         )
         self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
@@ -146,13 +151,11 @@ class ProxyParts:
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )
-        addressed_files = AddressedFiles(context, keeper, self._news.mistrusted)
-        receive_mistrust(core.peers, addressed_files)
         addressed = AddressedMembers(
             catalog=core.catalog,
             resolver=self.resolver,
             rules=rules,
-            files=addressed_files,
+            files=AddressedFiles(context, keeper, self._mistrusted),
             mutable=MutableFiles(context),
         )
         return PackageFiles(

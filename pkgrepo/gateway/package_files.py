@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import evolve
 
+from pkgrepo.errors import UpstreamMismatch
 from pkgrepo.gateway.answers.content import SAFE, Present, arriving, sends_all
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
@@ -50,16 +51,17 @@ async def answer_file(
     if found is None:
         return None
     file = found.file
+    if isinstance(file, RemoteFile) and request.method == b"HEAD" and file.source.size is not None:
+        announced = Content(file.source.size, open=_unavailable)
+        return services.files.answer_arriving(repository, file.source, announced, headers or SAFE, present)
+    content: ArrivingBody | bytes | File | None = found.content
+    if isinstance(file, RemoteFile) and content is None:
+        file, content = await _fetch(services, repository, package, path, file)
     if isinstance(file, RemoteFile):
-        source = file.source
-        if request.method == b"HEAD" and source.size is not None:
-            announced = Content(source.size, open=_unavailable)
-            return services.files.answer_arriving(repository, source, announced, headers or SAFE, present)
-        content: ArrivingBody | bytes | File | None = found.content
-        if content is None:
-            content = await services.fetching.content(file)
+        assert content is not None, "it was fetched"
         if not isinstance(content, File):
-            answer = services.files.answer_arriving(repository, source, arriving(content), headers or SAFE, present)
+            body = arriving(content)
+            answer = services.files.answer_arriving(repository, file.source, body, headers or SAFE, present)
             if sends_all(request, answer):
                 services.fetching.when_kept(file, partial(_record_kept, services, identity))
             return answer
@@ -82,6 +84,27 @@ async def answer_file(
     if item is not None and sends_all(request, answer):
         services.downloads.record(item, identity)
     return answer
+
+
+async def _fetch(
+    services: Services, repository: Repository, package: str, path: str, file: RemoteFile
+) -> tuple[File | RemoteFile, ArrivingBody | bytes | File]:
+    """
+    What a document lists at a path, and what there is of it.
+
+    If the upstream has another file there than its document announced, the document is asked for once more.
+
+    :raises UpstreamMismatch: it still announces that file
+    """
+    try:
+        return file, await services.fetching.content(file)
+    except UpstreamMismatch:
+        now = (await services.package_files.find(repository, package, path)).file
+        if isinstance(now, RemoteFile):
+            if now.identity == file.identity:
+                raise
+            return now, await services.fetching.content(now)
+        return now, now
 
 
 def _record_kept(services: Services, identity: Identity, file: File) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from attrs import evolve
 
@@ -18,7 +17,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.pools import Pools
 
-from .remote_files import RemoteFile
+from .remote_files import LISTED, RemoteFile
 
 
 class Keeper:
@@ -43,7 +42,8 @@ class Keeper:
         """
         Publish a file whose bytes are ``blob``, which has the digests that the upstream announced. Returns its row.
 
-        Clients have the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
+        It takes the place of another file that was listed at its path before, in this or by another route. Clients have
+        the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
 
         :raises Invalid: it is no file of this package
         """
@@ -51,24 +51,33 @@ class Keeper:
         release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
         release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
         path = remote.source.path
+        if remote.checked_ms:
+            before = await self._find(remote)
+            renews = before is not None and not remote.is_kept_as(before)
+            describes = release.overwrite or (renews and bool(release.meta))
+            release = evolve(release, overwrite=True, renews=renews, describes=describes)
         with suppress(FileExists):  # another process was faster: what was kept first stays
             published = await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
             found = next((each for each in published.files if each.path == path), None)
             if found is not None:
                 return found
-        return existing(await self._catalog.look(files.find_file, remote.repository.id, path), "file", path)
+        return existing(await self._find(remote), "file", path)
+
+    async def _find(self, remote: RemoteFile) -> File | None:
+        found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
+        return found
 
     def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
-        if file.path != remote.source.path:
-            return file
+        if file.path != remote.source.path:  # it was found in the other one
+            return evolve(file, attrs={**file.attrs, LISTED: dict(remote.source.digests)})
         origin = Origin(
             route=remote.route,
-            # A query may hold a signature, which is as good as a password for a while.
-            url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
+            url=remote.url,
             fetched_ms=self._clock.now_ms(),
             published_ms=remote.entry.published_ms,
         )
         attrs: dict[str, Any] = {**file.attrs, **origin.attrs}
         if not remote.source.digests:
             attrs["unverified"] = True  # the upstream announced no digest
+            attrs[LISTED] = dict(remote.listed_digests)
         return evolve(file, attrs=attrs)

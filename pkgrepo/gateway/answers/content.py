@@ -16,7 +16,7 @@ from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.model import BlobInfo, Document, File, Repository
+from pkgrepo.model import BlobInfo, Document, File, Repository, RepositoryType
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
@@ -63,6 +63,12 @@ def file_cache_control(repository: Repository) -> bytes:
     return b"%s, max-age=%d, immutable" % (scope, YEAR)
 
 
+def _named_file_cache_control(repository: Repository) -> bytes:
+    """The same for files whose names do not have their digests: an upstream may replace them."""
+    hosted = repository.type is RepositoryType.HOSTED
+    return file_cache_control(repository) if hosted else document_cache_control(repository)
+
+
 def document_cache_control(repository: Repository) -> bytes:
     """Documents may change at any time: clients cache them, and revalidate each time."""
     return b"private, no-cache" if is_private(repository) else b"no-cache"
@@ -79,7 +85,7 @@ class Files:
         self, repository: Repository, file: File, headers: Fields = SAFE, present: Present | None = None
     ) -> Answer:
         """
-        A file of a repository, with ranges and validators; immutable unless the header fields say otherwise.
+        A file of a repository, with ranges and validators. It is immutable if that is hosted, or as ``headers`` say.
 
         ``present`` wins over ``headers``.
 
@@ -91,7 +97,7 @@ class Files:
             content_type=file.media_type.encode("latin-1", "replace"),
             etag=head.etag,
             last_modified=int(file.created_at.timestamp()),
-            headers=_with_cache_control(head.headers, file_cache_control(repository)),
+            headers=_with_cache_control(head.headers, _named_file_cache_control(repository)),
             ranges=True,
         )
 
@@ -109,7 +115,7 @@ class Files:
             body=body,
             content_type=source.media_type.encode("latin-1", "replace"),
             etag=head.etag,
-            headers=_with_cache_control(head.headers, file_cache_control(repository)),
+            headers=_with_cache_control(head.headers, _named_file_cache_control(repository)),
             ranges=True,
         )
 

@@ -15,10 +15,9 @@ another digest               is verified; else the file once more, then the next
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -26,6 +25,7 @@ import msgspec
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.keeping import Keeper
+from pkgrepo.proxy.mistrusted import MistrustedFiles
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -39,27 +39,17 @@ from .context import Context
 from .request import FileRequest
 from .walk import Walk, with_digests
 
-MOST_MISTRUSTED: Final = 1000  # files of which a wrong one was sent, in memory
-
 T = TypeVar("T")
 
 
 class AddressedFiles:
-    """
-    The files of all proxies that never change.
+    """The files of all proxies that never change."""
 
-    ``on_mistrust`` is told a repository's id and the path of a file of which a wrong one was sent, for other processes;
-    L{mistrust} is for what they tell.
-    """
-
-    def __init__(
-        self, context: Context, keeper: Keeper, on_mistrust: Callable[[int, str], None] = lambda *_: None
-    ) -> None:
-        self._on_mistrust = on_mistrust
+    def __init__(self, context: Context, keeper: Keeper, mistrusted: MistrustedFiles) -> None:
         self._context = context
         self._keeper = keeper
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
-        self._mistrusted: OrderedDict[tuple[int, str], None] = OrderedDict()
+        self._mistrusted = mistrusted
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> File | None:
         """The file as it is kept, or None."""
@@ -151,12 +141,6 @@ class AddressedFiles:
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
             raise NotFound("file", request.path) from None
 
-    def mistrust(self, repository_id: int, path: str) -> None:
-        """Let nobody read a file before it is verified, in this process, until it is kept."""
-        self._mistrusted[repository_id, path] = None
-        if len(self._mistrusted) > MOST_MISTRUSTED:
-            self._mistrusted.popitem(last=False)
-
     def _download(self, proxy: Repository, request: FileRequest) -> Download[File]:
         place = (proxy.id, request.path)
         walk = self._walks[place] = Walk(proxy, request, self._context)
@@ -164,13 +148,12 @@ class AddressedFiles:
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
             kept = await self._keeper.keep(walk.remote, staged, blob)
             self._context.winners.settle(proxy, request)
-            self._mistrusted.pop(place, None)
+            self._mistrusted.discard(place)
             return kept
 
         def again(error: UpstreamFailed) -> bool:
             if isinstance(error, UpstreamMismatch):
-                self.mistrust(*place)
-                self._on_mistrust(*place)
+                self._mistrusted.note(place)
             return walk.again(error)
 
         return Download(

@@ -16,7 +16,8 @@ not named   that list came later, and names other bytes                     like
 absent      every route said that it does not have it                       like fresh and old, with ``negative_ttl``
 ==========  ==============================================================  ===========================================
 
-A client is answered as soon as an answer is normalised; it is stored afterwards, and held in memory until then.
+A client is answered as soon as an answer is normalised; it is stored afterwards, and held in memory until then. An
+answer that replaces another one is stored first.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo import __version__
@@ -183,6 +185,20 @@ class Documents:
         """The answer to a question as it is kept, fresh or not; None if there is none."""
         return await self._kept.find(repository, key)
 
+    async def find_served(self, repository: Repository, request: DocumentRequest) -> Held | None:
+        """The answer that clients have got last; None if there is none, or its route is there no more."""
+        held = await self._kept.find_grown(repository, request)
+        if held is None or not held.document.found or self._route(repository, held.document.route) is None:
+            return None
+        return held
+
+    async def expire(self, repository: Repository, request: DocumentRequest, checked_ms: int) -> None:
+        """Ask upstreams the next time, also for a list that names the document, unless that was done since a time."""
+        for each in (request,) if request.listing is None else (request, request.listing.request):
+            held = await self._kept.find_grown(repository, each)
+            if held is not None and held.document.found and held.document.checked_ms <= checked_ms:
+                self._kept.hold(repository, evolve(held, document=evolve(held.document, fresh_until_ms=0), named=None))
+
     async def _look(self, repository: Repository, request: DocumentRequest) -> Held | None:
         """The answer that is kept, with what a list says of it."""
         held = await self._kept.find_grown(repository, request)
@@ -249,7 +265,9 @@ class Documents:
                     break  # what a route said before is better than what another one says
                 continue
             if isinstance(answer, Received):
-                return self._received(repository, route, request, answer, before, trace)
+                held = self._received(repository, route, request, answer, before, trace)
+                replaces = before is not None and before.document.found
+                return await self._stored(repository, request, held) if replaces else held
             if answer is not None:
                 assert mine is not None, "a route confirms only its own answer"
                 return self._confirmed(repository, request, mine, answer, trace)
@@ -359,6 +377,19 @@ class Documents:
         if before is not None and answer.key == request.tail_key:
             held = evolve(held, base=before.base or before)
         return self._kept.put(repository, held, answer)
+
+    async def _stored(self, repository: Repository, request: DocumentRequest, held: Held) -> Held:
+        """
+        A new answer as it is stored, or as it is held if that fails.
+
+        Files that are kept may be others now. All processes must know that before a client has the answer.
+        """
+        with self._kept.hurrying():
+            stored: Deferred[None] = Deferred()
+            self._kept.when_stored(repository, held.document.key, lambda: stored.callback(None))
+            await stored
+        found = await self._kept.find_grown(repository, request)
+        return found if found is not None and found.is_of(held) else held
 
     def _confirmed(
         self, repository: Repository, request: DocumentRequest, old: Held, answer: Confirmed, trace: Trace

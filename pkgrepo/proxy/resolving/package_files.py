@@ -8,20 +8,23 @@ from functools import partial
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat
+from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.refusals import NameRetired
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .addressed_files import AddressedMembers
 from .file_rules import FileRules
 from .found_files import FoundFile, Want, same_file
 from .resolver import Resolver
 from .serving import UpstreamMember
+from .upstream_members import requests_of
 
 
 class PackageFiles:
@@ -58,7 +61,8 @@ class PackageFiles:
         """
         The file of a package at a path. An empty key is that of a file that belongs to none.
 
-        A kept file is served also if its upstream fails or does not list it any more.
+        A kept file is served also if its upstream fails or does not list it any more. If the document that clients have
+        says that it is another one by now, that one is found.
 
         :raises NotFound: there is no such file; :raises UpstreamFailed, RepositoryInactive: see L{Resolver.state}
         :raises TooYoung: a rule refuses it until later
@@ -78,14 +82,17 @@ class PackageFiles:
         """Forget it in this process."""
         self._addressed.forget(repository)
 
+    async def doubt(self, remote: RemoteFile) -> None:
+        """Have the document asked for again that lists a file: the upstream has another file there by now."""
+        for request in self._requests(remote.repository, remote.key, remote.source.path):
+            await self._documents.expire(remote.repository, request, remote.checked_ms)
+
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:
         """The file, if it is kept or an upstream's document lists it."""
         if repository.type is not RepositoryType.VIRTUAL:
-            kept = await self._find_kept(repository, [repository], key, path, trace)
-            if kept is not None:
-                return FoundFile(kept, same_file(kept))
-            if repository.type is RepositoryType.HOSTED:
-                raise _no_file(path)
+            found = await self._find_alone(repository, key, path, trace)
+            if found is not None:
+                return found
         try:
             document = self._formats[repository.format].document_of(key, path)
             members = await self._resolver.members(repository, document, trace)
@@ -98,13 +105,56 @@ class PackageFiles:
             return FoundFile(kept)
         for member in members.serving:
             kept = await self._find_kept(repository, [member.repository], key, path, trace)
-            if kept is not None:
-                return FoundFile(kept, same_file(kept, partial(members.fresh, key=key)), members.expires_s)
+            file: File | RemoteFile | None = kept
             if isinstance(member, UpstreamMember):
-                remote = await self._find_remote(repository, member, key, path, trace)
-                if remote is not None:
-                    return FoundFile(remote)
+                file = await self._find_listed_by(repository, member, key, path, trace, kept)
+            if isinstance(file, File):
+                return FoundFile(file, same_file(file, partial(members.fresh, key=key)), members.expires_s)
+            if file is not None:
+                return FoundFile(file)
         raise _no_file(path)
+
+    async def _find_alone(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile | None:
+        """
+        The file that a repository keeps, if that is known without asking an upstream.
+
+        It is not if the document that clients have of the package lists another file by now, or if there is none.
+
+        :raises NotFound: the repository is hosted, and does not have it
+        """
+        kept = await self._find_kept(repository, [repository], key, path, trace)
+        if repository.type is RepositoryType.HOSTED:
+            if kept is None:
+                raise _no_file(path)
+            return FoundFile(kept, same_file(kept))
+        return None if kept is None else await self._compare_with_documents(repository, key, path, kept)
+
+    async def _compare_with_documents(self, proxy: Repository, key: str, path: str, kept: File) -> FoundFile | None:
+        answers: list[Held] = []
+        for request in self._requests(proxy, key, path):
+            held = await self._documents.find_served(proxy, request)
+            if held is None:
+                continue
+            answers.append(held)
+            member = UpstreamMember(proxy, request, held)
+            found = await self._find_source(member, path)
+            if found is not None and not _remote_of(member, key, *found).is_kept_as(kept):
+                return None
+            if found is not None:
+                break
+        if not answers:
+            return None
+        stamps = [(each.document.key, each.document.fetched_ms) for each in answers]
+
+        def unchanged(reader: Reader) -> bool:
+            return all(upstream_documents.fetched_at(reader, proxy.id, each) == at_ms for each, at_ms in stamps)
+
+        return FoundFile(kept, same_file(kept, unchanged))
+
+    def _requests(self, proxy: Repository, key: str, path: str) -> Sequence[DocumentRequest]:
+        """The questions whose answers may list a file."""
+        format_ = self._formats[proxy.format]
+        return requests_of(format_.document_request(format_.document_of(key, path)), proxy)
 
     async def _find_kept(
         self, repository: Repository, holders: Sequence[Repository], key: str, path: str, trace: Trace
@@ -119,11 +169,20 @@ class PackageFiles:
                 return file
         return None
 
-    async def _find_remote(
-        self, repository: Repository, member: UpstreamMember, key: str, path: str, trace: Trace
-    ) -> RemoteFile | None:
+    async def _find_listed_by(
+        self,
+        repository: Repository,
+        member: UpstreamMember,
+        key: str,
+        path: str,
+        trace: Trace,
+        kept: File | None,
+    ) -> File | RemoteFile | None:
+        """The file that an upstream's document lists, or that is ``kept``: the same, or not listed any more."""
         proxy = member.repository
         found = await self._find_source(member, path)
+        if found is None and kept is not None:
+            return kept
         if found is None:
             # It may be of a version that is younger than the answer: a lock file can be ahead of it.
             held = await self._documents.get(proxy, member.request, trace, revalidate=True)
@@ -135,16 +194,22 @@ class PackageFiles:
         if found is None:
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=path)
             return None
-        entry, source = found
+        remote = _remote_of(member, key, *found)
+        if kept is not None and remote.is_kept_as(kept):
+            return kept
         leaf = self._resolver.leaf(repository, proxy)
-        self._rules.check_age(repository, leaf, key, path, entry.published_ms, trace)
-        route = member.held.document.route
-        trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=route, path=path)
-        return RemoteFile(proxy, key, route, source, entry)
+        self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
+        trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=path)
+        return remote
 
     async def _find_source(self, member: UpstreamMember, path: str) -> tuple[Entry, FileSource] | None:
         section = member.request.section
         return await self._resolver.read(member, lambda parts: parts.find_path(path, section))
+
+
+def _remote_of(member: UpstreamMember, key: str, entry: Entry, source: FileSource) -> RemoteFile:
+    document = member.held.document
+    return RemoteFile(member.repository, key, document.route, source, entry, document.checked_ms)
 
 
 def _no_file(path: str) -> NotFound:

@@ -160,7 +160,7 @@ class UpstreamMembers:
             trace.add(StepKind.INACTIVE, repository=proxy.path)
             return NOTHING
         if only_kept:
-            requests = _requests(search, proxy)
+            requests = requests_of(search.request, proxy)
             kept = [await self._documents.find(proxy, each.key) for each in requests]
             if not any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)]):
                 trace.add(StepKind.WITHHELD, repository=proxy.path)
@@ -171,7 +171,7 @@ class UpstreamMembers:
     async def _ask_upstreams(self, search: Search, proxy: Repository) -> Outcome:
         if not search.request.merges:
             return await self._ask_for(search, proxy, search.request, search.trace)
-        requests = _requests(search, proxy)
+        requests = requests_of(search.request, proxy)
         traces = [Trace() for _ in requests]
         asking = [
             Deferred.fromCoroutine(self._ask_for(search, proxy, request, trace))
@@ -219,9 +219,9 @@ class UpstreamMembers:
         return await self._documents.read(proxy, request, held, lambda parts: parts.has_section(request.section))
 
 
-def _requests(search: Search, proxy: Repository) -> Sequence[DocumentRequest]:
+def requests_of(request: DocumentRequest, proxy: Repository) -> Sequence[DocumentRequest]:
     """The questions to a proxy: one for all its routes, or one for each."""
-    if not search.request.merges:
-        return (search.request,)
-    routes = (each for each in proxy_config_of(proxy).routes if each.serves(search.key))
-    return [search.request.of_route(each.name) for each in routes]
+    if not request.merges:
+        return (request,)
+    routes = (each for each in proxy_config_of(proxy).routes if each.serves(request.package_key))
+    return [request.of_route(each.name) for each in routes]

@@ -45,7 +45,7 @@ from pkgrepo.errors import (
     UpstreamUnavailable,
 )
 
-Place = tuple[int, str]  # id of a repository, and the path of a file in it
+Place = tuple[int, str]  # id of a repository, and the path of a file in it with its identity, see L{Transfers.get}
 
 # Any other error makes a follower fetch the file itself, and have an error of its own.
 _ERRORS: Final[Mapping[str, type[PkgrepoError]]] = {

@@ -15,7 +15,7 @@ from .transfer import Transfer
 
 MOST = 64  # at once; each has 2 MiB of chunks in memory at most, and two or three descriptors
 
-Key = tuple[int, str]
+Key = tuple[int, str]  # id of a repository, and the path of a file with its identity, if it has one
 T = TypeVar("T")
 
 
@@ -36,27 +36,31 @@ class Transfers:
     def __len__(self) -> int:
         return len(self._running)
 
-    def get(self, repository_id: int, path: str, make: Callable[[], Download[T]]) -> Transfer[T]:
+    def get(self, repository_id: int, path: str, make: Callable[[], Download[T]], *, identity: str = "") -> Transfer[T]:
         """
         The transfer of the file with this path in a repository; ``make`` is called if there is none yet.
+
+        Files with the same path and another ``identity`` are transferred on their own.
 
         Nothing may be awaited between this call and that of `Transfer.content`.
 
         :raises UpstreamLoop: it is this request that the transfer waits for
         """
-        key = (repository_id, path)
+        key = _key(repository_id, path, identity)
         found = self._running.get(key)
         if found is not None:
             refuse_circle(repository_id, found.route)
             return found
-        transfer: Transfer[T] = Transfer(make(), key, context=self._context, on_end=lambda: self._forget(key, transfer))
+        transfer: Transfer[T] = Transfer(
+            make(), key, path=path, context=self._context, on_end=lambda: self._forget(key, transfer)
+        )
         self._running[key] = transfer
         transfer.start(self._permit(repository_id))
         return transfer
 
-    def find(self, repository_id: int, path: str) -> Transfer[Any] | None:
+    def find(self, repository_id: int, path: str, *, identity: str = "") -> Transfer[Any] | None:
         """The transfer of the file with this path in a repository, if it is under way."""
-        return self._running.get((repository_id, path))
+        return self._running.get(_key(repository_id, path, identity))
 
     async def stop(self) -> None:
         """Give up all transfers, and wait until nothing of them is left."""
@@ -74,3 +78,7 @@ class Transfers:
     def _forget(self, key: Key, transfer: Transfer[Any]) -> None:
         if self._running.get(key) is transfer:
             del self._running[key]
+
+
+def _key(repository_id: int, path: str, identity: str) -> Key:
+    return repository_id, f"{path} {identity}" if identity else path

@@ -59,16 +59,19 @@ class Transfer(Generic[T]):
     """
     One transfer; `Transfers` makes and starts them.
 
-    ``on_end`` is called, perhaps twice, when no more readers should come: it is over or given up.
+    ``place`` names it in all processes, ``path`` is that of the file. ``on_end`` is called, perhaps twice, when no more
+    readers should come: it is over or given up.
     """
 
-    def __init__(self, download: Download[T], place: Place, *, context: Context, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, download: Download[T], place: Place, *, path: str, context: Context, on_end: Callable[[], None]
+    ) -> None:
         self._download = download
         self._place = place
-        self._path = place[1]
+        self._path = path
         self._context = context
         self._on_end = on_end
-        self._receiver = Receiver(download, place[1], context=context, on_progress=self._progress)
+        self._receiver = Receiver(download, path, context=context, on_progress=self._progress)
         self._source: Receiver | Following = self._receiver  # whose bytes readers get
         self._leading: Leading | None = None
         self._growing: IGrowingFiles | None = None  # known to the leader

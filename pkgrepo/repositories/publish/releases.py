@@ -37,10 +37,11 @@ class Release:
     """
     What a format publishes: one version of one package, with the files of this request.
 
-    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. With
-    ``reuse`` they may have paths of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that
-    exists, too; None for ``describes`` means as for ``overwrite``. ``kind`` is that of the event. ``guard`` is called
-    first in the transaction, and raises an error if the release may not be published.
+    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. A file
+    with the same bytes stays as it is, unless the release ``renews`` its attributes. With ``reuse`` they may have paths
+    of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that exists, too; None for
+    ``describes`` means as for ``overwrite``. ``kind`` is that of the event. ``guard`` is called first in the
+    transaction, and raises an error if the release may not be published.
     """
 
     package_key: str
@@ -52,6 +53,7 @@ class Release:
     meta: Mapping[str, Any] = Factory(dict)
     package_meta: Mapping[str, Any] | None = None
     overwrite: bool = False
+    renews: bool = False
     reuse: bool = False
     obsolete: tuple[str, ...] = ()
     describes: bool | None = None
@@ -201,7 +203,7 @@ def _plan_release(release: Release, claimed: Iterable[BlobInfo], before: Mapping
         if blob.locator != new.blob.locator:
             plan.surplus.append(new.blob.locator)
         found = before.get(new.path)
-        if found is not None and found.sha256 == blob.sha256:
+        if found is not None and found.sha256 == blob.sha256 and not release.renews:
             plan.kept.append(found)
             continue
         if found is not None and not release.overwrite:

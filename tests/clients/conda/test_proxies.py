@@ -11,7 +11,7 @@ from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
 from tests.support.access_log import log_since_mark
 from tests.support.conda_packages import make_installable
-from tests.support.configurations import hosted, proxy, tokens, virtual
+from tests.support.configurations import config, hosted, proxy, tokens, virtual
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
 from tests.support.server_process import running
@@ -72,3 +72,18 @@ def test_packages_of_an_upstream_and_own_ones_are_installed_again_and_without_th
             mirror = {"channel": f"{server.url}/repositories/main/mirror", "specs": ["other"]}
             place = {"prefix": str(tmp_path / "mirror"), "cache": str(tmp_path / "none")}
             assert json.loads(rattler(**mirror, **place).splitlines()[-1]) == expected[1:]
+
+
+def test_package_that_the_channel_replaces_is_installed_again(tmp_path_factory, tmp_path, rattler):
+    overwritable = hosted("conda", ch=config(policy="allow_overwrite = true"))
+    with running(tmp_path_factory.mktemp("upstream"), overwritable) as upstream:
+        origin = HttpClient(f"{upstream.url}/repositories/main/ch", ADMIN)
+        mirrored = proxy("conda", "mirror", f"{upstream.url}/repositories/main/ch", cache_ttl="0")
+        with running(tmp_path_factory.mktemp("server"), f'proxy.allow_private = ["127.0.0.1"]\n{mirrored}') as server:
+            mirror = f"{server.url}/repositories/main/mirror"
+            for content in (b"first", b"second"):
+                data = make_installable("demo", "1.0", "h0_0", {"share/demo.txt": content})
+                assert origin.put("/noarch/demo-1.0-h0_0.conda?force=true", data).status == 201
+                prefix = tmp_path / content.decode()
+                rattler(channel=mirror, specs=["demo"], prefix=str(prefix), cache=str(tmp_path / "cache"))
+                assert (prefix / "share/demo.txt").read_bytes() == content

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.client_programs import client
-from tests.support.configurations import hosted, proxy, virtual
+from tests.support.configurations import config, hosted, proxy, virtual
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.python_packages import make_wheel
 from tests.support.python_peers import devpi, pypiserver
@@ -251,6 +251,27 @@ def test_corrupted_file_of_the_upstream_fails_the_install_and_is_not_kept(
         assert bench.result(*command, UV_HTTP_RETRIES="0").returncode != 0
         scripted.behave()
         bench.run(*command)
+
+
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_file_that_the_upstream_replaces_is_installed_again(
+    mirror: Mirror, tmp_path_factory: pytest.TempPathFactory, program: str
+) -> None:
+    overwritable = hosted("python", own=config(policy="allow_overwrite = true"))
+    with running(tmp_path_factory.mktemp("origin"), overwritable) as process:
+        upstream = PythonIndex(process.url, "main/own")
+        with mirror(upstream.url) as scene:
+            bench = scene.bench()
+            python = bench.venv()
+            command = [client("pip"), "--python", python, "install", "--force-reinstall", "-i", scene.index.simple]
+            if program == "uv":
+                command = [client("uv"), "pip", "install", "--python", python, "--reinstall", "--refresh"]
+                command += ["--index-url", scene.index.simple]
+            for content in (b"first", b"second"):  # with one cache of the client
+                upstream.publish("changing-lib", "1.0", extra_files={"changing.txt": content})
+                bench.run(*command, "changing-lib")
+                printed = bench.run(python, "-c", "import sys; print(open(sys.path[-1] + '/changing.txt').read())")
+                assert printed.strip() == content.decode()
 
 
 def test_end_date_hides_newer_files(mirror: Mirror, scripted: PythonUpstream) -> None:

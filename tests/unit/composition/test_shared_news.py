@@ -21,6 +21,7 @@ from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
 from pkgrepo.proxy.addressed.winners import Winners
+from pkgrepo.proxy.mistrusted import MistrustedFiles
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 
@@ -90,11 +91,10 @@ def test_what_no_upstream_has_the_others_know() -> None:
 
 
 def test_files_of_which_a_wrong_one_was_sent_are_known_to_all() -> None:
-    workers, found = Workers(), list[object]()
-    files: Any = SimpleNamespace(mistrust=lambda *place: found.append(place))
-    receive_mistrust(workers.other, files)
-    ProxyNews(workers.one).mistrusted(3, "a/b.jar")
-    assert found == [(3, "a/b.jar")]
+    workers, there = Workers(), MistrustedFiles()
+    receive_mistrust(workers.other, there)
+    MistrustedFiles(ProxyNews(workers.one).mistrusted).note((3, "a/b.jar"))
+    assert (3, "a/b.jar") in there
 
 
 def test_the_route_of_a_version_is_that_of_all() -> None:

@@ -31,6 +31,10 @@ class Answered:
         """Differs whenever the content does."""
         return self.question.key, self.held.document.fetched_ms if self.held.document.found else 0
 
+    def is_older_than(self, changed_ms: int) -> bool:
+        """Whether the upstream has not been asked since a time, at which another document of the folder changed."""
+        return not self.held.stale and self.held.document.checked_ms < changed_ms
+
 
 @frozen(eq=False)
 class Upstream:
@@ -114,12 +118,13 @@ async def find_members(
         proxy = leaf.repository
         if proxy.type is not RepositoryType.PROXY or not proxy.active:
             continue
-        found: list[Answered] = []
-        for question in _questions(subdir, document):
-            held = await services.documents.answer(proxy, question, Trace(), revalidate=revalidate)
-            if not held.document.found and held.failure is not None:
-                raise held.missing(question.key)
-            found.append(Answered(question, held))
+        found = [await _ask(services, proxy, each, revalidate=revalidate) for each in _questions(subdir, document)]
+        changed_ms = max(each.held.document.fetched_ms for each in found)
+        # Files are what the records say, so clients must not get a document that says something newer, or older.
+        found = [
+            await _ask(services, proxy, each.question, before=each) if each.is_older_than(changed_ms) else each
+            for each in found
+        ]
         asked += [(proxy, each) for each in found]
         records, last = found[0], found[-1]
         if not records.held.document.found:
@@ -129,6 +134,27 @@ async def find_members(
         upstreams.append(Upstream(leaf, records, last))
     stamp = (config_serial, tuple(each.stamp for each in upstreams), hosted_stamp)
     return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked)
+
+
+async def _ask(
+    services: Services,
+    proxy: Repository,
+    question: DocumentRequest,
+    *,
+    revalidate: bool = False,
+    before: Answered | None = None,
+) -> Answered:
+    """
+    What an upstream has, or had a short while ago; a newer answer than the one ``before``.
+
+    :raises UpstreamFailed: see L{find_members}
+    """
+    if before is not None:
+        await services.documents.expire(proxy, question, before.held.document.checked_ms)
+    held = await services.documents.answer(proxy, question, Trace(), revalidate=revalidate)
+    if not held.document.found and held.failure is not None:
+        raise held.missing(question.key)
+    return Answered(question, held)
 
 
 def _questions(subdir: str, document: str) -> Sequence[DocumentRequest]:

@@ -45,9 +45,11 @@ def format_server(
             proxy("python", "short", upstream.url, cache_ttl="0"),
             proxy("python", "lonely", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
             proxy("python", "old", old_upstream.url),
+            proxy("python", "old-short", old_upstream.url, cache_ttl="0"),
             proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             virtual("python", "all", "main/own", "main/mirror", publish_to="main/own"),
             virtual("python", "readable", "main/mirror", "main/own"),
+            virtual("python", "anything", "main/own", "main/short"),
         )
     )
     with running(tmp_path_factory.mktemp("server"), configuration) as process:

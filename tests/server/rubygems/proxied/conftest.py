@@ -46,6 +46,7 @@ def format_server(
         (
             hosted("ruby", "own"),
             proxy("ruby", "mirror", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
+            proxy("ruby", "steady", upstream.url),
             proxy("ruby", "small", upstream.url, cache_ttl="0"),
             proxy("ruby", "large", upstream.url, cache_ttl="0"),
             proxy("ruby", "folder", legacy.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),

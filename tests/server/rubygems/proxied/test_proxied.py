@@ -77,6 +77,29 @@ def test_gem_with_another_checksum_is_refused_and_not_kept(mirror, upstream):
     assert mirror.get(path).body == data
 
 
+def test_replaced_gem_is_fetched_again(mirror, upstream):
+    path = "/gems/replaced-1.0.0.gem"
+    old = upstream.add("replaced")
+    for _ in range(2):
+        assert mirror.get(path).body == old
+    upstream.yank("replaced", "1.0.0")
+    new = upstream.add("replaced", pad=1000)
+    assert mirror.get("/info/replaced").body == upstream.info("replaced")
+    for _ in range(2):
+        assert mirror.get(path).body == new
+    assert upstream.count(path) == 2
+
+
+def test_info_is_asked_for_once_more_when_a_gem_is_another_one(at, upstream):
+    steady = at("steady")
+    upstream.add("swapped")
+    assert steady.get("/versions").status == steady.get("/info/swapped").status == 200
+    upstream.yank("swapped", "1.0.0")
+    new = upstream.add("swapped", pad=1000)
+    assert steady.get("/gems/swapped-1.0.0.gem").body == new
+    assert steady.get("/info/swapped").body == upstream.info("swapped")
+
+
 def test_names_of_files_are_not_split_at_a_dash(mirror, upstream):
     wanted = upstream.add("two-2", "1.0.0", platform="x86_64-linux")
     upstream.add("two", "1.0.0")
