@@ -29,6 +29,8 @@ class IUpstream(Interface):
         decode: bool = False,
         entrust: bool = False,
         accept: Collection[int] = (),
+        kind: str = "",
+        subject: str = "",
         tries: int = 3,
     ) -> AbstractAsyncContextManager[IUpstreamResponse]:
         """
@@ -41,6 +43,10 @@ class IUpstream(Interface):
         own host must have named for that; an Authorization field in ``headers`` replaces them.
         Redirects are followed. After failures that another try may mend, a request is sent again: ``tries`` times in
         all.
+
+        ``subject`` is the package that the request is about; without one, each URL is a subject. An upstream at which
+        several fail is not asked for a while. ``kind`` names requests for something other than packages, such as
+        searches: only those of the same kind are not sent after failures of theirs.
 
         ``limits`` defaults to those of documents. With ``decode`` the answer may be compressed in transfer.
 

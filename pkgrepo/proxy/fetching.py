@@ -95,7 +95,7 @@ class Fetching:
         upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))
 
         def open_(headers: Mapping[str, str]) -> AbstractAsyncContextManager[IUpstreamResponse]:
-            return upstream.open("GET", remote.source.url, headers, limits=self._limits)
+            return upstream.open("GET", remote.source.url, headers, limits=self._limits, subject=remote.key)
 
         place = remote.repository.id, remote.identity
 

@@ -18,7 +18,7 @@ ABSENT: Final = (404, 405, 410)  # an upstream that does not know the question
 @frozen
 class UncachedQuestion:
     """
-    A question about ``what``, at a ``path`` (as on the wire, with a query if any) below the URL of each route.
+    A question of the kind ``what``, at a ``path`` (as on the wire, with a query if any) below the URL of each route.
 
     With a ``body``, which is JSON, it is a POST.
     """
@@ -47,6 +47,7 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 headers,
                 body=question.body,
                 limits=question.limits,
+                kind=question.what,
                 decode=True,
                 tries=1,  # the caller can do without an answer, and its client waits
             ) as response:

@@ -181,8 +181,9 @@ class Walk:
 
     async def _ask_checksum(self, route: Route, algorithm: str) -> str | None:
         limits = ReadLimits(LARGEST_FILE, self._context.upstreams.document_timeout_s)
-        upstream = self._context.upstreams.of(self._repository.id, route)
-        async with upstream.open("GET", f"{_url(route, self._request)}.{algorithm}", {}, limits=limits) as response:
+        upstream, key = self._context.upstreams.of(self._repository.id, route), self._request.package_key
+        url = f"{_url(route, self._request)}.{algorithm}"
+        async with upstream.open("GET", url, {}, limits=limits, subject=key) as response:
             if response.status in ABSENT:
                 return None
             if response.status != 200:
@@ -255,7 +256,8 @@ class Walk:
         upstream = self._context.upstreams.of(self._repository.id, route)
         url = _url(route, self._request)
         tries = TRIES_WITH_OLD if route.name in self._conditions else MOST_TRIES
-        async with upstream.open(method, url, headers or {}, limits=self._context.limits, tries=tries) as response:
+        limits, key = self._context.limits, self._request.package_key
+        async with upstream.open(method, url, headers or {}, limits=limits, subject=key, tries=tries) as response:
             yield response
 
 

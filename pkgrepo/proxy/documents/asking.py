@@ -125,9 +125,11 @@ class Asker:
         open_previous: OpenPrevious,
     ) -> Confirmed | Received | None:
         upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
-        tries = MOST_TRIES if old is None else TRIES_WITH_OLD
+        tries, key = MOST_TRIES if old is None else TRIES_WITH_OLD, request.package_key
         for url in request.urls(route.url):
-            async with upstream.open("GET", url, headers, decode=True, tries=tries) as response:
+            async with upstream.open(
+                "GET", url, headers, decode=True, kind=request.kind, subject=key, tries=tries
+            ) as response:
                 if response.status == 304 and old is not None:
                     return Confirmed(old.etag, old.last_modified)
                 if response.status in ABSENT:
@@ -194,8 +196,8 @@ class Asker:
         upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
         # One byte that is known, so that the range is never empty; not compressed, as it is a range of the plain form.
         headers["Range"] = f"bytes={size - 1}-"
-        url = next(iter(request.urls(route.url)))
-        async with upstream.open("GET", url, headers, tries=TRIES_WITH_OLD) as response:
+        url, key = next(iter(request.urls(route.url))), request.package_key
+        async with upstream.open("GET", url, headers, kind=request.kind, subject=key, tries=TRIES_WITH_OLD) as response:
             if response.status == 304:
                 return Confirmed(old.etag, old.last_modified)
             if response.status == 200:

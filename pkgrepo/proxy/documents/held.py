@@ -94,6 +94,8 @@ class DocumentRequest:
     With a ``section`` the document is about many packages: of this one are the entries whose ``sort`` begins with it,
     and if there are none, the upstream does not have the package. It is kept once for all of them.
 
+    For ``kind`` see L{IUpstream.open}.
+
     Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
     document of a ``listing`` that is kept and fresh is as old as that says. One with a ``composition`` is made of
     others where a route does not have it. A ``packed`` one is a gzip file, which is inflated before it is normalised.
@@ -113,6 +115,7 @@ class DocumentRequest:
     composition: Composition | None = None
     packed: bool = False
     section: bytes = b""
+    kind: str = ""
 
     @property
     def owner(self) -> str:

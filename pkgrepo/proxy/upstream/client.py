@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from http.cookiejar import CookieJar
 from typing import Any, cast
 
@@ -41,7 +42,7 @@ from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
 
 from .deadlines import Deadline
-from .failures import ERRORS, explain
+from .failures import ABOUT_ANSWER, ERRORS, explain
 from .health import Health
 from .permits import HostPermits
 from .refusals import DECISIONS, read_refusal
@@ -80,11 +81,13 @@ class _Request:
     """
     A request as the caller wants it; ``credentials`` are further fields for the host it is sent to first.
 
-    With ``only_head`` no body is wanted, whatever the method is.
+    With ``only_head`` no body is wanted, whatever the method is. For ``kind`` and ``subject`` see L{IUpstream.open}.
     """
 
     method: str
     only_head: bool
+    kind: str
+    subject: str
     fields: Mapping[str, str]
     credentials: Mapping[str, str]
     body: bytes | None
@@ -119,8 +122,8 @@ class Upstream:
         self._reactor = shared.reactor
         self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
         self._client = HTTPClient(OutboundAgent(ways, self._connections), _NO_COOKIES)
-        self._own_health = self._make_health(route.target.host)
-        self._other_health: OrderedDict[Origin, Health] = OrderedDict()
+        self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
+        self._other_health: OrderedDict[tuple[Origin, str], Health] = OrderedDict()
         self._faults: set[tuple[str, str]] = set()
         self._open_count = 0
         self._retired = False
@@ -152,6 +155,8 @@ class Upstream:
         decode: bool = False,
         entrust: bool = False,
         accept: Collection[int] = (),
+        kind: str = "",
+        subject: str = "",
         tries: int = MOST_TRIES,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
@@ -162,6 +167,7 @@ class Upstream:
         known = self._authorization if entrust or target.origin == self.route.target.origin else None
         coding = "gzip" if decode else "identity"
         request = self._make_request(method, known, headers or {}, body, limits, coding, tries=tries)
+        request = evolve(request, kind=kind, subject=subject or target.text)
         self._open_count += 1
         started_s, response = self._reactor.seconds(), None
         try:
@@ -185,6 +191,7 @@ class Upstream:
             self._faults.add((reason, detail))
             sentence = f"{reason}: {detail}" if detail else reason
             log.warn("upstream {route} cannot be used: {reason}", route=self.name, reason=sentence)
+        self._own_health.note(reason)
         return UpstreamMisconfigured(self.name, reason)
 
     def retire(self) -> None:
@@ -245,7 +252,7 @@ class Upstream:
         fields[_PASSED] = hops.names_with(self._repository_id)
         limits = limits or self._shared.settings.documents
         deadline = Deadline.start(limits.total_s, self._reactor)
-        return _Request(method, method == "HEAD", fields, credentials, body, tries, limits, deadline)
+        return _Request(method, method == "HEAD", "", "", fields, credentials, body, tries, limits, deadline)
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -277,7 +284,7 @@ class Upstream:
         self, request: _Request, target: Target, fields: Mapping[str, str], stack: AsyncExitStack
     ) -> UpstreamResponse:
         """The answer of one host, after retries; ``stack`` closes it and gives its permit back."""
-        health = self._health_of(target.origin)
+        health = self._health_of(target.origin, request.kind)
         tries = 0
         while True:
             tries += 1
@@ -331,13 +338,16 @@ class Upstream:
             )
             answer = await request.deadline.wait(answering, wait_s, reason)
         except ERRORS as error:
-            return self._note(explain(self.name, error), health, is_unreachable=isinstance(error, ConnectingTimedOut))
+            subject = request.subject if isinstance(error, ABOUT_ANSWER) else None
+            unreachable = isinstance(error, ConnectingTimedOut)
+            return self._note(explain(self.name, error), health, subject, is_unreachable=unreachable)
         reading = Reading(
             route=self.name,
             limits=request.limits,
             deadline=request.deadline,
             idle_s=settings.idle_timeout_s,
-            on_failure=health.failed,
+            on_failure=partial(health.failed, subject=request.subject),
+            on_silence=health.failed,
         )
         url = target.text.partition("?")[0]
         response = UpstreamResponse(cast("Answer", answer.original), url, reading, only_head=request.only_head)
@@ -346,7 +356,7 @@ class Upstream:
             health.succeeded(self._reactor.seconds() - started)
             return response
         response.close()
-        return self._note(failed, health)
+        return self._note(failed, health, request.subject)
 
     def _judge(self, response: UpstreamResponse) -> UpstreamFailed | None:
         """The error that a status means; None: the answer is for the caller."""
@@ -364,24 +374,27 @@ class Upstream:
             return UpstreamFailed(self.name, f"it answers {status}")
         return None
 
-    def _note(self, error: UpstreamFailed, health: Health, *, is_unreachable: bool = False) -> UpstreamFailed:
+    def _note(
+        self, error: UpstreamFailed, health: Health, subject: str | None, *, is_unreachable: bool = False
+    ) -> UpstreamFailed:
         if isinstance(error, UpstreamMisconfigured):
             self.misconfigured(error.reason)
         elif not isinstance(error, UpstreamLimited | UpstreamLoop):
-            health.failed(error.reason, is_unreachable=is_unreachable)
+            health.failed(error.reason, subject, is_unreachable=is_unreachable)
         return error
 
-    def _health_of(self, origin: Origin) -> Health:
-        if origin == self.route.target.origin:
+    def _health_of(self, origin: Origin, kind: str) -> Health:
+        if origin == self.route.target.origin and not kind:
             return self._own_health
-        health = self._other_health.pop(origin, None) or self._make_health(origin[1])
-        self._other_health[origin] = health
+        place = (origin, kind)
+        health = self._other_health.pop(place, None)
+        if health is None:
+            shown = f"{origin[1]} ({kind})" if kind else origin[1]
+            health = Health(self.name, shown, self._reactor, self._shared.jitter)
+        self._other_health[place] = health
         if len(self._other_health) > MOST_HOSTS:
             self._other_health.popitem(last=False)
         return health
-
-    def _make_health(self, host: str) -> Health:
-        return Health(self.name, host, self._reactor, self._shared.jitter)
 
 
 class _NoCookies(CookieJar):

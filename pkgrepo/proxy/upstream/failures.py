@@ -43,6 +43,9 @@ ERRORS = (
     VerificationError,
 )
 
+# Those that the host is there for: others have them only if they ask for the same.
+ABOUT_ANSWER = (ConnectionClosed, HeadTooLarge, NotHttp)
+
 FORBIDDEN = "it leads to an address that is not public; proxy.allow_private can except it"
 UNTRUSTED = "its certificate is not trusted; proxy.ca_file, or ca_file of the route, can name a private authority"
 

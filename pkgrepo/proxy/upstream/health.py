@@ -1,15 +1,20 @@
 """
-The health of an upstream host, and a circuit breaker: after several failures in a row nobody waits for it in vain.
+The health of an upstream host for one kind of request, and a circuit breaker: nobody waits for it again and again.
 
 ==========  =============================================  ==========================================================
 state       requests                                       next state
 ==========  =============================================  ==========================================================
-closed      all are sent                                   open, after L{FAILURES} failures in a row, or one of a
-                                                           host that accepts no connection
+closed      all are sent                                   open, after L{FAILURES} failures in a row that are of the
+                                                           host, or of L{SUBJECTS} packages; or one of a host that
+                                                           accepts no connection
 open        none until a pause is over                     half-open, after the pause
 half-open   one is sent, the probe; the others are         closed if it succeeds; open if it fails, with a pause twice
-            refused meanwhile                              as long; half-open again if it is cancelled
+            refused meanwhile                              as long, or as long as before if it is a package that had
+                                                           failed already; half-open again if it is cancelled
 ==========  =============================================  ==========================================================
+
+A failure is of the host if there is no connection, or no answer in time. An error in an answer is one of a package: it
+tells little about others, and that the host which could not be reached can be reached again.
 
 Everything is in memory: each process learns by itself, and a restart begins with closed.
 """
@@ -28,6 +33,8 @@ from pkgrepo.errors import UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import UpstreamHealth, UpstreamState
 
 FAILURES = 5  # in a row; a request with its retries makes up to three
+SUBJECTS = 3  # different packages among them
+MOST_SUBJECTS = 100  # that are remembered
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 120.0
 LONGEST_LIMIT_S = 3600.0  # however long an upstream wants no requests
@@ -37,7 +44,7 @@ log = Logger()
 
 class Health:
     """
-    Successes and failures of requests to one host of the route ``route``; ``host`` is for the log.
+    Successes and failures of requests of one kind to a host of the route ``route``; ``host`` is for the log.
 
     ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes.
     """
@@ -48,7 +55,10 @@ class Health:
         self._reactor = reactor
         self._jitter = jitter
         self._failures_in_row = 0
+        self._host_failures = 0  # among them
+        self._subjects: set[str] = set()
         self._is_down = False
+        self._is_host_down = False
         self._pause_s = 0.0
         self._open_until = 0.0
         self._limited_until = 0.0
@@ -85,28 +95,34 @@ class Health:
 
     def succeeded(self, latency_s: float) -> None:
         """Note an answer, whose head took ``latency_s`` seconds."""
-        if self._is_down:
-            log.info("upstream {route} at {host} answers again", route=self._route, host=self._host)
-        self._failures_in_row = 0
-        self._is_down = False
-        self._pause_s = 0.0
+        self._begin_again()
         self._successes += 1
         self._latency_s = latency_s
         self._last_success = self._reactor.seconds()
 
-    def failed(self, reason: str, *, is_unreachable: bool = False) -> None:
+    def failed(self, reason: str, subject: str | None = None, *, is_unreachable: bool = False) -> None:
         """
-        Note that there was no answer, or not to its end.
+        Note that there was no answer, or a bad one, or not to its end.
 
-        A host that accepts no connection in time ``is_unreachable``, and down at once: all others would wait as long.
+        ``subject`` is the package that the failure is about; None: it is one of the host. A host that accepts no
+        connection in time ``is_unreachable``, and down at once: all others would wait as long.
         """
         now = self._reactor.seconds()
+        if subject is not None and self._is_host_down and self.state is UpstreamState.HALF_OPEN:
+            self._begin_again()
         self._failures += 1
         self._failures_in_row += 1
         self._last_error = reason
         self._last_failure = now
-        if not self._is_down and (is_unreachable or self._failures_in_row >= FAILURES):
+        is_known = subject in self._subjects
+        if subject is None:
+            self._host_failures += 1
+        elif len(self._subjects) < MOST_SUBJECTS:
+            self._subjects.add(subject)
+        is_wide = self._host_failures + len(self._subjects) >= SUBJECTS
+        if not self._is_down and (is_unreachable or (is_wide and self._failures_in_row >= FAILURES)):
             self._is_down = True
+            self._is_host_down = subject is None
             log.warn(
                 "upstream {route} at {host} failed {count}: {reason}",
                 route=self._route,
@@ -115,8 +131,14 @@ class Health:
                 reason=reason,
             )
         if self._is_down and now >= self._open_until:
-            self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            self._pause_s = min(max(self._pause_s * (1 if is_known else 2), FIRST_PAUSE_S), LONGEST_PAUSE_S)
             self._open_until = now + self._pause_s * (0.75 + 0.5 * self._jitter())
+
+    def note(self, reason: str) -> None:
+        """Note, for people, that requests fail for a reason that says nothing about the host."""
+        self._failures += 1
+        self._last_error = reason
+        self._last_failure = self._reactor.seconds()
 
     def limited(self, seconds: float) -> None:
         """Note that the upstream wants no requests for so long."""
@@ -136,6 +158,14 @@ class Health:
             failures=self._failures,
             limited_until=_time(self._limited_until) if limited else None,
         )
+
+    def _begin_again(self) -> None:
+        if self._is_down:
+            log.info("upstream {route} at {host} answers again", route=self._route, host=self._host)
+        self._failures_in_row = self._host_failures = 0
+        self._subjects.clear()
+        self._is_down = self._is_host_down = False
+        self._pause_s = 0.0
 
     def _check(self) -> None:
         now = self._reactor.seconds()

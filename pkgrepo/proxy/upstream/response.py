@@ -43,7 +43,8 @@ class Reading:
     """
     How an answer is read: the route's name, the limits, the deadline and the longest pause.
 
-    ``on_failure`` is called with the reason when the body ends early through the upstream's fault.
+    ``on_failure`` is called with the reason when the body ends early through the upstream's fault, and ``on_silence``
+    when nothing of it comes for too long.
     """
 
     route: str
@@ -51,6 +52,7 @@ class Reading:
     deadline: Deadline
     idle_s: float
     on_failure: Callable[[str], None]
+    on_silence: Callable[[str], None]
 
 
 @implementer(IUpstreamResponse)
@@ -168,7 +170,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
             reading.on_failure(reason)
             raise UpstreamTruncated(reading.route, reason) from None
         except TimedOut as error:
-            reading.on_failure(error.reason)
+            (reading.on_silence if reading.deadline.left_s > 0 else reading.on_failure)(error.reason)
             raise UpstreamTimeout(reading.route, error.reason) from None
         self.received += len(data)
         if not data:

@@ -22,7 +22,7 @@ from pkgrepo.proxy.upstream.health import FAILURES
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams import faults
 from tests.support.upstreams.messages import Answer, Fault
-from tests.support.upstreams.server import closed_port, unaccepting_port
+from tests.support.upstreams.server import ANY, closed_port, unaccepting_port
 
 pytestmark = pytest.mark.server
 
@@ -121,15 +121,50 @@ async def test_nobody_waits_for_a_second_try_that_would_not_be_sent(scene: Any) 
 
 @pytest_twisted.ensureDeferred
 async def test_failures_of_another_host_do_not_close_the_route(scene: Any) -> None:
-    server, files = scene.serve({"/x": b"x"}), scene.serve({"/file": faults.failing(500)})
+    server, files = scene.serve({"/x": b"x"}), scene.serve()
+    files.misbehave(ANY, faults.failing(500), repeat=True)
     upstream = scene.upstream(server.url)
-    for _ in range(FAILURES):
+    for number in range(FAILURES):
         with pytest.raises(UpstreamFailed, match="it answers 500"):
-            await fetch(upstream, f"{files.url}/file")
+            await fetch(upstream, f"{files.url}/file{number}")
     with pytest.raises(UpstreamUnavailable, match="in a row"):
         await fetch(upstream, f"{files.url}/file")
     assert await fetch(upstream) == (200, b"x")
     assert upstream.health().failures == 0
+
+
+@pytest.mark.parametrize("fault", [faults.failing(500), faults.failing(503), faults.NO_ANSWER, faults.TRUNCATED])
+@pytest_twisted.ensureDeferred
+async def test_failures_of_one_package_do_not_close_the_route(scene: Any, fault: Any) -> None:
+    server = scene.serve({"/bad": b"x" * 1000, "/bad/file": b"x" * 1000, "/good": b"x"})
+    for path in ("/bad", "/bad/file"):
+        server.misbehave(path, fault, repeat=True)
+    upstream = scene.upstream(server.url)
+
+    async def fail(path: str) -> None:
+        with pytest.raises(UpstreamFailed):
+            await fetch(upstream, path, subject="bad")
+
+    await gatherResults([Deferred.fromCoroutine(fail(path)) for path in ("bad", "bad/file") * FAILURES])
+    assert upstream.health().state is UpstreamState.CLOSED
+    assert await fetch(upstream, "good", subject="good") == (200, b"x")
+
+
+@pytest_twisted.ensureDeferred
+async def test_failures_of_one_kind_of_request_do_not_close_the_route_for_another(scene: Any) -> None:
+    server = scene.serve({"/good": b"x", "/search": faults.failing(500)})
+    upstream = scene.upstream(server.url)
+    for number in range(FAILURES):
+        with pytest.raises(UpstreamFailed, match="it answers 500"):
+            await fetch(upstream, f"search?text={number}", kind="search")
+    with pytest.raises(UpstreamUnavailable, match="5 times in a row"):
+        await fetch(upstream, "search", kind="search")
+    assert server.count("/search") == FAILURES
+    assert await fetch(upstream, "good") == (200, b"x")
+    assert (upstream.health().failures, upstream.health().last_error) == (0, None)
+    server.serve("/search", b"found")
+    with pytest.raises(UpstreamUnavailable):
+        await fetch(upstream, "search", kind="search")  # that packages are served tells nothing about searches
 
 
 @pytest_twisted.ensureDeferred

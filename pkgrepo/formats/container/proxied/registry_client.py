@@ -58,7 +58,7 @@ class RegistryClient:
         authorization = await self._tokens.find(upstream, place, scope)
         for is_last in (False, True):
             fields = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
-            async with upstream.open(method, url, fields, limits=limits, accept=(401,)) as response:
+            async with upstream.open(method, url, fields, limits=limits, accept=(401,), subject=place.name) as response:
                 if response.status != 401:
                     _check_status(place, response.status)
                     yield response

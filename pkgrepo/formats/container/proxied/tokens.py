@@ -139,7 +139,14 @@ class UpstreamTokens:
         query += [("scope", each) for each in scope.split()]
         url = f"{realm.text}{'&' if '?' in realm.text else '?'}{urlencode(query)}"
         async with upstream.open(
-            "GET", url, {"Accept": "application/json"}, limits=ANSWER, entrust=entrust, accept=(401, 403)
+            "GET",
+            url,
+            {"Accept": "application/json"},
+            limits=ANSWER,
+            entrust=entrust,
+            accept=(401, 403),
+            kind="tokens",
+            subject=name,
         ) as answer:
             if answer.status in (401, 403):
                 if answer.status == 401 and route.credentials is not None:

@@ -39,6 +39,7 @@ def attestations_question(name: str, version_text: str) -> DocumentRequest:
         urls=lambda url: (f"{url}/-/npm/v1/attestations/{_encoded(version)}",),
         accept=FULL_TYPE,
         normaliser=VERBATIM,
+        kind="attestations",
     )
 
 
@@ -51,6 +52,7 @@ def keys_question() -> DocumentRequest:
         urls=lambda url: (f"{url}/{KEYS}",),
         accept=FULL_TYPE,
         normaliser=VERBATIM,
+        kind="keys",
     )
 
 

@@ -35,8 +35,8 @@ def format_server(
     """
     A server with repositories of all types.
 
-    C{mirror} is a proxy of the first registry, C{short} and C{faulty} ask it each time, C{aged} hides versions of the
-    last week. C{both} has routes to both registries, and C{other} to the second alone.
+    C{mirror} is a proxy of the first registry, C{short}, C{faulty} and C{fragile} ask it each time, C{aged} hides
+    versions of the last week. C{both} has routes to both registries, and C{other} to the second alone.
     """
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
         (
@@ -44,6 +44,7 @@ def format_server(
             proxy("npm", "mirror", upstream.url),
             proxy("npm", "short", upstream.url, cache_ttl="0"),
             proxy("npm", "faulty", upstream.url, cache_ttl="0"),
+            proxy("npm", "fragile", upstream.url, cache_ttl="0"),
             proxy("npm", "hidden", upstream.url, lines=PRIVATE),
             proxy("npm", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             proxy("npm", "both", upstream.url, second.url),

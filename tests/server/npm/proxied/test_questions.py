@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,6 +27,28 @@ def test_keys_of_the_upstream_are_passed_on(at, upstream, publish):
         assert mirror.get(KEYS).json["keys"] == [{"keyid": "theirs", "key": "x"}]
     assert upstream.count(KEYS) == 1
     assert len(everything.get(KEYS).json["keys"]) == 2
+
+
+def test_packages_are_served_while_other_services_of_the_upstream_fail(at, upstream):
+    upstream.add("served-on")
+    for path in ("/-/v1/search", BULK, QUICK, KEYS, "/-/npm/v1/attestations/served-on@1.0.0"):
+        upstream.misbehave(path, failing(500), repeat=True)
+    for number in range(8):
+        search(at("fragile"), f"text-{number}")
+        at("fragile").get(KEYS)
+        at("fragile").post(BULK, b'{"served-on":["1.0.0"]}')
+        at("fragile").get("/-/npm/v1/attestations/served-on@1.0.0")
+    assert at("fragile").get("/served-on").status == 200
+    assert at("fragile").get("/served-on/-/served-on-1.0.0.tgz").status == 200
+
+
+def test_packages_are_served_while_another_one_fails(at, upstream):
+    upstream.add("beside-a-broken-one")
+    upstream.misbehave("/broken-one", failing(500), repeat=True)
+    with ThreadPoolExecutor(4) as clients:
+        for reply in clients.map(lambda _: at("fragile").get("/broken-one"), range(12)):
+            assert (reply.status, "it answers 500" in reply.json["error"]) == (502, True)
+    assert at("fragile").get("/beside-a-broken-one").status == 200
 
 
 def test_attestations_of_the_upstream_are_passed_on(mirror, upstream):

@@ -8,7 +8,14 @@ from twisted.logger import capturedLogs, formatEvent
 
 from pkgrepo.errors import UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import UpstreamState
-from pkgrepo.proxy.upstream.health import FAILURES, FIRST_PAUSE_S, LONGEST_LIMIT_S, LONGEST_PAUSE_S, Health
+from pkgrepo.proxy.upstream.health import (
+    FAILURES,
+    FIRST_PAUSE_S,
+    LONGEST_LIMIT_S,
+    LONGEST_PAUSE_S,
+    SUBJECTS,
+    Health,
+)
 
 
 @pytest.fixture
@@ -50,6 +57,54 @@ def test_a_host_that_accepts_no_connection_opens_it_at_once(health):
     ]
     with pytest.raises(UpstreamUnavailable, match="it failed once; the last time it did not accept a connection"):
         fail(health)
+
+
+def test_failures_of_few_packages_do_not_open_it(health):
+    for number in range(10 * FAILURES):
+        with health.attempt():
+            health.failed("it answers 500", subject=f"package {number % (SUBJECTS - 1)}")
+    assert health.state is UpstreamState.CLOSED
+
+
+def test_failures_of_several_packages_open_it(health):
+    for number in range(FAILURES):
+        assert health.state is UpstreamState.CLOSED
+        with health.attempt():
+            health.failed("it answers 500", subject=f"package {number % SUBJECTS}")
+    assert health.state is UpstreamState.OPEN
+
+
+def test_packages_that_failed_before_a_success_do_not_count(health):
+    for number in range(10 * FAILURES):
+        with health.attempt():
+            health.failed("it answers 500", subject=f"package {number}")
+        if number % (FAILURES - 1) == FAILURES - 2:
+            succeed(health)
+    assert health.state is UpstreamState.CLOSED
+
+
+def test_an_answer_with_an_error_shows_that_a_host_can_be_reached_again(health, clock):
+    fail(health, FAILURES)
+    clock.advance(FIRST_PAUSE_S)
+    with health.attempt():
+        health.failed("it answers 500", subject="package")
+    assert health.state is UpstreamState.CLOSED
+
+
+def test_probe_of_a_package_that_had_failed_does_not_lengthen_the_pause(health, clock):
+    for number in range(FAILURES):
+        with health.attempt():
+            health.failed("it answers 500", subject=f"package {number}")
+    for subject, next_s in (("package 0", FIRST_PAUSE_S), ("package 7", 2 * FIRST_PAUSE_S)):
+        clock.advance(FIRST_PAUSE_S)
+        with health.attempt():
+            health.failed("it answers 500", subject=subject)
+        with pytest.raises(UpstreamUnavailable) as caught:
+            succeed(health)
+        assert caught.value.retry_after_s == next_s
+    clock.advance(2 * FIRST_PAUSE_S)
+    succeed(health)
+    assert health.state is UpstreamState.CLOSED
 
 
 def test_success_between_failures_keeps_it_closed(health):
