@@ -132,8 +132,7 @@ def _make_server(config: Config, reactor: Any) -> IService:
 
     try:
         return make_service(config, reactor)
-    except (BadCertificate, MemoryError) as error:
-        # pyOpenSSL needs writable and executable memory, which MemoryDenyWriteExecute= of a systemd unit forbids.
+    except BadCertificate as error:
         sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
 
 

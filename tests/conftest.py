@@ -20,6 +20,7 @@ from tests.support.s3_servers import s3_server
 from tests.support.server_buckets import use_s3
 from tests.support.server_databases import databases_with_schema, use_postgresql
 from tests.support.server_process import ServerProcess, twistd_process
+from tests.support.unit_filters import launcher
 
 # No deadline per example: on a busy machine any example may be slow, and so may their generation.
 settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,13 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     once for each process that runs tests. ``--s3`` keeps their default storages in a bucket, in the same way. With
     ``--nodes`` the server of each module of tests/clients is two nodes, of which each request goes to the other one
     than the request before. ``--workers 2`` makes every server in a process of its own two workers, unless its test
-    says how many it has.
+    says how many it has. ``--confined`` runs servers in processes of their own under the filters of the systemd unit.
     """
     parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
     parser.addoption("--postgresql", action="store_true", help="keep servers' catalogs in PostgreSQL")
     parser.addoption("--s3", action="store_true", help="keep servers' default storages in a bucket")
     parser.addoption("--nodes", action="store_true", help="run the scenarios of clients against two nodes in turn")
     parser.addoption("--workers", type=int, metavar="N", help="run servers with N worker processes")
+    parser.addoption("--confined", action="store_true", help="run servers under the filters of the systemd unit")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         if delay_s is not None or config.getoption("--postgresql") or config.getoption("--s3"):
             raise pytest.UsageError("--workers: the catalogs and storages of workers cannot be replaced")
         server_process.WORKERS[:] = [str(workers)]
+    if config.getoption("--confined"):
+        server_process.LAUNCHER[:] = launcher()
     if delay_s is not None:
         delay_catalogs(delay_s)
         server_process.PATCHES.extend(("delay", str(delay_s)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +10,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
-from twisted.internet.ssl import CertificateOptions, TLSVersion
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
+
+from pkgrepo.tls_context import make_context
 
 from .site import Site
 
@@ -92,29 +92,18 @@ class ServerCertificate:
     def _load(self) -> SSL.Context:
         chain = _read(self._certificate_path, x509.load_pem_x509_certificates)
         key = _read(self._key_path, lambda data: load_pem_private_key(data, None))
-        options = CertificateOptions(
-            privateKey=key,
-            certificate=chain[0],
-            extraCertChain=chain[1:],
-            raiseMinimumTo=TLSVersion.TLSv1_2,
-        )
+        context = make_context()
+        context.set_session_id(os.urandom(16))
         try:
-            context = options.getContext()
+            context.use_certificate(chain[0])
+            for each in chain[1:]:
+                context.add_extra_chain_cert(each)
+            context.use_privatekey(key)
             context.check_privatekey()
-            context.set_alpn_select_callback(_select_protocol)
         except SSL.Error as error:
             raise BadCertificate(f"{self._key_path} is not the key of {self._certificate_path}") from error
         self.expires_at: datetime = min(each.not_valid_after_utc for each in chain)
         return context
-
-
-def _select_protocol(_connection: SSL.Connection, offered: Sequence[bytes]) -> Any:
-    """
-    HTTP/1.1 if the client offers it, else no protocol.
-
-    RFC 7301 has an alert for the latter case, and Twisted sends it; but such clients speak HTTP/1.1 all the same.
-    """
-    return b"http/1.1" if b"http/1.1" in offered else SSL.NO_OVERLAPPING_PROTOCOLS
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -52,7 +52,7 @@ class _Worker:
             return
         try:
             server = Server(config, self._reactor, self.membership)
-        except (BadCertificate, MemoryError) as error:
+        except BadCertificate as error:
             self.refuse(f"TLS cannot be set up: {error}")
             return
         server.when_ready().addCallbacks(lambda _: settle(), self._fail)

@@ -15,12 +15,17 @@ from cryptography.x509.oid import NameOID
 from pkgrepo.http.tls import ServerCertificate
 
 
-def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
-    """Write a self-signed certificate for 127.0.0.1 and a host name as ``server.crt`` and ``server.key``."""
+def write_certificate(folder: Path, name: str = "localhost", *, common_name_only: bool = False) -> tuple[Path, Path]:
+    """
+    Write a self-signed certificate for 127.0.0.1 and a host name as ``server.crt`` and ``server.key``.
+
+    With ``common_name_only`` it has no alternative names of the subject, which clients require (RFC 9525 section 2).
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
-    certificate = (
+    names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -28,11 +33,10 @@ def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
     )
+    if not common_name_only:
+        builder = builder.add_extension(names, critical=False)
+    certificate = builder.sign(key, hashes.SHA256())
     certificate_path, key_path = folder / "server.crt", folder / "server.key"
     certificate_path.write_bytes(certificate.public_bytes(Encoding.PEM))
     key_path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

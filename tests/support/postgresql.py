@@ -43,6 +43,7 @@ class PostgresServer:
         self.address = f"host={folder} user=pkgrepo dbname=postgres"
         self._folder = folder
         self._owner = _owner(folder)
+        folder.chmod(0o755)  # clients that have given up the rights of root need the socket
         _make(folder, self._owner, make)
         self._process = self._spawn()
 

@@ -20,6 +20,7 @@ from tests.support.workers import kill, workers_of
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 _PROGRAM = str(Path(sys.executable).with_name("twistd"))
 PATCHES: list[str] = []  # kinds and values, see patched_twistd; --catalog-delay, --postgresql and --s3 add theirs
+LAUNCHER: list[str] = []  # the beginning of the command of a server; --confined has that of unit_filters
 WORKERS = ["1"]  # the number of processes of a server that does not say it; --workers replaces it
 ROOT = Path(__file__).parents[2]
 
@@ -159,16 +160,19 @@ def twistd_process(
     pass_fds: Sequence[int] = (),
     patched: bool = True,
     on_line: Callable[[str], object] = str,
+    launcher: Sequence[str] | None = None,
 ) -> ServerProcess:
     """
     Start ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
 
     ``environ`` has additional variables; an empty value removes a variable that is set by default. The process is a
-    fork, unless ``pass_fds`` or variables for the interpreter need one of its own, or coverage is measured. Without
-    ``patched``, options of the tests that patch catalogs do not apply. For ``on_line`` see ``ServerProcess``.
+    fork, unless ``pass_fds``, ``launcher`` or variables for the interpreter need one of its own, or coverage is
+    measured. Without ``patched``, options of the tests that patch catalogs do not apply. For ``on_line`` see
+    ``ServerProcess``. ``launcher`` is the beginning of a command that runs the process, such as one that confines it.
     """
     patches = PATCHES if patched else []
-    own = bool(pass_fds) or any(name.startswith(("PYTHON", "LD_", "MALLOC_")) for name in environ or ())
+    launcher = LAUNCHER if launcher is None else launcher
+    own = bool(pass_fds or launcher) or any(name.startswith(("PYTHON", "LD_", "MALLOC_")) for name in environ or ())
     defaults = {
         "PYTHONPATH": str(ROOT),
         "PKGREPO_DATA__DIR": str(folder / "data"),
@@ -184,7 +188,7 @@ def twistd_process(
             settings.setdefault("PKGREPO_DATABASE__URL", url)
     variables = {name: value for name, value in settings.items() if value}
     return ServerProcess(
-        [*twistd_command(patches), "--nodaemon", "--pidfile=", "pkgrepo", *options],
+        [*launcher, *twistd_command(patches), "--nodaemon", "--pidfile=", "pkgrepo", *options],
         environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,

@@ -43,7 +43,8 @@ def main(memory: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(OSError, ValueError):  # forbidden by some sandboxes, or lower already
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    os.nice(NICE)
+    with suppress(OSError):  # forbidden by some sandboxes
+        os.nice(NICE)
     Thread(target=_end_with_server, daemon=True).start()
     channel = socket.socket(fileno=CHANNEL)
     while (received := _receive(channel)) is not None:

@@ -26,14 +26,6 @@ os.environ["LISTEN_PID"] = str(os.getpid())
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# The effect of MemoryDenyWriteExecute=, by a system call of Linux 6.3 (prctl(2), PR_SET_MDWE).
-WITHOUT_WRITE_EXECUTE = """
-import ctypes, os, sys
-if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
-    sys.exit("this kernel cannot")
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
 
 @pytest.fixture
 def listening():
@@ -117,21 +109,6 @@ def test_a_missing_or_unnamed_socket_is_reported(start, count):
     assert "no socket was passed, or one without a name" in server.output
     assert "list index" not in server.output
     assert "Traceback" not in server.output
-
-
-def test_the_server_needs_no_writable_and_executable_memory(start):
-    server = start(
-        [sys.executable, "-c", WITHOUT_WRITE_EXECUTE, *twistd_command(), "--nodaemon", "--pidfile=", "pkgrepo"]
-    )
-    try:
-        url = server.wait_ready()
-    except AssertionError:
-        if "this kernel cannot" in server.output:
-            pytest.skip("this kernel cannot deny it to one process")
-        raise
-    # Includes an argon2 verification, which is native code.
-    answer = requests.get(url + "/api/user/me", auth=("admin", "wrong"), timeout=TIMEOUT_S)
-    assert answer.status_code == 401
 
 
 def test_the_units_are_valid_and_confined(tmp_path):

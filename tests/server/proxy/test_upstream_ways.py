@@ -85,6 +85,17 @@ async def test_certificate_of_another_host(scene: Any, certificate: Any) -> None
 
 
 @pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("host", [HOST, "127.0.0.1"])
+async def test_certificate_without_alternative_names(scene: Any, tmp_path: Any, host: str) -> None:
+    certificate = write_certificate(tmp_path, HOST, common_name_only=True)
+    server = scene.serve({"/x": b"x"}, certificate=certificate)
+    scene.names(**{HOST: "127.0.0.1"})
+    with pytest.raises(UpstreamFailed, match="its certificate is for another host"):
+        await fetch(scene.upstream(f"https://{host}:{server.port}", ca_file=certificate[0]))
+    assert server.requests() == []
+
+
+@pytest_twisted.ensureDeferred
 async def test_upstream_that_does_not_speak_tls(scene: Any) -> None:
     server = scene.serve_raw(lambda connection, _head: None)
     upstream = scene.upstream(server.url.replace("http:", "https:"), idle_timeout_s=0.05, connect_timeout_s=0.05)
