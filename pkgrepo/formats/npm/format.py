@@ -9,7 +9,7 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit.cache import AdvisoryCache
+from pkgrepo.formats.npm.audit.cache import AdvisoriesUnreadable, AdvisoryCache
 from pkgrepo.formats.npm.audit.matching import advisories_of_version
 from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts
 from pkgrepo.formats.npm.packument.merging import find_latest, splice
@@ -124,7 +124,10 @@ class NpmFormat(FormatBase):
         """See L{IAdvisedFormat.find_advisories}."""
         if not self._advisories.has_export:
             return None
-        index = await self._advisories.index(pools, clock)
+        try:
+            index = await self._advisories.index(pools, clock)
+        except AdvisoriesUnreadable:
+            return None
         # An advisory may list thousands of versions, which are parsed and sorted for the range that is shown.
         found: list[VersionAdvisory] = await pools.cpu(advisories_of_version, index, package_key, version)
         return found

@@ -19,7 +19,8 @@ from tests.support.npm_packages import make_bundle, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import running
 from tests.support.tcp_proxy import TcpProxy
-from tests.support.upstreams.faults import corrupted
+from tests.support.upstreams.faults import HTML, corrupted, failing
+from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.verdaccio import verdaccio
 
@@ -248,6 +249,40 @@ def test_audit_and_search_go_through_a_proxy(mirror: Mirror, origin: HttpClient)
         assert "found 0 vulnerabilities" in bench.run("npm-11", "audit", cwd=project)
         found = json.loads(bench.run("npm-11", "search", "--json", "leaf", cwd=project))
         assert "leaf" in [each["name"] for each in found]
+
+
+ADVISORY = {
+    "id": 1094544,
+    "url": "https://advisories.example/GHSA-vh95-rmgr-6w4m",
+    "title": "It bites",
+    "severity": "critical",
+    "vulnerable_versions": "<1.2.0",
+    "cwe": [],
+    "cvss": {"score": 9.8, "vectorString": None},
+}
+BULK = "/-/npm/v1/security/advisories/bulk"
+
+
+@pytest.mark.parametrize("client", ["npm-9", "npm-11", "pnpm", "pnpm-12", "yarn-4", "bun"])
+def test_audits_find_what_the_upstream_knows_and_fail_with_it(mirror: Mirror, client: str) -> None:
+    """The registry answers the bulk question only, as public ones do; pnpm before 11 asks about a tree."""
+    audit = ("npm", "audit", "--all") if client == "yarn-4" else ("audit",)
+    with NpmUpstream() as upstream, mirror(upstream.url) as scene:
+        upstream.add("leaf")
+        upstream.serve(BULK, json.dumps({"leaf": [ADVISORY]}).encode())
+        bench = scene.bench()
+        bench.environ["npm_config_fetch_retries"] = "0"
+        project = bench.project("audited")
+        bench.install(client, project, "leaf")
+        with pytest.raises(pytest.fail.Exception, match="exited with"):
+            bench.run(client, *audit, cwd=project)
+        assert "It bites" in bench.run(client, *audit, cwd=project, status=None)
+        upstream.serve(BULK, b"{}")
+        bench.run(client, *audit, cwd=project)
+        for fault in (failing(500), HTML, Answer(410)):
+            upstream.misbehave(BULK, fault, repeat=True)
+            with pytest.raises(pytest.fail.Exception, match="exited with"):
+                bench.run(client, *audit, cwd=project)
 
 
 @pytest.mark.parametrize("client", ["npm-11", "pnpm", "yarn-4"])

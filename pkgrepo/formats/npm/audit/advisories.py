@@ -57,6 +57,9 @@ class AffectedRange:
         return " ".join(parts) or "*"
 
 
+EVERYTHING: Final = AffectedRange()
+
+
 @frozen
 class Advisory:
     """
@@ -194,6 +197,11 @@ def affecting(advisories: Iterable[Advisory], versions: Iterable[str]) -> list[A
     return [each for each in advisories if any(map(each.affects, found))]
 
 
+def number_of(id: str) -> int:
+    """The number of an advisory with this id, for clients that need one."""
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:6], "big")
+
+
 def _advisory(record: _Record, package: str, parts: Sequence[_Affected]) -> Advisory:
     score, vector = _score([*record.severity, *(each for part in parts for each in part.severity)])
     listed = [version for part in parts for version in map(semver.find_version, part.versions) if version is not None]
@@ -201,7 +209,7 @@ def _advisory(record: _Record, package: str, parts: Sequence[_Affected]) -> Advi
     cwe = record.database_specific.cwe_ids
     return Advisory(
         id=record.id,
-        number=int.from_bytes(hashlib.sha256(record.id.encode()).digest()[:6], "big"),
+        number=number_of(record.id),
         package=package,
         title=title,
         overview=record.details,

@@ -8,7 +8,7 @@ from typing import Final
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.pools import Pools
 
@@ -16,7 +16,16 @@ from .export import EMPTY, AdvisoryIndex, read_export
 
 CHECK_EVERY_MS: Final = 60_000
 
+_NEVER: Final = -1
+
 log = Logger()
+
+
+class AdvisoriesUnreadable(PkgrepoError):  # noqa: N818 - named for what is the case
+    """The server was given advisories and cannot read them, so that it knows nothing of any version."""
+
+    def __str__(self) -> str:
+        return "the advisories of this server (npm.advisories) cannot be read; its log says why"
 
 
 class AdvisoryCache:
@@ -30,7 +39,7 @@ class AdvisoryCache:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._index = EMPTY
-        self._changed_ns = -1
+        self._changed_ns = _NEVER
         self._check_at_ms = 0
         self._flight: SingleFlight[str, None] = SingleFlight()
 
@@ -40,11 +49,13 @@ class AdvisoryCache:
         return self._path is not None
 
     async def index(self, pools: Pools, clock: Clock) -> AdvisoryIndex:
-        """The advisories, at most a minute old."""
+        """The advisories, at most a minute old. :raises AdvisoriesUnreadable: the server has not read them yet"""
         path = self._path
         if path is not None and clock.now_ms() >= self._check_at_ms:
             await self._flight.run("reload", lambda: self._reload(path, pools))
             self._check_at_ms = clock.now_ms() + CHECK_EVERY_MS
+        if path is not None and self._changed_ns == _NEVER:
+            raise AdvisoriesUnreadable
         return self._index
 
     async def _reload(self, path: Path, pools: Pools) -> None:

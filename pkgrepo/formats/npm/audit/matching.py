@@ -1,8 +1,8 @@
 """
 Matches the installed versions of an audit with the known advisories.
 
-npm 7 and later, yarn 4 and bun send a "bulk" request with names and versions. Older npm and pnpm send a "quick" request
-with the whole dependency tree, and expect the paths to each affected package.
+npm 7 and later, yarn 4 and bun send a "bulk" request with names and versions. Older npm, pnpm up to 10 and yarn 1 send
+a "quick" request with the whole dependency tree, and expect the paths to each affected package.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
+from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.model import VersionAdvisory
 from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_as
@@ -85,9 +86,10 @@ class _WorkLimit:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A package in the dependency tree of a quick request; the root is the project."""
+    """A package in the dependency tree of a quick request; the root is the project, which ``requires`` some of them."""
 
     version: str = ""
+    requires: Any = None
     dev: bool = False
     optional: bool = False
     bundled: bool = False
@@ -137,6 +139,24 @@ class _Finding:
     bundled: bool = True
 
 
+def versions_in(tree: Node) -> dict[str, list[str]]:
+    """
+    The versions of each package in a tree, as a bulk request has them.
+
+    Workspaces, aliases and packages that come from elsewhere have no name or version that a registry knows. From a tree
+    without dependencies come the names of what the project requires, without versions.
+
+    :raises Invalid: a limit of work is exceeded
+    """
+    found: dict[str, dict[str, None]] = {}
+    for place, node in _walk(tree):
+        if is_readable(place.name) and semver.find_version(node.version) is not None:
+            found.setdefault(place.name, {})[node.version] = None
+    if not tree.dependencies and isinstance(tree.requires, dict):
+        found.update((name, {}) for name in tree.requires if is_readable(name))
+    return {name: list(versions) for name, versions in found.items()}
+
+
 def quick_answer(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
     """
     The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
@@ -155,11 +175,21 @@ def quick_answer(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
             _, findings = found.setdefault(advisory.number, (advisory, {}))
             room -= _add(findings.setdefault(node.version, _Finding()), place, node, room)
     return {
-        "actions": [],
+        "actions": [_action(*each) for each in found.values()],
         "advisories": {str(number): _quick_entry(*each) for number, each in found.items()},
         "muted": [],
         "metadata": {"vulnerabilities": severities, **counts, "totalDependencies": sum(counts.values())},
     }
+
+
+def _action(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[str, Any]:
+    """What yarn 1 and npm 6 list: a line for each path to an affected package."""
+    resolves = [
+        {"id": advisory.number, "path": path, "dev": each.dev, "optional": each.optional, "bundled": each.bundled}
+        for each in findings.values()
+        for path in each.paths
+    ]
+    return {"action": "review", "module": advisory.package, "resolves": resolves}
 
 
 def _walk(root: Node) -> Iterator[tuple[_Place, Node]]:

@@ -12,7 +12,7 @@ from pkgrepo.formats.npm.packument.document import FULL_TYPE
 from pkgrepo.proxy.documents.held import DocumentRequest
 
 from .normaliser import NORMALISER
-from .verbatim import VERBATIM
+from .verbatim import ATTESTATIONS_NORMALISER, KEYS_NORMALISER
 
 KEYS: Final = "-/npm/v1/keys"
 
@@ -38,7 +38,7 @@ def attestations_question(name: str, version_text: str) -> DocumentRequest:
         name=version,
         urls=lambda url: (f"{url}/-/npm/v1/attestations/{_encoded(version)}",),
         accept=FULL_TYPE,
-        normaliser=VERBATIM,
+        normaliser=ATTESTATIONS_NORMALISER,
         kind="attestations",
     )
 
@@ -51,7 +51,7 @@ def keys_question() -> DocumentRequest:
         name="keys",
         urls=lambda url: (f"{url}/{KEYS}",),
         accept=FULL_TYPE,
-        normaliser=VERBATIM,
+        normaliser=KEYS_NORMALISER,
         kind="keys",
     )
 

@@ -22,7 +22,6 @@ from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
-from pkgrepo.untrusted.json_errors import ERRORS
 
 from .questions import attestations_question, keys_question
 from .verbatim import kept_text
@@ -77,10 +76,7 @@ class SignatureRequests(RepositoryRequests):
 
     async def _keys_of(self, repository: Repository) -> list[dict[str, Any]]:
         if repository.type is RepositoryType.PROXY:
-            try:
-                return msgspec.json.decode(await self._ask(repository, keys_question()), type=_Keys).keys
-            except ERRORS:
-                return []
+            return msgspec.json.decode(await self._ask(repository, keys_question()), type=_Keys).keys
         key = await self._services.catalog.look(find_public_key)
         found: list[dict[str, Any]] = [] if key is None else keys_document([key])["keys"]
         return found
@@ -93,7 +89,7 @@ class SignatureRequests(RepositoryRequests):
 
 
 class _Keys(msgspec.Struct):
-    keys: list[dict[str, Any]] = []
+    keys: list[dict[str, Any]]
 
 
 def _find_bundle(reader: Reader, repository_id: int, name: str, version_key: str) -> File | None:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.support.proxied import kept
-from tests.support.upstreams.faults import failing
+from tests.support.upstreams.faults import HTML, failing
 from tests.support.upstreams.messages import Answer
 
 pytestmark = pytest.mark.server
 
 BULK, QUICK = "/-/npm/v1/security/advisories/bulk", "/-/npm/v1/security/audits/quick"
+FULL = "/-/npm/v1/security/audits"
 KEYS = "/-/npm/v1/keys"
 
 
@@ -49,6 +50,12 @@ def test_packages_are_served_while_another_one_fails(at, upstream):
         for reply in clients.map(lambda _: at("fragile").get("/broken-one"), range(12)):
             assert (reply.status, "it answers 500" in reply.json["error"]) == (502, True)
     assert at("fragile").get("/beside-a-broken-one").status == 200
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"error":"no"}', b'{"keys":{}}', b'{"keys":[1]}', b"<html>"])
+def test_answer_that_has_no_keys_does_not_mean_that_nothing_is_signed(at, upstream, body):
+    upstream.misbehave(KEYS, Answer(body=body), repeat=True)
+    assert at("faulty").get(KEYS).status == 502
 
 
 def test_attestations_of_the_upstream_are_passed_on(mirror, upstream):
@@ -108,32 +115,62 @@ def test_audits_are_passed_on_without_own_packages(at, upstream, publish):
     assert everything.post(BULK, gzip.compress(asked), Content_Encoding="gzip").json == {"left": advisories["left"]}
     assert json.loads(upstream.requests(BULK)[-1].body) == {"left": ["1.0.0"]}
     assert set(mirror.post(BULK, asked).json) == {"left", "secret"}
-    upstream.misbehave(BULK, failing(500), repeat=True)
-    failed = mirror.post(BULK, asked)
-    assert (failed.status, failed.json) == (200, {})
 
 
-def test_audits_of_trees_are_passed_on_without_own_packages(at, upstream, publish):
+@pytest.mark.parametrize("path", [QUICK, FULL])
+def test_audits_of_trees_ask_the_upstream_about_names_and_versions_only(at, upstream, publish, path):
     everything = at("all")
-    publish("hidden")
-    answer = {"actions": [], "advisories": {"1": {"module_name": "left"}}, "muted": [], "metadata": {"a": 1}}
-    upstream.serve(QUICK, json.dumps(answer).encode())
+    hidden = f"hidden-{len(path)}"
+    publish(hidden)
+    entry = {"id": 7, "severity": "high", "title": "x", "url": "https://a.example", "vulnerable_versions": "<3.0.0"}
+    upstream.serve(BULK, json.dumps({"deep": [entry]}).encode())
     tree = {
         "name": "our-project",
         "version": "1.2.3",
-        "requires": {"left": "^1", "hidden": "^1"},
+        "requires": {"left": "^1", hidden: "^1"},
         "dependencies": {
-            "left": {"version": "1.0.0", "requires": {"hidden": "1"}, "dependencies": {"deep": {"version": "2.0.0"}}},
-            "hidden": {"version": "1.0.0", "dependencies": {"only": {"version": "1.0.0"}}},
+            "left": {"version": "1.0.0", "requires": {hidden: "1"}, "dependencies": {"deep": {"version": "2.0.0"}}},
+            hidden: {"version": "1.0.0"},
         },
     }
-    assert everything.post(QUICK, json.dumps(tree).encode()).json == answer
-    told = json.loads(upstream.requests(QUICK)[-1].body)
-    assert told["requires"] == {"left": "^1"}
-    assert set(told["dependencies"]) == {"left"}
-    assert told["dependencies"]["left"]["dependencies"]["deep"]["version"] == "2.0.0"
-    assert b"hidden" not in upstream.requests(QUICK)[-1].body
-    assert b"our-project" not in upstream.requests(QUICK)[-1].body
-    upstream.misbehave(QUICK, failing(500), repeat=True)
-    failed = everything.post(QUICK, json.dumps(tree).encode())
-    assert failed.json["metadata"]["totalDependencies"] == 4
+    reply = everything.post_json(path, tree)
+    assert json.loads(upstream.requests(BULK)[-1].body) == {"left": ["1.0.0"], "deep": ["2.0.0"]}
+    assert reply.json["advisories"]["7"]["findings"][0]["paths"] == ["left>deep"]
+    assert reply.json["metadata"]["vulnerabilities"]["high"] == 1
+    assert upstream.count(path) == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (failing(500), 502),
+        (failing(403), 403),
+        (HTML, 502),
+        (Answer(body=b'{"error":"not allowed"}'), 502),
+        (Answer(404), 404),
+        (Answer(410), 404),
+    ],
+    ids=["error", "forbidden", "page", "json", "unknown", "retired"],
+)
+@pytest.mark.parametrize("path", [BULK, QUICK, FULL])
+def test_audit_that_no_upstream_has_answered_is_not_clean(at, upstream, path, answer, status):
+    upstream.misbehave(BULK, answer, repeat=True)
+    body = {"left": ["1.0.0"]} if path == BULK else {"dependencies": {"left": {"version": "1.0.0"}}}
+    for where in ("faulty", "all"):
+        assert at(where).post_json(path, body).status == status
+
+
+def test_audit_of_own_packages_asks_nobody(at, upstream, publish):
+    publish("only-own")
+    upstream.misbehave(BULK, failing(500), repeat=True)
+    assert at("all").post_json(BULK, {"only-own": ["1.0.0"]}).json == {}
+    assert upstream.count(BULK) == 0
+
+
+def test_tree_without_versions_is_refused_with_the_reason_of_the_upstream(at, upstream):
+    """npm 10 sends it after the bulk request has failed, if its lock file is of version 3."""
+    tree = {"name": "our-project", "requires": {"left": "^1"}}
+    upstream.serve(BULK, b"{}")
+    assert at("faulty").post_json(QUICK, tree).status == 400
+    upstream.misbehave(BULK, failing(503), repeat=True)
+    assert at("faulty").post_json(QUICK, tree).status == 503

@@ -7,68 +7,99 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit import upstream_audits
-from pkgrepo.proxy.uncached import UncachedQuestion
+from pkgrepo.formats.npm.audit.export import AdvisoryIndex
+from pkgrepo.formats.npm.audit.matching import quick_answer, read_tree, versions_in
+from pkgrepo.formats.npm.semver import parse_version
 
+ENTRY = {
+    "id": 1094544,
+    "url": "https://advisories.example/GHSA-vh95-rmgr-6w4m",
+    "title": "It bites",
+    "severity": "high",
+    "vulnerable_versions": "<1.2.0",
+    "cwe": ["CWE-1"],
+    "cvss": {"score": 5.6, "vectorString": "CVSS:3.1/AV:N"},
+}
 TREE = {
     "name": "our-project",
     "version": "1.0.0",
-    "metadata": {"cwd": "/home/somebody"},
-    "requires": {"a": "^1", "own": "^1"},
     "dependencies": {
-        "a": {"version": "1.0.0", "dev": True, "requires": {"own": "1"}, "dependencies": {"b": {"version": "2.0.0"}}},
-        "own": {"version": "1.0.0", "dependencies": {"c": {"version": "1.0.0"}}},
-        "odd": 7,
+        ".": {  # as pnpm has the importers of a workspace
+            "version": "0.0.0",
+            "dependencies": {"a": {"version": "1.0.0", "dev": True, "dependencies": {"b": {"version": "2.0.0"}}}},
+        },
+        "a": {"version": "1.3.0"},
+        "elsewhere": {"version": "git+ssh://host.example/x"},
     },
 }
 
 
-def told(question: UncachedQuestion) -> Any:
-    assert question.body is not None
-    return json.loads(question.body)
-
-
-def test_private_packages_are_not_asked_about() -> None:
-    question = upstream_audits.bulk_question({"a": ["1.0.0"], "own": ["1.0.0"]}, {"own"})
-    assert told(question) == {"a": ["1.0.0"]}
+def test_versions_in_a_tree_are_those_of_all_levels_that_a_registry_knows() -> None:
+    tree = read_tree(json.dumps(TREE).encode())
+    assert {name: sorted(each) for name, each in versions_in(tree).items()} == {"a": ["1.0.0", "1.3.0"], "b": ["2.0.0"]}
 
 
 def test_answers_about_other_packages_are_ignored() -> None:
-    body = json.dumps({"a": [1], "own": [2], "unasked": [3]}).encode()
-    assert list(upstream_audits.read_bulk_answer(body, ["a", "own"], {"own"})) == ["a"]
+    body = json.dumps({"a": [{}], "unasked": [{}]}).encode()
+    assert list(upstream_audits.read_bulk_answer(body, ["a"])) == ["a"]
 
 
-def test_tree_is_told_without_private_packages_and_the_project() -> None:
-    found = told(upstream_audits.quick_question(TREE, {"own"}))
-    assert found["requires"] == {"a": "^1"}
-    assert found["dependencies"] == {
-        "a": {
-            "version": "1.0.0",
-            "dev": True,
-            "requires": {},
-            "dependencies": {"b": {"version": "2.0.0", "requires": {}, "dependencies": {}}},
-        }
-    }
-    assert "our-project" not in json.dumps(found)
-    assert "somebody" not in json.dumps(found)
-
-
-def test_names_in_a_tree_are_those_of_all_levels() -> None:
-    assert upstream_audits.names_in(TREE) == {"a", "b", "c", "own", "odd"}
-    assert upstream_audits.names_in({"dependencies": [], "requires": True}) == set()
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b'{"a":"\xff"}', b"{" * 9999])
-def test_answer_that_cannot_be_read_is_none(body: bytes) -> None:
-    assert upstream_audits.read_bulk_answer(body, ["a"], set()) == {}
-    assert upstream_audits.read_quick_answer(body) is None
-
-
-def test_answer_about_a_tree_has_advisories_and_counts() -> None:
-    assert upstream_audits.read_quick_answer(b'{"advisories":{}}') is None
-    assert upstream_audits.read_quick_answer(b'{"advisories":{},"metadata":{}}') is not None
-
-
-@pytest.mark.parametrize("body", [b"[]", b"7", b"{"])
-def test_tree_that_is_no_object_is_refused(body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"<html>", b'{"a":"\xff"}', b"{" * 9999, b'{"error":"no"}', b'{"a":[1]}', b'{"a":{}}']
+)
+def test_answer_that_is_none_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
-        upstream_audits.read_whole_tree(body)
+        upstream_audits.read_bulk_answer(body, ["a"])
+
+
+def test_tree_is_answered_with_the_advisories_of_an_upstream() -> None:
+    tree = read_tree(json.dumps(TREE).encode())
+    answer = quick_answer(tree, AdvisoryIndex({"a": [upstream_audits.read_advisory("a", ENTRY)]}))
+    (advisory,) = answer["advisories"].values()
+    assert answer["advisories"].keys() == {"1094544"}
+    assert [(each["version"], each["paths"], each["dev"]) for each in advisory["findings"]] == [
+        ("1.0.0", [".>a"], True)
+    ]
+    assert (advisory["module_name"], advisory["severity"], advisory["title"]) == ("a", "high", "It bites")
+    assert (advisory["vulnerable_versions"], advisory["patched_versions"]) == ("<1.2.0", ">=1.2.0")
+    assert advisory["github_advisory_id"] == "GHSA-vh95-rmgr-6w4m"
+    assert answer["metadata"]["vulnerabilities"]["high"] == 1
+    assert answer["actions"][0]["resolves"] == [
+        {"id": 1094544, "path": ".>a", "dev": True, "optional": False, "bundled": False}
+    ]
+
+
+@pytest.mark.parametrize("entry", [{}, {"severity": "dreadful", "id": [], "cvss": 7, "cwe": "x"}])
+def test_what_an_advisory_does_not_say_is_taken_for_the_worst(entry: dict[str, Any]) -> None:
+    found = upstream_audits.read_advisory("a", entry)
+    assert found.severity == "critical"
+    assert found.affects(parse_version("1.0.0"))
+    assert found.patched_versions == "<0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "hit", "missed"),
+    [
+        ("<1.2.0", ["0.0.1", "1.1.9", "1.2.0-rc.1"], ["1.2.0"]),
+        ("< 1.2", ["1.1.9"], ["1.2.0"]),
+        (">=1.0.0 <1.2.0", ["1.0.0"], ["0.9.9", "1.2.0"]),
+        (">= 1.0.0, < 1.2.0", ["0.9.9", "7.0.0"], []),  # not npm's syntax
+        (">1.0.0 <=1.2.0", ["1.0.1-a", "1.2.0"], ["1.0.0", "1.2.1"]),
+        (">1.0.0-a", ["1.0.0-a.0", "1.0.0"], ["1.0.0-a"]),
+        ("=1.0.0 || 2.0.0 || >=3", ["1.0.0", "2.0.0", "3.1.0"], ["1.0.1", "2.0.1", "2.9.9"]),
+        ("<2.0.0 <=1.0.0", ["1.0.0"], ["1.5.0"]),
+        ("*", ["1.0.0"], []),
+        ("", ["1.0.0"], []),
+        ("^1.0.0", ["1.0.0", "9.0.0"], []),
+        ("<0.0.0", [], ["1.0.0", "0.0.0"]),
+    ],
+)
+def test_ranges(text: str, hit: list[str], missed: list[str]) -> None:
+    ranges = upstream_audits.read_ranges(text)
+    found = [each for each in (*hit, *missed) if any(one.covers(parse_version(each)) for one in ranges)]
+    assert found == hit
+
+
+def test_tree_without_versions_has_the_names_of_what_is_required() -> None:
+    assert versions_in(read_tree(b'{"name":"p","requires":{"a":"^1"},"metadata":{}}')) == {"a": []}
+    assert versions_in(read_tree(b'{"name":"p","requires":true}')) == {}

@@ -4,7 +4,7 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.proxied.questions import attestations_question, keys_question, packument_question
-from pkgrepo.formats.npm.proxied.verbatim import LARGEST, keep, kept_text
+from pkgrepo.formats.npm.proxied.verbatim import LARGEST, keep_attestations, keep_keys, kept_text
 from pkgrepo.proxy.parts.values import Context
 
 ROOT = "https://registry.example/npm"
@@ -25,11 +25,25 @@ def test_questions_have_keys_of_their_own() -> None:
 
 
 def test_document_is_kept_as_it_is() -> None:
-    source = '{ "keys": ["é", 1.50] }'
-    assert kept_text(keep(source.encode(), CONTEXT).top) == source
+    source = '{ "keys": [{"é": 1.50}] }'
+    assert kept_text(keep_keys(source.encode(), CONTEXT).top) == source
 
 
-@pytest.mark.parametrize("source", [b"", b"[]", b"<html>", b'{"a":"\xff"}', b'{"a":"%b"}' % (b"x" * LARGEST)])
-def test_document_that_is_no_object_is_refused(source: bytes) -> None:
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"<html>",
+        b'{"a":"\xff","keys":[]}',
+        b'{"keys":[],"a":"%b"}' % (b"x" * LARGEST),
+        b'{"keys":{}}',
+        b'{"keys":[7]}',
+    ],
+)
+def test_document_that_is_no_list_of_keys_is_refused(source: bytes) -> None:
     with pytest.raises(Invalid):
-        keep(source, CONTEXT)
+        keep_keys(source, CONTEXT)
+    with pytest.raises(Invalid):
+        keep_attestations(source, CONTEXT)
