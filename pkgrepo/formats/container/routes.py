@@ -22,7 +22,8 @@ from pkgrepo.formats.container.lists.tags import TagListRequests
 from pkgrepo.formats.container.manifests.push import ManifestPushRequests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
 from pkgrepo.formats.container.proxied.images import UpstreamImages
-from pkgrepo.formats.container.proxied.requests import ProxiedReads
+from pkgrepo.formats.container.proxied.member_content import MemberContent
+from pkgrepo.formats.container.reads import ProxiedReads
 from pkgrepo.formats.container.trust.keyring import Keyring
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.formats.container.uploads.mount import BlobMounts
@@ -78,10 +79,11 @@ class RegistrySite:
         visibility = Visibility(services, self._authorization, keyring)
         self._catalog = CatalogRequests(services, addresses, self._authorization, visibility, self._ping)
         manifests = ManifestRequests(services, self._authorization, visibility)
-        pushes = ManifestPushRequests(services, visibility, self._push_rules)
+        members = MemberContent(services, upstream_images, visibility)
+        pushes = ManifestPushRequests(services, visibility, self._push_rules, members)
         blobs = BlobRequests(services, self._authorization)
         tags, referrers = TagListRequests(services, visibility), ReferrerRequests(services, visibility)
-        starts = UploadStartRequests(services, BlobMounts(services, addresses), self._push_rules)
+        starts = UploadStartRequests(services, BlobMounts(services, addresses, members), self._push_rules)
         sessions = UploadSessionRequests(services, self._push_rules)
         proxied = ProxiedReads(
             services, upstream_images, manifests=manifests, blobs=blobs, tags=tags, referrers=referrers
@@ -167,7 +169,8 @@ class RegistrySite:
         if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
             # whoever may read it is told why nothing can be pushed to it
             await self._authorization.require(request, identity, target, Action.READ)
-            published = evolve(target, repository=publish_target(self._registry, target.repository))
+            addressed = target.repository
+            published = evolve(target, repository=publish_target(self._registry, addressed), virtual=addressed)
             # tokens are for the name in the request, and permissions are those of the repository behind it
             await self._authorization.require(request, identity, target, action)
             identity, target = await self._authorization.token_owner(identity), published

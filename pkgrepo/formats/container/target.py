@@ -33,7 +33,7 @@ class Target:
     An image, its ``name`` in the request below ``base``, and the name in the ``scope`` of tokens.
 
     ``base`` is ``/v2``, or the address of the repository followed by it. With ``terms`` the image is that of a member
-    of the addressed repository.
+    of the addressed repository. Of a push ``virtual`` is the addressed repository if it publishes to this one.
     """
 
     repository: Repository
@@ -42,6 +42,7 @@ class Target:
     base: str
     scope: str
     terms: Terms | None = None
+    virtual: Repository | None = None
 
     @property
     def shown(self) -> Repository:

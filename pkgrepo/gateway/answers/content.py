@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -30,6 +30,7 @@ T = TypeVar("T")
 Encoding = Literal["identity", "gzip", "zstd"]
 
 SMALL = 64 * 1024  # bytes; up to this a file is cached and sent from memory
+PIECE = 1024 * 1024  # bytes that are in memory at once when stored bytes are copied
 YEAR = 31_536_000
 
 # Files of packages come from their publishers: a browser must neither run them nor guess their type.
@@ -147,6 +148,21 @@ class Files:
         if len(data) != size:
             raise BlobMissing(locator)
         return data
+
+    async def chunks(self, storage_id: int, locator: str, size: int) -> AsyncIterator[bytes]:
+        """
+        Stored bytes in pieces.
+
+        :raises BlobMissing: the storage has lost them
+        """
+        store = await self._stores.of(self._registry.storage(storage_id))
+        blob, start = store.open(locator), 0
+        while start < size:
+            piece: bytes = await blob.read(start, PIECE)
+            if not piece:
+                raise BlobMissing(locator)
+            start += len(piece)
+            yield piece
 
     async def inspect(self, pool: Pool, storage_id: int, blob: BlobInfo | File, look: Callable[[int | bytes], T]) -> T:
         """

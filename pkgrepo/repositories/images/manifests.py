@@ -10,7 +10,7 @@ from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises, signatures, trust
-from pkgrepo.storage.catalog.packages import packages, tags
+from pkgrepo.storage.catalog.packages import packages, retired_names, tags
 from pkgrepo.storage.catalog.server import repositories
 
 from .blobs import Stored, promise_blob
@@ -53,6 +53,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if quarantine is not None:
         trust.quarantine_manifest(tx, package.id, new.digest, quarantine.expires_ms, new=added)
     if added or moved:
+        retired_names.release(tx, repository.id, image)
         bump_package_serial(tx, repository, package, now_ms)
         kind = "tagged" if not added else "published" if push.upstream is None else "cached"
         append_package_event(tx, package, kind, _event_data(push, moved), actor, now_ms)

@@ -1,7 +1,8 @@
 """
 The catalog's package of an image. Its key is the image's name.
 
-It is added with the first blob or manifest of the image, and removed with the last.
+It is added with the first blob or manifest of the image, and removed with the last. Only a manifest makes it the owner
+of its name: blobs may be those of a push that is refused or never ends.
 """
 
 from __future__ import annotations

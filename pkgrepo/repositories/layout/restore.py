@@ -10,7 +10,7 @@ from pkgrepo.repositories.publish.events import bump_package_serial
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import set_package_meta
 from pkgrepo.storage.catalog.documents import fragments
-from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages import packages, retired_names, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
 
@@ -65,6 +65,7 @@ def restore_kept(tx: Transaction, repository: Repository, sidecar: KeptSidecar, 
     if added:
         repositories.add_usage(tx, repository.id, 0, 1)
         repositories.bump_names_serial(tx, repository.id)
+        retired_names.release(tx, repository.id, package.key)
     if added or missing:
         bump_package_serial(tx, repository, package, now_ms)
 

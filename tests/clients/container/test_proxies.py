@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
+import pytest
+
 from tests.support.configurations import hosted, virtual
-from tests.support.container_clients import ADMIN, ContainerClients, host_of
+from tests.support.container_clients import ADMIN, ContainerClients, host_of, ok, push_image
 from tests.support.container_tools import CREDS, Tools
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image
-from tests.support.proxied_images import INDEX, REPORT, Scene
+from tests.support.proxied_images import IMAGES, INDEX, REPORT, Scene
 from tests.support.server_process import running
 
 
@@ -42,6 +45,30 @@ def test_skopeo_pushes_to_a_member_of_a_virtual_repository(tmp_path: Path, tools
         tools.skopeo("copy", "--src-tls-verify=false", f"docker://{host}/main/all/app:v1", f"dir:{tmp_path / 'pulled'}")
         wire = HttpClient(server.url, ADMIN)
         assert wire.get("/v2/main/own/app/manifests/v1").body == make_image("virtual").manifest
+
+
+@pytest.mark.parametrize("member", ["base", "images"])
+def test_an_image_of_a_member_is_extended_through_the_virtual_repository(
+    scene: Scene, tools: Tools, tmp_path: Path, member: str
+) -> None:
+    wire = HttpClient(scene.server.url, ADMIN)
+    config = {"type": "Virtual", "members": [f"main/{member}", "main/own"], "publish_to": "main/own"}
+    for each, value in {"base": {"type": "Hosted"}, "own": {"type": "Hosted"}, "all": config}.items():
+        record = {"name": each, "storage": "main", "format": "docker", "visibility": "private", "config": value}
+        ok(wire.post_json("/api/repository", record))
+    push_image(wire, "main/base/team/app", IMAGES["amd64"], "v1")
+    name = f"{scene.host}/main/all/team/app"
+    layer = tmp_path / "layer.tar"
+    with tarfile.open(layer, "w") as archive:
+        archive.add(__file__, "more.py")
+    clients = ContainerClients(tmp_path, scene.host)
+    clients.log_in(*ADMIN)
+    clients.run("crane", "append", "--platform=linux/amd64", "-b", f"{name}:v1", "-f", layer, "-t", f"{name}:more")
+    clients.run("crane", "validate", "--remote", f"{scene.host}/main/own/team/app:more")
+    plain = ["--src-tls-verify=false", "--dest-tls-verify=false", f"--src-creds={CREDS}", f"--dest-creds={CREDS}"]
+    tools.skopeo("copy", *plain, f"docker://{name}:more", f"docker://{name}:copy")
+    clients.run("crane", "cp", f"{name}:copy", f"{scene.host}/main/all/other/app:v1")
+    clients.run("crane", "validate", "--remote", f"{scene.host}/main/own/other/app:v1")
 
 
 def test_podman_pulls_one_platform(scene: Scene, tools: Tools) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.configuration import immutable_tags, policy
+from pkgrepo.formats.container.documents.document import ManifestDocument
 from pkgrepo.formats.container.documents.parsing import parse_in_thread
 from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from pkgrepo.formats.container.promises import client_of
+from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
@@ -20,23 +22,52 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.manifests import put_manifest
-from pkgrepo.repositories.images.push import Push, ReferencesMissing, TagCondition, TagExists
+from pkgrepo.repositories.images.push import Push, Reference, ReferencesMissing, TagCondition, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.storage.catalog.images.linked_blobs import find_linked
+from pkgrepo.storage.catalog.images.manifests import find_manifest
 
 from .evidence import is_evidence
 
 _ETAG = re.compile(r'"([^"]*)"|(\*)')
 
 
+MOST_LEVELS = 4  # of indexes in indexes whose manifests are taken from members
+
+
+@frozen
+class _Call:
+    """The request of a push."""
+
+    request: Request
+    target: Target
+    identity: Identity
+
+
+@frozen
+class _Pushed:
+    """A manifest to store; the digest is None if the client named a tag only."""
+
+    data: bytes
+    document: ManifestDocument
+    digest: Digest | None
+    tags: tuple[str, ...] = ()
+    condition: TagCondition | None = None
+
+
 class ManifestPushRequests:
     """Stores manifests; the caller is authorized, and the push rules are checked."""
 
-    def __init__(self, services: Services, visibility: Visibility, push_rules: PushRuleCheck) -> None:
+    def __init__(
+        self, services: Services, visibility: Visibility, push_rules: PushRuleCheck, members: MemberContent
+    ) -> None:
         self._services = services
         self._visibility = visibility
         self._push_rules = push_rules
+        self._members = members
 
     async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
@@ -54,41 +85,15 @@ class ManifestPushRequests:
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)
         document = await parse_in_thread(self._services.pools, data, content_type, other_types=rules.other_media_types)
-        document = evolve(document, evidence=await is_evidence(self._services, target, document))
-        signatures = await self._visibility.verifier.verify_pushed(
-            target.repository, target.image, document, data, tags
-        )
-        async with self._services.publisher.stage(target.repository) as staged:
-            blob = await staged.store(data)
-            name = f"sha256:{blob.sha256}" if digest is None else str(digest)
-            push = Push(
-                manifest=document.to_record(name, blob.sha256, len(data)),
-                blob=blob,
-                required=() if rules.allow_sparse else document.required,
-                tags=tags,
-                immutable=immutable_tags(target.repository, tags),
-                condition=_condition(request) if digest is None else None,
-                quarantine=self._visibility.quarantine(target.repository, document),
-                signatures=signatures,
-                client=client_of(request),
-                alone=target.alone,
-            )
-            try:
-                await self._services.publisher.change_with_blobs(
-                    put_manifest,
-                    target.repository,
-                    staged,
-                    [blob],
-                    target.image,
-                    push,
-                    actor_of(request, identity),
-                )
-            except ReferencesMissing as error:
-                raise _references_refusal(error) from None
-            except TagExists as error:
-                detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
-                raise Refusal(403, str(error), "DENIED", detail=detail) from None
-        log_published(target.repository, target.image, ", ".join(tags) or name, actor_of(request, identity))
+        call = _Call(request, target, identity)
+        condition = _condition(request) if digest is None else None
+        try:
+            name = await self._store(call, _Pushed(data, document, digest, tags, condition))
+        except ReferencesMissing as error:
+            raise _references_refusal(error) from None
+        except TagExists as error:
+            detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
+            raise Refusal(403, str(error), "DENIED", detail=detail) from None
         note = await self._visibility.warning(target, name)
         headers: Fields = (
             *VERSION,
@@ -104,11 +109,68 @@ class ManifestPushRequests:
             headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
         return Answer(201, headers=headers)
 
+    async def _store(self, call: _Call, pushed: _Pushed, level: int = 0) -> str:
+        """
+        Store a manifest, with what members of the virtual repository have of it. Returns its digest.
+
+        :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
+        """
+        target, tags, services = call.target, pushed.tags, self._services
+        sparse = policy(target.repository).allow_sparse
+        if target.virtual is not None:
+            await self._members.link_blobs(target, pushed.document.required, client_of(call.request))
+            if not sparse and level < MOST_LEVELS:
+                await self._store_children(call, pushed.document, level + 1)
+        document = evolve(pushed.document, evidence=await is_evidence(services, target, pushed.document))
+        signatures = await self._visibility.verifier.verify_pushed(
+            target.repository, target.image, document, pushed.data, tags
+        )
+        actor = actor_of(call.request, call.identity)
+        async with services.publisher.stage(target.repository) as staged:
+            blob = await staged.store(pushed.data)
+            name = f"sha256:{blob.sha256}" if pushed.digest is None else str(pushed.digest)
+            push = Push(
+                manifest=document.to_record(name, blob.sha256, len(pushed.data)),
+                blob=blob,
+                required=() if sparse else document.required,
+                tags=tags,
+                immutable=immutable_tags(target.repository, tags),
+                condition=pushed.condition,
+                quarantine=self._visibility.quarantine(target.repository, document),
+                signatures=signatures,
+                client=client_of(call.request),
+                alone=target.alone,
+            )
+            await services.publisher.change_with_blobs(
+                put_manifest, target.repository, staged, [blob], target.image, push, actor
+            )
+        log_published(target.repository, target.image, ", ".join(tags) or name, actor)
+        return name
+
+    async def _store_children(self, call: _Call, document: ManifestDocument, level: int) -> None:
+        """Store those manifests of an index that the image lacks and a member has."""
+        target, services = call.target, self._services
+        for digest in dict.fromkeys(each.digest for each in document.required if each.kind == "manifest"):
+            if await services.catalog.look(_has_content, target, digest):
+                continue
+            found = await self._members.find_manifest(target, call.identity, digest)
+            if found is None:
+                await self._members.link_blobs(target, (Reference(digest, "layer", 0),), client_of(call.request))
+                continue
+            child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)
+            await self._store(call, _Pushed(found.data, child, parse_digest(digest)), level)
+
     async def _read(self, request: Request) -> bytes:
         try:
             return await request.body.read_all(MANIFEST_SIZE)
         except BodyTooLarge:
             raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
+
+
+def _has_content(r: Reader, target: Target, digest: str) -> bool:
+    """Whether an image has a manifest, or a blob that an index lists like one, see L{put_manifest}."""
+    where = (target.repository.storage_id, target.repository.id, target.image, digest)
+    return find_manifest(r, *where) is not None or find_linked(r, *where) is not None
 
 
 def _digest_and_tags(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:

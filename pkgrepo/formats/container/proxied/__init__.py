@@ -3,5 +3,5 @@ Images of upstream registries, which become images of the repository when they a
 
 ``registry_client`` sends requests to one upstream, with a token if it wants one (``challenges``, ``tokens``).
 ``places`` decides which upstreams are asked, and by which name. ``manifests``, ``blobs`` and ``lists`` keep what they
-answer; ``requests`` answers clients.
+answer. ``holders`` decides which members of a virtual repository are asked.
 """

@@ -8,8 +8,9 @@ another route is not shared, since an upstream could say that it has whatever it
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from attrs import define
@@ -24,6 +25,7 @@ from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
@@ -32,6 +34,8 @@ from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
 from .places import Place, Places
 from .registry_client import RegistryClient
+
+T = TypeVar("T")
 
 
 @define(eq=False)
@@ -104,6 +108,24 @@ class UpstreamBlobs:
         :raises NotFound: no upstream has it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
+        return await self._receive(repository, image, digest, lambda transfer: transfer.content())
+
+    async def keep(self, repository: Repository, image: str, digest: Digest) -> None:
+        """
+        Fetch a blob unless it is kept.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
+        """
+        if await self.find(repository, image, digest) is None:
+            await self._receive(repository, image, digest, lambda transfer: transfer.finish())
+
+    async def _receive(
+        self,
+        repository: Repository,
+        image: str,
+        digest: Digest,
+        read: Callable[[Transfer[LinkedBlob]], Awaitable[T]],
+    ) -> T | LinkedBlob:
         key = f"blob/{image}@{digest}"
         self._absences.check(repository, key, what="image")
         leader = await self._share(repository, image, digest)
@@ -116,7 +138,7 @@ class UpstreamBlobs:
         )
         self._counters.add(repository.id, CacheCounts(misses=1))
         try:
-            return await transfer.content()
+            return await read(transfer)
         except NotFound:
             self._absences.note(repository, key)
             raise

@@ -1,7 +1,8 @@
 """
 Which repositories are asked for an image, in which order, and for how long that stays so.
 
-An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it.
+An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it. A member
+to which only blobs were pushed does not have the image yet: it is asked for blobs, besides those that have it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.target import Target, Terms
+from pkgrepo.formats.container.trust.visibility import UNTRUSTED
+from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -58,11 +61,12 @@ class Holders:
         If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
         serve a stranger's image under the name of the first one's, except ``by_digest``.
 
-        :raises NotFound: none has it; :raises UpstreamFailed: that is not known
+        :raises NotFound, Refusal: none has it; :raises UpstreamFailed: that is not known
         :raises RepositoryInactive: the only members that have it are switched off
         """
         failure: UpstreamFailed | None = None
-        asked = await self._each(target, trace)
+        refusal: Refusal | None = None
+        asked = await self._each(target, trace, by_digest=by_digest)
         for index, holder in enumerate(asked):
             repository = holder.target.repository
             if failure is not None and not by_digest and not await self._has_image(repository, target.image):
@@ -74,15 +78,41 @@ class Holders:
                 continue
             except UpstreamDenied:
                 raise  # a decision: no other member is asked for what this one refuses
+            except Refusal as error:
+                if error.status != 404 or error.detail == UNTRUSTED:
+                    raise
+                refusal = refusal or error
+                continue
             except UpstreamFailed as error:
                 failure = failure or error
                 continue
             for each in asked[index + 1 :]:
                 trace.add(StepKind.UNNEEDED, repository=each.target.repository.path)
             return answer
-        raise failure or NotFound("image", target.image)
+        raise failure or refusal or NotFound("image", target.image)
 
-    async def _each(self, target: Target, trace: Trace) -> list[Holder]:
+    async def lenders(self, target: Target) -> list[Holder]:
+        """
+        The repositories behind the addressed one whose content of an image a push to it may use.
+
+        A client that was told that content exists does not upload it. By the time of the push the image may belong to
+        a hosted member: then upstreams are asked only for an image of which their proxy keeps something.
+        """
+        every = list(self._resolver.ways(target.repository))
+        owned = any(each is not None for each in (await self._serials(every, target.image, Trace())).values())
+        found = []
+        for leaf in every:
+            repository = leaf.repository
+            if repository.type is not RepositoryType.HOSTED and (
+                any(rules.reserved_by(target.image) is not None for _, rules in leaf.rules)
+                or (owned and not await self._has_image(repository, target.image))
+            ):
+                continue
+            if repository.active:
+                found.append(Holder(evolve(target, repository=repository), leaf))
+        return found
+
+    async def _each(self, target: Target, trace: Trace, *, by_digest: bool) -> list[Holder]:
         """
         The repositories that are asked.
 
@@ -94,17 +124,28 @@ class Holders:
         every = list(self._resolver.ways(repository))
         serials = await self._serials(every, image, trace)
         owners = [each for each in every if serials.get(each.repository.id, RETIRED) not in (None, RETIRED)]
-        if not owners and RETIRED in serials.values():
-            raise NameRetired("image", image)
-        chosen = owners or _unreserved(every, image, trace)
+        begun = await self._begun(every, owners, image) if by_digest else []
+        try:
+            if not owners and RETIRED in serials.values():
+                raise NameRetired("image", image)
+            chosen = [*begun, *(owners or _unreserved(every, image, trace))]
+        except (NameRetired, NameReserved):
+            if not begun:
+                raise
+            chosen = begun
         active = [each for each in chosen if each.repository.active]
-        if owners and not active:
+        if owners and not any(each.repository.active for each in owners):
             raise MemberInactive(repository.path, image)
         for each in chosen if not owners else ():
             if not each.repository.active:
                 trace.add(StepKind.INACTIVE, repository=each.repository.path)
         terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials), generation)
         return [Holder(evolve(target, repository=each.repository, terms=terms), each) for each in active]
+
+    async def _begun(self, every: Sequence[Leaf], owners: Sequence[Leaf], image: str) -> list[Leaf]:
+        """The hosted repositories that have blobs of an image and do not own it."""
+        others = [each for each in every if each.repository.type is RepositoryType.HOSTED and each not in owners]
+        return [each for each in others if await self._has_image(each.repository, image)]
 
     async def _serials(self, every: Sequence[Leaf], image: str, trace: Trace) -> Mapping[int, int | None]:
         """The ``ownership`` of the image by all hosted repositories, by their ids."""

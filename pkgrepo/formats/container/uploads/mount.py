@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 from pkgrepo.formats.container.names import is_image_name, parse_digest
 from pkgrepo.formats.container.promises import client_of
+from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.repositories.images.blobs import mount_blob
 from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
 
@@ -24,9 +24,10 @@ class BlobMounts:
     the source.
     """
 
-    def __init__(self, services: Services, addresses: ImageAddresses) -> None:
+    def __init__(self, services: Services, addresses: ImageAddresses, members: MemberContent) -> None:
         self._services = services
         self._addresses = addresses
+        self._members = members
 
     async def mount(self, request: Request, target: Target, identity: Identity, text: str, source: str) -> bool:
         """
@@ -36,17 +37,10 @@ class BlobMounts:
         """
         digest = str(parse_digest(text))
         async for repository, image in self._sources(request, target, digest, source):
-            readable = repository.active and await self._services.access.may(identity, Action.READ, repository, image)
-            if readable and await self._services.catalog.write(
-                mount_blob,
-                target.repository,
-                target.image,
-                repository,
-                image,
-                digest,
-                client_of(request),
-                self._services.clock.now_ms(),
-            ):
+            if not repository.active or not await self._services.access.may(identity, Action.READ, repository, image):
+                continue
+            where = Target(repository, image, image, "", "")
+            if await self._members.mount(where, target, digest, client_of(request)):
                 return True
         return False
 
@@ -59,7 +53,7 @@ class BlobMounts:
                 if found is not None:
                     yield found.repository, found.image
                 elif target.base != "/v2":
-                    yield target.repository, source
+                    yield target.virtual or target.repository, source
             return
         for repository_id, image in await self._services.catalog.look(images_with, digest):
             repository = self._services.registry.find_id(repository_id)

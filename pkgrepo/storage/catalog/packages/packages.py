@@ -31,7 +31,11 @@ def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
 def ensure_package(
     tx: Transaction, repository_id: int, *, key: str, name: str, serial: int, now_ms: int
 ) -> tuple[Package, bool]:
-    """The package with this key, added if it did not exist, and whether it was added."""
+    """
+    The package with this key, added if it did not exist, and whether it was added.
+
+    With the serial 0 it does not own its name before its first change; see L{retired_names.ownership}.
+    """
     found = find_package(tx, repository_id, key)
     if found is not None:
         return found, False
@@ -45,7 +49,8 @@ def ensure_package(
     )
     found = find_package(tx, repository_id, key)
     assert found is not None
-    retired_names.release(tx, repository_id, key)
+    if serial:
+        retired_names.release(tx, repository_id, key)
     return found, bool(added)
 
 

@@ -39,8 +39,12 @@ class RetiredName:
 
 
 def ownership(r: Reader, repository_id: int, key: str) -> int | None:
-    """The serial of a package, ``RETIRED`` if its name is; None if the repository has never had it."""
-    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
+    """
+    The serial of a package, ``RETIRED`` if its name is; None if the repository has never had it.
+
+    A package with the serial 0 does not count: an image of which only blobs were uploaded.
+    """
+    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ? AND serial > 0", (repository_id, key))
     if row is not None:
         return int(row[0])
     sql = "SELECT 1 FROM retired_name WHERE repository_id = ? AND package_key = ?"
@@ -50,7 +54,7 @@ def ownership(r: Reader, repository_id: int, key: str) -> int | None:
 def owned_keys(r: Reader, repository_ids: Iterable[int]) -> set[str]:
     """The keys of all packages that repositories have or had: no upstream is asked for them."""
     sql = """
-        SELECT key FROM package WHERE repository_id = ?
+        SELECT key FROM package WHERE repository_id = ? AND serial > 0
         UNION SELECT package_key FROM retired_name WHERE repository_id = ?
     """
     return {key for each in repository_ids for (key,) in r.all(sql, (each, each))}
@@ -70,12 +74,12 @@ def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int =
 
 
 def retire(tx: Transaction, package_id: int) -> None:
-    """Retire the name of a package that is about to be removed, if its repository is hosted."""
+    """Retire the name of a package that is about to be removed, if its repository is hosted and owned the name."""
     tx.send(
         """
         INSERT INTO retired_name (repository_id, package_key, retired_at)
         SELECT p.repository_id, p.key, p.updated_at FROM package p JOIN repository r ON r.id = p.repository_id
-        WHERE p.id = ? AND r.type = ?
+        WHERE p.id = ? AND r.type = ? AND p.serial > 0
         ON CONFLICT (repository_id, package_key) DO UPDATE SET retired_at = excluded.retired_at
         """,
         (package_id, RepositoryType.HOSTED.value),

@@ -35,9 +35,9 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 
-from .confirmations import Outcome
-from .holders import Holder
-from .images import UpstreamImages
+from .proxied.confirmations import Outcome
+from .proxied.holders import Holder
+from .proxied.images import UpstreamImages
 
 STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5.1
 
