@@ -16,10 +16,14 @@ Whoever may read a package can ask for this, so it must cost little however larg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final, Literal
 
 from attrs import frozen
+
+from pkgrepo.errors import Invalid
 
 from .bunzip2 import Bunzip2
 from .gunzip import Gunzip
@@ -38,6 +42,7 @@ LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
 _ZIP: Final = (".whl", ".egg", ".zip", ".jar", ".war", ".ear", ".aar")
 _TAR_GZ: Final = (".tgz", ".tar.gz")
 _GEM_DATA: Final = "data.tar.gz"
+_README: Final = re.compile(r"(?:\./)?(?:[^/]+/)?readme(?:\.(?:md|markdown|rst|txt|rdoc))?", re.IGNORECASE)
 
 
 @frozen
@@ -104,6 +109,23 @@ def read_text_entry(content: int | bytes, filename: str, name: str) -> str | Non
         if "\0" in text:
             raise source.refuse(f"has a {name} that is not text: download the whole file")
         return text
+    return None
+
+
+def find_readme(content: int | bytes, filename: str) -> tuple[str, str] | None:
+    """
+    The name and the text of the readme at the top of an archive, or in its only top folder (npm, conda). Blocks.
+
+    A readme in Markdown is preferred to others. None if there is none within the limits that can be shown as text.
+
+    :raises Invalid: the archive cannot be read
+    """
+    found = [each.name for each in list_archive(content, filename).entries if _README.fullmatch(each.name)]
+    for name in sorted(found, key=lambda each: (not each.lower().endswith((".md", ".markdown")), each.count("/"))):
+        with suppress(Invalid):  # too long, or no text
+            text = read_text_entry(content, filename, name)
+            if text:
+                return name, text
     return None
 
 

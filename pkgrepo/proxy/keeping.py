@@ -49,7 +49,8 @@ class Keeper:
         """
         await self._publisher.linger(remote.repository, blob.size)
         release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
-        release = evolve(release, kind="cached", files=tuple(self._with_origin(remote, each) for each in release.files))
+        kept = tuple(self._with_origin(remote, each) for each in release.files)
+        release = evolve(release, kind="cached", files=kept, published_ms=self._published_ms(remote))
         path = remote.source.path
         if remote.checked_ms:
             before = await self._find(remote)
@@ -66,6 +67,11 @@ class Keeper:
     async def _find(self, remote: RemoteFile) -> File | None:
         found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
         return found
+
+    def _published_ms(self, remote: RemoteFile) -> int | None:
+        """When the upstream published the release; None if it does not say so, or names a time that cannot be."""
+        said_ms = remote.entry.published_ms
+        return said_ms if said_ms is not None and 0 < said_ms <= self._clock.now_ms() else None
 
     def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
         if file.path != remote.source.path:  # it was found in the other one

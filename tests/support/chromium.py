@@ -19,6 +19,20 @@ from tests.support.timeouts import TIMEOUT_S
 
 WIDE, NARROW = 1400, 360  # pixels
 SERIOUS = {"serious", "critical"}
+_BROKEN_WORDS = r"""
+const broken = [], range = document.createRange();
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode;
+  if (text.parentElement.closest('code, pre, .row, .crumbs, textarea, select, script')) continue;
+  for (const word of text.data.matchAll(/(?<!\S)[\p{L}\p{N}]{2,14}(?!\S)/gu)) {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) broken.push(word[0]);
+  }
+}
+return broken;
+"""
 
 
 class Chromium:
@@ -109,6 +123,10 @@ class Chromium:
                 "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
         )
+
+    def broken_words(self) -> list[str]:
+        """Words of up to 14 characters that go on in another line; those of code, names and paths may."""
+        return list(self.driver.execute_script(_BROKEN_WORDS))
 
     def requested(self) -> list[str]:
         """The addresses from which the page has loaded something."""

@@ -6,12 +6,10 @@ from contextlib import suppress
 from datetime import date, timedelta
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.texts import text_answer
 from pkgrepo.model import Action, File, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.summaries import find_package_summary
@@ -26,8 +24,6 @@ MOST_TAGS = 1000
 MOST_FILES = 100_000  # of a version
 MOST_DAYS = 731
 EPOCH = date(1970, 1, 1)
-
-TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
 
 
 class Packages(PackageHandlers):
@@ -103,29 +99,6 @@ class Packages(PackageHandlers):
         for each in found:
             each.package = known.get(keys.get(each.name, ""))
         return found
-
-    @table.route(
-        "GET",
-        "/package/<repository>/<package>/versions/<version>/readme",
-        access=CONTENT_READERS,
-        summary="Get the readme of a version",
-        media_type="text/plain",
-    )
-    async def readme(self, call: Call, version: str) -> Answer:
-        """
-        The text is not rendered; X-Readme-Type is the media type that the publisher declared.
-
-        It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown.
-        """
-        _, found = await self._find_version(call, version)
-        readme = found.meta.get("readme")  # npm shows it as Markdown; Python's description has a declared type
-        text = readme or found.meta.get("description")
-        if not text:
-            raise NotFound("readme of version", found.text)
-        assumed = "text/markdown" if readme else "text/plain"
-        written = str(found.meta.get("description_content_type") or assumed).partition(";")[0].strip().lower()
-        kind = written if written in TEXT_TYPES else "text/plain"
-        return text_answer(call, str(text), kind, headers=((b"X-Readme-Type", kind.encode("ascii")),))
 
 
 def _below(

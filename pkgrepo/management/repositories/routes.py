@@ -116,7 +116,7 @@ class Repositories(ConfigurationHandlers):
                 now_ms=call.now_ms,
             )
         self._services.on_change(repository)
-        return Created(self._record(call, repository), f"/api/repository/{repository.uid}")
+        return Created(await self._shown(call, repository), f"/api/repository/{repository.uid}")
 
     @table.route(
         "GET",
@@ -137,7 +137,7 @@ class Repositories(ConfigurationHandlers):
     )
     async def get(self, call: Call) -> RepositoryRecord:
         """The repository is found by id, or by its path as storage%2Fname."""
-        return self._record(call, await call.fresh_repository())
+        return await self._shown(call, await call.fresh_repository())
 
     @table.route(
         "GET",
@@ -204,7 +204,7 @@ class Repositories(ConfigurationHandlers):
                 entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
             )
             self._services.on_change(repository)
-        return self._record(call, repository)
+        return await self._shown(call, repository)
 
     @table.route(
         "DELETE",
@@ -259,6 +259,12 @@ class Repositories(ConfigurationHandlers):
         if not storage.active:
             raise Conflict(f"storage {storage.name!r} is switched off")
         return storage
+
+    async def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
+        """The record of one repository, with what the caller may do in it."""
+        record = self._record(call, repository)
+        record.actions = [each.value for each in Action if await call.may(each, repository)]
+        return record
 
     def _record(self, call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
         storage = self._registry.storage(repository.storage_id)

@@ -48,9 +48,9 @@ class RepositoryRecord(Record):
     """
     A repository.
 
-    warnings are sentences about consequences of its configuration. usage_bytes and package_count are null in lists
-    unless the request has include_usage. repository_type, repository_kind and storage_usage_bytes are older names of
-    format, type and usage_bytes.
+    warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
+    null in lists. usage_bytes and package_count are null in lists unless the request has include_usage.
+    repository_type, repository_kind and storage_usage_bytes are older names of format, type and usage_bytes.
     """
 
     id: str
@@ -73,8 +73,9 @@ class RepositoryRecord(Record):
     repository_type: str
     repository_kind: str
     storage_usage_bytes: int | None
+    actions: list[str] | None = None
 
-    measured = frozenset({"usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"})
+    measured = frozenset({"actions", "usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"})
 
     @classmethod
     def of(

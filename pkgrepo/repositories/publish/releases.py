@@ -37,11 +37,6 @@ class Release:
     """
     What a format publishes: one version of one package, with the files of this request.
 
-    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. A file
-    with the same bytes stays as it is, unless the release ``renews`` its attributes. With ``reuse`` they may have paths
-    of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that exists, too; None for
-    ``describes`` means as for ``overwrite``. ``kind`` is that of the event. ``guard`` is called first in the
-    transaction, and raises an error if the release may not be published.
     """
 
     package_key: str
@@ -57,6 +52,7 @@ class Release:
     reuse: bool = False
     obsolete: tuple[str, ...] = ()
     describes: bool | None = None
+    published_ms: int | None = None
     kind: str = "published"
     guard: Callable[[Transaction], None] | None = None
 
@@ -314,7 +310,7 @@ def _write_versions(
         release = each.release
         at = known[release.package_key].id, release.version_key
         if at not in existing and at not in new:
-            new[at] = NewVersion(*at, release.version_text, release.sort, release.meta)
+            new[at] = NewVersion(*at, release.version_text, release.sort, release.meta, release.published_ms)
         elif release.overwrite if release.describes is None else release.describes:
             described.append((at, release.meta))
     existing |= release_batches.add_versions(tx, list(new.values()), actor, now_ms)

@@ -40,7 +40,7 @@ def size(count: int | None) -> str:
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
-    return f"{count} {'byte' if count == 1 else 'bytes'}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    return f"{count} {'byte' if count == 1 else 'bytes'}" if unit == 0 else f"{_rounded(value)} {_UNITS[unit]}"
 
 
 def number(count: int | None) -> str:
@@ -110,9 +110,16 @@ def duration(length: timedelta) -> str:
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     if seconds < 60:
-        return f"{seconds:.3g} s"
+        return f"{_rounded(seconds)} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def latency(seconds: float | None) -> str:
+    """A measured time in seconds, with parts of milliseconds: ``0.42 ms``, ``250 ms``, ``2.5 s``."""
+    if seconds is None:
+        return "–"
+    return f"{_rounded(seconds * 1000)} ms" if seconds < 1 else duration(timedelta(seconds=seconds))
 
 
 def segment(text: str) -> str:
@@ -146,6 +153,11 @@ def mark(text: str, query: str) -> Markup:
     )
 
 
+def _rounded(value: float) -> str:
+    """Three digits, and all of those before the point: never an exponent."""
+    return f"{value:.3g}" if 0.001 <= value < 999.5 else f"{value:.0f}"
+
+
 FILTERS: Final = {
     "size": size,
     "number": number,
@@ -157,6 +169,7 @@ FILTERS: Final = {
     "brief": brief,
     "browser": browser,
     "duration": duration,
+    "latency": latency,
     "segment": segment,
     "path": path,
     "shell": shell,

@@ -1,14 +1,15 @@
 """
 Readmes, and the pages of repositories, as HTML that cannot do anything.
 
-They are Markdown, reStructuredText or plain text, and are cleaned by an allow-list.
-Images become links, since loading them would tell their hosts who reads. Rendering runs in a thread; what was rendered
-is kept in memory.
+They are Markdown, reStructuredText or plain text, and are cleaned by an allow-list. Images become links or texts, since
+loading them would tell their hosts who reads. Rendering runs in a thread; what was rendered is kept in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import html
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -33,17 +34,19 @@ LONGEST_SHOWN: Final = 1024 * 1024  # characters
 CACHE_SIZE: Final = 16 * 1024 * 1024  # bytes
 
 _TAGS: Final = """
-    a abbr b blockquote br caption cite code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i ins kbd li ol p pre
+    a abbr b blockquote br caption cite code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li ol p pre
     q s samp section small span strong sub summary sup table tbody td tfoot th thead tr tt u ul var
 """
 _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "a": {"href", "title"},
+    "img": {"alt"},
     "td": {"align", "colspan", "rowspan"},
     "th": {"align", "colspan", "rowspan"},
     "ol": {"start"},
     "span": {"class"},
     "*": {"id"},
 }
+_IMAGE: Final = re.compile(r'<img(?: alt="(?P<text>[^"]*)")?>')  # as it is cleaned
 # Languages whose lexers were tried with hostile texts; a lexer holds the interpreter while it matches.
 _LANGUAGES: Final = frozenset(
     [
@@ -85,27 +88,26 @@ class Readmes:
         return await self._flight.run(key, lambda: self._render(key, text, media_type))
 
     async def _render(self, key: bytes, text: str, media_type: str) -> Markup:
-        html = await self._pools.cpu(render_readme, text, media_type)
-        self._kept.put(key, html, len(html))
-        return html
+        rendered = await self._pools.cpu(render_readme, text, media_type)
+        self._kept.put(key, rendered, len(rendered))
+        return rendered
 
 
 def render_readme(text: str, media_type: str) -> Markup:
     """The HTML of a readme. Blocks: up to a second for the longest one that is rendered."""
-    html = _render(text, media_type) if len(text) <= LONGEST_RENDERED else None
-    if html is None:
+    rendered = _render(text, media_type) if len(text) <= LONGEST_RENDERED else None
+    if rendered is None:
         return Markup("<pre>{}</pre>").format(text[:LONGEST_SHOWN])
-    return Markup(  # noqa: S704 - cleaned by the allow-list
-        nh3.clean(
-            html,
-            tags=set(_TAGS.split()),
-            attributes=_ATTRIBUTES,
-            attribute_filter=_filter,
-            url_schemes={"http", "https", "mailto"},
-            link_rel="nofollow noopener noreferrer",
-            id_prefix="readme-",
-        )
+    cleaned = nh3.clean(
+        rendered,
+        tags=set(_TAGS.split()),
+        attributes=_ATTRIBUTES,
+        attribute_filter=_filter,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="nofollow noopener noreferrer",
+        id_prefix="readme-",
     )
+    return Markup(_IMAGE.sub(_image_text, cleaned))  # noqa: S704 - cleaned by the allow-list
 
 
 def _render(text: str, media_type: str) -> str | None:
@@ -113,8 +115,7 @@ def _render(text: str, media_type: str) -> str | None:
     try:
         match media_type:
             case "text/markdown":
-                html: str = _markdown().render(text)
-                return html
+                return str(_markdown().render(text))
             case "text/x-rst":
                 parts = publish_parts(text, writer="html5", settings_overrides=dict(_DOCUTILS))
                 return str(parts["html_body"])
@@ -132,8 +133,14 @@ def _markdown() -> MarkdownIt:
 
 
 def _link_to_image(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    source, text = str(tokens[index].attrs.get("src", "")), tokens[index].content
-    return f'<a href="{escape(source)}">{escape(text or "image")}</a>'
+    source, text = str(tokens[index].attrs.get("src", "")), str(escape(tokens[index].content or "image"))
+    if sum(each.nesting for each in tokens[:index] if each.type in ("link_open", "link_close")):
+        return text  # the link around it leads to where the author wants people to go
+    return f'<a href="{escape(source)}">{text}</a>'
+
+
+def _image_text(image: re.Match[str]) -> str:
+    return str(escape(html.unescape(image["text"] or "") or "image"))
 
 
 def _filter(_tag: str, attribute: str, value: str) -> str | None:

@@ -79,6 +79,14 @@ def test_pages_are_accessible_and_fit(window: Chromium, pages: tuple[str, ...], 
         assert window.overflow() <= 0, path
 
 
+@pytest.mark.parametrize("width", [NARROW, 800, WIDE])
+def test_words_stay_whole(window: Chromium, pages: tuple[str, ...], width: int) -> None:
+    window.look(dark=False, width=width)
+    for path in pages:
+        window.show(path)
+        assert window.broken_words() == [], path
+
+
 def test_hostile_texts_run_and_load_nothing(window: Chromium, pages: tuple[str, ...]) -> None:
     window.look(dark=False, width=WIDE)
     for path in pages:

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from pkgrepo.archives import listing
-from pkgrepo.archives.listing import is_archive, list_archive, read_text_entry
+from pkgrepo.archives.listing import find_readme, is_archive, list_archive, read_text_entry
 from pkgrepo.errors import Invalid
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gemspec, make_tar, pack_gem
@@ -118,3 +118,19 @@ def test_what_is_no_archive_is_refused(name: str) -> None:
     with pytest.raises(Invalid):
         list_archive(b"no archive" * 100, name)
     assert is_archive(name) == (name != "x.txt")
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        ({"package/README.md": b"# A"}, ("package/README.md", "# A")),
+        ({"readme.rst": b"A", "README.md": b"# B"}, ("README.md", "# B")),
+        ({"lib/a/README.md": b"# deep"}, None),
+        ({"README.md": b"x" * 70_000, "README.txt": b"short"}, ("README.txt", "short")),
+        ({"README": b"\xff\x00"}, None),
+        ({"README.md": b"", "READMEs/x": b"no"}, None),
+    ],
+    ids=["folder", "markdown-first", "deep", "too-long", "no-text", "empty"],
+)
+def test_the_readme_at_the_top_is_found(members: dict[str, bytes], found: tuple[str, str] | None) -> None:
+    assert find_readme(gzip.compress(make_tar(list(members.items()))), "x.tgz") == found

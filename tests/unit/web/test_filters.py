@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.web.rendering.filters import brief, browser, moment
+from pkgrepo.web.rendering.filters import brief, browser, latency, moment, size
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
 
@@ -37,3 +37,33 @@ def test_a_moment_has_the_time_of_day() -> None:
     assert moment(at, at) == (
         '<time datetime="2026-01-02T03:04:05+00:00">2026-01-02 03:04:05 <span class="age">just now</span></time>'
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1023 * 1024, "1023 KiB"),
+        (1536 * 1024, "1.5 MiB"),
+        (1000 * 2**30, "1000 GiB"),
+    ],
+)
+def test_sizes_have_no_exponent(count: int, shown: str) -> None:
+    assert size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "–"),
+        (0.0, "0 ms"),
+        (0.00042, "0.42 ms"),
+        (0.25, "250 ms"),
+        (0.9996, "1000 ms"),
+        (2.5, "2.5 s"),
+        (125, "2 min 5 s"),
+    ],
+)
+def test_latencies_have_the_unit_that_people_use(seconds: float | None, shown: str) -> None:
+    assert latency(seconds) == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pkgrepo.web.rendering.readme import LONGEST_RENDERED, render_readme
@@ -87,3 +89,18 @@ def test_long_code_and_unknown_languages_are_not_highlighted() -> None:
         assert "<span" not in render_readme(f"```{language}\n{code}\n```\n", "text/markdown")
     block = "```python\ndef f(): pass\n" + "#" * 1900 + "\n```\n\n"
     assert render_readme(block * 20, "text/markdown").count('<span class="k">def</span>') == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[![build & <b>](https://x.example/badge.svg)](https://x.example/ci)", "text/markdown"),
+        ('<a href="https://x.example/ci"><img src="badge.svg" alt="build &amp; &lt;b&gt;"></a>', "text/markdown"),
+        (".. image:: badge.svg\n   :alt: build & <b>\n   :target: https://x.example/ci\n", "text/x-rst"),
+    ],
+    ids=["markdown", "html", "restructured"],
+)
+def test_a_badge_is_a_link_with_the_text_of_its_image(text: str, kind: str) -> None:
+    html = render_readme(text, kind)
+    assert re.search(r'<a href="https://x.example/ci"[^>]*>\s*build &amp; &lt;b&gt;\s*</a>', html), html
+    assert html.count("<a ") == 1

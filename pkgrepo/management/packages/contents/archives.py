@@ -1,5 +1,5 @@
 """
-The routes that look into archives: what is in them, and the text of a small file.
+The routes that look into archives: what is in them, the text of a small file, and the readme of a version.
 
 Archives are read one at a time, since a large one keeps a thread busy for a second; lists are kept in memory by the
 digest and the name of the archive.
@@ -8,30 +8,40 @@ digest and the name of the archive.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar, cast
 
 from attrs import frozen
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.archives.listing import list_archive, read_text_entry
+from pkgrepo.archives.listing import find_readme, list_archive, read_text_entry
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.api.texts import text_answer
+from pkgrepo.management.packages.handlers import PackageHandlers
 from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.packages.files import find_file
+from pkgrepo.storage.catalog.packages.files import find_file, list_files_of_version
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes
 ENTRY_SIZE: Final = 300  # bytes of an entry in memory, besides its name
+
+# Media types of readmes, by the ending of the file's name.
+_README_TYPES: Final = {
+    "md": "text/markdown", "markdown": "text/markdown", "rst": "text/x-rst", "txt": "text/plain"
+}  # fmt: skip
+_WITH_README: Final = (".tgz", ".gem", ".conda", ".tar.bz2")  # the readmes of other formats are in their metadata
+MOST_SEARCHED: Final = 20  # files of a version
+LARGEST_SEARCHED: Final = 32 * 1024 * 1024  # bytes of an archive that is searched for a readme
 
 T = TypeVar("T")
 
@@ -44,7 +54,15 @@ class _Listing:
     complete: bool
 
 
-class Contents(Handlers):
+@frozen
+class _Readme:
+    """The text of a readme and its media type; both are empty if the archive has no readme."""
+
+    text: str
+    kind: str
+
+
+class Contents(PackageHandlers):
     """Lists what is inside an archive, and shows small files of it."""
 
     table = Table("packages")
@@ -54,6 +72,8 @@ class Contents(Handlers):
         self._turns = FairSemaphore(1, cast("IReactorTime", services.shared.pools.reactor), most_waiting=MOST_WAITING)
         self._kept: ResponseCache[_Listing] = ResponseCache(CACHE_SIZE)
         self._flight: SingleFlight[tuple[str, str], _Listing] = SingleFlight()
+        self._readmes: ResponseCache[_Readme] = ResponseCache(CACHE_SIZE)
+        self._readme_flight: SingleFlight[str, _Readme] = SingleFlight()
 
     @table.route(
         "GET",
@@ -99,6 +119,54 @@ class Contents(Handlers):
                 (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
             ),
         )
+
+    @table.route(
+        "GET",
+        "/package/<repository>/<package>/versions/<version>/readme",
+        access=CONTENT_READERS,
+        summary="Get the readme of a version",
+        media_type="text/plain",
+    )
+    async def readme(self, call: Call, version: str) -> Answer:
+        """
+        The text is not rendered; X-Readme-Type is its media type, as the publisher declared it or named the file.
+
+        It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown. If
+        the publisher sent no readme with the metadata, that in the archive of the npm package, gem or conda package is.
+        """
+        _, found = await self._find_version(call, version)
+        text, kind = found.meta.get("readme"), "text/markdown"  # of npm packages
+        if not text:
+            text, kind = await self._packed_readme(call, found.id)
+        if not text:
+            text = found.meta.get("description")
+            kind = str(found.meta.get("description_content_type") or "text/plain").partition(";")[0].strip().lower()
+        if not text:
+            raise NotFound("readme of version", found.text)
+        kind = kind if kind in _README_TYPES.values() else "text/plain"
+        return text_answer(call, str(text), kind, headers=((b"X-Readme-Type", kind.encode("ascii")),))
+
+    async def _packed_readme(self, call: Call, version_id: int) -> tuple[str, str]:
+        """The readme in the archive of a version, and its media type; without a readme, two empty texts."""
+        listed = await self._catalog.scan(partial(list_files_of_version, limit=MOST_SEARCHED), version_id)
+        packed = [each for each in listed if each.path.endswith(_WITH_README) and each.size <= LARGEST_SEARCHED]
+        if not packed:
+            return "", ""
+        file = min(packed, key=lambda each: each.size)
+        found = self._readmes.get(file.sha256)
+        if found is None:
+            found = await self._readme_flight.run(file.sha256, lambda: self._read_readme(call, file))
+        return found.text, found.kind
+
+    async def _read_readme(self, call: Call, file: File) -> _Readme:
+        found = None
+        with suppress(Invalid, BlobMissing):  # a damaged archive has no readme that could be shown
+            found = await self._read(call, file, partial(find_readme, filename=_name(file)))
+        name, text = found or ("", "")
+        ending = name.lower().rpartition(".")[2]
+        kept = _Readme(text, _README_TYPES.get(ending, "text/plain") if text else "")
+        self._readmes.put(file.sha256, kept, ENTRY_SIZE + len(text))
+        return kept
 
     async def _find(self, call: Call, path: str) -> File:
         file: File | None = await self._catalog.look(find_file, call.repository.id, path)

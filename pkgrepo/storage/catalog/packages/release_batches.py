@@ -33,13 +33,14 @@ class NewPackage:
 
 @frozen
 class NewVersion:
-    """A version that does not exist yet."""
+    """A version that does not exist yet. ``published_ms`` is None for one that is published now."""
 
     package_id: int
     key: str
     text: str
     sort: bytes
     meta: Mapping[str, Any]
+    published_ms: int | None = None
 
 
 @frozen
@@ -119,7 +120,7 @@ def add_versions(
         values: list[Value] = []
         for each in some:
             values += (each.package_id, each.key, each.text, each.sort, dump(each.meta))
-            values += (now_ms, publisher.user_id, publisher.name)
+            values += (now_ms if each.published_ms is None else each.published_ms, publisher.user_id, publisher.name)
         rows = tx.all(
             f"""
             INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)

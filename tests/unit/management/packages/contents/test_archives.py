@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,9 @@ import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.management.packages.contents import archives
+from tests.support.gems import make_gemspec, make_tar, pack_gem
 from tests.support.memory_server import Stack
+from tests.support.npm_packages import make_publish, make_tarball
 
 HOSTILE = "demo/<script>alert(1)</script>\u202e.txt"
 
@@ -85,3 +88,22 @@ async def test_requests_beyond_the_queue_are_refused(stack: Stack, wheel: str, m
     assert set(statuses) == {422, 503}
     assert statuses.count(422) >= archives.MOST_WAITING
     assert (await stack.api("GET", path)).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_readme_that_the_metadata_lack_is_read_from_the_archive(stack: Stack) -> None:
+    await stack.add_repository("gems", format="ruby")
+    await stack.add_repository("js", format="npm")
+    data = gzip.compress(make_tar([("lib/a.rb", b""), ("README.rst", b"Of the gem")]))
+    gem = pack_gem(make_gemspec("alpha", "1.0.0"), data=data)
+    tarball = make_tarball("pad", "1.0.0", files={"README.md": b"# Pads"})
+    octets = {"Content-Type": "application/octet-stream"}
+    document = make_publish("pad", "1.0.0", tarball=tarball).replace(b'"readme":"# pad\\n",', b"")
+    assert (await stack.call("POST", "/repositories/main/gems/api/v1/gems", raw=gem, headers=octets)).status == 200
+    assert (await stack.call("PUT", "/repositories/main/js/pad", raw=document)).status < 300
+    for package, text, kind in (("gems/alpha", "Of the gem", "text/x-rst"), ("js/pad", "# Pads", "text/markdown")):
+        repository, name = package.split("/")
+        for _ in range(2):  # the second time from memory
+            reply = await stack.api("GET", f"/package/main%2F{repository}/{name}/versions/1.0.0/readme", who=None)
+            assert (reply.status, reply.headers["x-readme-type"]) == (200, kind), reply.body
+            assert reply.body.decode() == text
