@@ -37,6 +37,12 @@ class Release:
     """
     What a format publishes: one version of one package, with the files of this request.
 
+    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. A file
+    with the same bytes stays as it is, unless the release ``renews`` its attributes. With ``reuse`` they may have paths
+    of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that exists, too; None for
+    ``describes`` means as for ``overwrite``. ``published_ms`` is when a new version was published elsewhere, None for
+    now. ``kind`` is that of the event. ``guard`` is called first in the transaction, and raises an error if the release
+    may not be published.
     """
 
     package_key: str
