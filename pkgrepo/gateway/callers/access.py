@@ -17,7 +17,7 @@ from pkgrepo.errors import (
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
-from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User
+from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
 from pkgrepo.proxy.publishing import check_publishes
 
 from .session_cookies import session_secret
@@ -138,6 +138,10 @@ class Access:
         """Those of the packages with which the caller may do this."""
         may = await self.may_each(identity, [(action, repository, package) for package in packages])
         return [package for package, allowed in zip(packages, may, strict=True) if allowed]
+
+    async def may_list(self, identity: Identity, repository: Repository) -> bool:
+        """Whether lists of the server show the caller what is in a repository, as far as the caller may read it."""
+        return repository.visibility is not Visibility.HIDDEN or await self.may(identity, Action.EDIT, repository)
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
         """The answer of ``knows`` if it is known without waiting, else None."""

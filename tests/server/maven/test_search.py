@@ -112,6 +112,16 @@ def test_a_search_over_all_repositories_finds_what_the_caller_may_read(server, r
     assert limited["numFound"] == len(limited["docs"]) >= 1
 
 
+def test_a_search_over_all_repositories_passes_over_hidden_ones(server):
+    hidden = {"name": "unlisted", "storage": "main", "format": "maven", "visibility": "hidden"}
+    assert server.post_json("/api/repository", {**hidden, "config": {"type": "Hosted"}}).status == 201
+    jar = "/repositories/main/unlisted/org/unlisted/tool/1/tool-1.jar"
+    assert server.put(jar, b"jar").status == 201
+    assert ids(server.as_user(), "q=g:org.unlisted", "") == []
+    assert server.as_user().get(jar).body == b"jar"
+    assert ids(server, "q=g:org.unlisted", "") == ["org.unlisted:tool"]
+
+
 def ask(client, path):
     return client.get(f"/api/maven/{path}")
 

@@ -1,6 +1,14 @@
-"""The list of the images of the server (``_catalog``)."""
+"""
+The list of the images of the server (``_catalog``).
+
+A virtual repository has the images that its members would serve under their names; of upstreams only what is kept.
+Images of a hidden repository are listed for callers who may change its settings.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
 
 from pkgrepo.auth.tokens.bearer import CATALOG_GRANT
 from pkgrepo.formats.container.access.authorization import CATALOG_SCOPE, Authorization
@@ -11,7 +19,9 @@ from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.proxy.private_names import find_private
+from pkgrepo.proxy.resolving.leaves import Leaf
 from pkgrepo.storage.catalog.images.manifests import list_images
 
 from .paging import next_page, parse_page
@@ -58,12 +68,12 @@ class CatalogRequests:
         for prefix, repository in self._addresses.listed(request.authority):
             if len(names) > size:
                 break
-            if not repository.active or (prefix < last and not last.startswith(prefix)):
+            if prefix < last and not last.startswith(prefix):
                 continue
             after = last[len(prefix) :] if last.startswith(prefix) else ""
             alone = False if default is not None and repository.id == default.id else None
             names += await self._images(viewer, repository, prefix, after, size + 1 - len(names), alone)
-        if default is not None and default.active:
+        if default is not None:
             names += await self._images(viewer, default, "", last, size + 1, alone=True)
             names.sort()
         headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
@@ -78,11 +88,30 @@ class CatalogRequests:
     ) -> list[str]:
         """Up to ``count`` names of images that the viewer may read in a repository; ``alone``: see L{list_images}."""
         names: list[str] = []
+        if not repository.active or not await self._services.access.may_list(viewer, repository):
+            return names
+        scan = self._services.catalog.scan
+        leaves = [each for each in self._services.resolver.ways(repository) if each.repository.active]
         while len(names) < count:
-            page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count, alone=alone)
-            readable = await self._services.access.allowed(viewer, Action.READ, repository, page)
-            names += [prefix + image for image in await self._visibility.filter_images(viewer, repository, readable)]
+            found = [
+                await scan(list_images, each.repository.id, after=after, limit=count, alone=alone) for each in leaves
+            ]
+            page = sorted({*chain(*found)})[:count]
+            readable = {*await self._services.access.allowed(viewer, Action.READ, repository, page)}
+            served: set[str] = set()
+            for leaf, images in zip(leaves, found, strict=True):
+                served |= await self._served(viewer, repository, leaf, [each for each in images if each in readable])
+            names += [prefix + image for image in sorted(served)]
             if len(page) < count:
                 break
             after = page[-1]
         return names[:count]
+
+    async def _served(self, viewer: Identity, repository: Repository, leaf: Leaf, images: Sequence[str]) -> set[str]:
+        """Those of the images of a hosted or proxy repository that a repository serves under their names."""
+        if leaf.repository.type is RepositoryType.HOSTED:
+            return {*await self._visibility.filter_images(viewer, leaf.repository, images)}
+        if repository.type is not RepositoryType.VIRTUAL:
+            return {*images}
+        leaves = self._services.resolver.leaves(repository)
+        return {*images} - await find_private(self._services.catalog, leaves, leaf, images)

@@ -47,7 +47,7 @@ async def scope_of(services: Services, request: Request, repository: Repository)
 
 
 async def scope_of_all(services: Services, request: Request) -> SearchScope:
-    """Every repository that the caller may read as a whole."""
+    """Every repository that the caller may read as a whole, except hidden ones whose settings they may not change."""
     identity = await services.access.identify(request)
     await services.registry.refresh()
     every = [
@@ -56,7 +56,11 @@ async def scope_of_all(services: Services, request: Request) -> SearchScope:
         if each.format == FORMAT and each.active and each.type is not RepositoryType.VIRTUAL
     ]
     readable = await services.access.may_each(identity, [(Action.READ, each, None) for each in every])
-    found = [each for each, may in zip(every, readable, strict=True) if may]
+    found = [
+        each
+        for each, may in zip(every, readable, strict=True)
+        if may and await services.access.may_list(identity, each)
+    ]
     # Hosted ones first: what an upstream has under the name of an artifact of ours is not it.
     found.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
     return SearchScope(found, identity)

@@ -111,6 +111,18 @@ def test_a_virtual_repository_asks_its_members_in_order(make: Make) -> None:
     assert scene.wire.get("/v2/main/own/third/manifests/1").body == ONE.manifest
 
 
+def test_kept_images_are_in_the_catalog_unless_another_image_has_their_name(make: Make) -> None:
+    policy = '{ reserved_names = ["team/*"] }'
+    scene = make(more=hosted("docker", "own") + virtual("docker", "all", "main/images", "main/own", policy=policy))
+    for name in ("app", "own", "team/app"):
+        scene.upstream.push(name, ONE, "1")
+        scene.pull(name, ONE)
+    push_image(scene.wire, "main/own/own", TWO, "1")
+    assert scene.wire.ask("DELETE", f"/v2/main/own/own/manifests/{TWO.digest}").status == 202
+    images = ["main/images/app", "main/images/own", "main/images/team/app"]
+    assert scene.wire.get("/v2/_catalog").json["repositories"] == ["main/all/app", *images]
+
+
 def test_reserved_names_are_those_of_all_virtual_repositories_on_the_way(make: Make) -> None:
     policy = '{ reserved_names = ["team/*"] }'
     inner = virtual("docker", "inner", "main/images", policy=policy)

@@ -113,3 +113,42 @@ async def test_the_catalog_lists_images_with_manifests_in_pages(registry: Regist
         found += reply.json["repositories"]
         path = links(reply) if "link" in reply.headers else ""
     assert found == every
+
+
+@pytest.mark.parametrize("default", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_hidden_repositories_are_listed_for_those_who_may_edit_them(registry: Registry, default: bool) -> None:
+    stack, image = registry.stack, make_image()
+    config = {"type": "Hosted", "default": default}
+    await stack.add_repository("secret", format="docker", visibility="hidden", config=config)
+    for name in ("reader", "editor"):
+        await stack.add_user(name)
+    await stack.grant("reader", "main/secret", "read", "write")
+    await stack.grant("editor", "main/secret", "read", "edit")
+    for name in (APP, "main/secret/one", *(["two"] if default else [])):
+        await registry.push(image, "v1", name=name)
+    secret = ["main/secret/one", *(["two"] if default else [])]
+    for who, expected in (("admin", [APP, *secret]), ("editor", [APP, *secret]), ("reader", [APP]), (None, [APP])):
+        agent = {"User_Agent": "curl/8.1"}
+        assert (await registry.call("GET", "/_catalog", who=who, **agent)).json["repositories"] == expected
+        token = await stack.bearer(who, "registry:catalog:*")
+        assert (await registry.call("GET", "/_catalog", who=token)).json["repositories"] == expected
+        assert (await registry.call("GET", "/main/secret/one/tags/list", who=who, **agent)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_catalog_lists_what_virtual_repositories_serve(registry: Registry) -> None:
+    stack, image = registry.stack, make_image()
+    await stack.add_repository("more", format="docker", visibility="hidden")
+    members = {"type": "Virtual", "members": ["main/images", "main/more"], "publish_to": "main/more"}
+    await stack.add_repository("all", format="docker", config=members)
+    await stack.add_user("reader")
+    for name in ("main/images/a", "main/images/c", "main/more/b", "main/more/c", "main/all/d"):
+        await registry.push(image, "v1", name=name)
+    virtual = [f"main/all/{each}" for each in "abcd"]
+    path, found = "/_catalog?n=2", []
+    while path:
+        reply = await registry.call("GET", path, who="reader")
+        found += reply.json["repositories"]
+        path = links(reply) if "link" in reply.headers else ""
+    assert found == [*virtual, "main/images/a", "main/images/c"]
