@@ -178,9 +178,13 @@ class Proxy:
         "upstreams outside of the public internet: hosts (also *.corp.example), addresses, networks; all other "
         "connections to private addresses are refused",
     )
-    connect_timeout_s: float = setting(duration(0.1, 300), "10s", "how long connecting to an upstream may take")
+    connect_timeout_s: float = setting(
+        duration(0.1, 300), "10s", "how long connecting to an upstream may take; a route may have its own"
+    )
     idle_timeout_s: float = setting(
-        duration(0.1, 3600), "30s", "how long an upstream may take to answer, and then send nothing"
+        duration(0.1, 3600),
+        "30s",
+        "how long an upstream may take to answer, and then send nothing; a route may have its own",
     )
     document_timeout_s: float = setting(
         duration(0.1, 3600), "2m", "how long the download of an index document may take in all"

@@ -11,10 +11,11 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.error import ConnectionClosed
 from twisted.internet.interfaces import IConsumer, IStreamClientEndpoint
-from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
+
+from pkgrepo.concurrency.time_limits import within
 
 from .addresses import ANYWHERE, AddressGuard
 from .connection import Answer, Connection
@@ -29,13 +30,21 @@ SMALL = 64 * 1024  # bytes of a body that goes out with the head, in one piece
 
 @frozen(kw_only=True)
 class Ways:
-    """What decides how connections are made."""
+    """
+    What decides how connections are made, in ``connect_s`` seconds at most.
+
+    After a request was sent, the head of its answer must be complete in ``answer_s`` seconds; None: however long it
+    takes. The settings are the names of those that decide it, for errors.
+    """
 
     reactor: Any
     guard: AddressGuard
     proxies: ProxyChoice
     policy: IPolicyForHTTPS
-    timeout_s: float
+    connect_s: float
+    answer_s: float | None = None
+    connect_setting: str = "proxy.connect_timeout"
+    answer_setting: str = "proxy.idle_timeout"
 
 
 class RequestFields(Headers):
@@ -93,18 +102,19 @@ class OutboundAgent:
         way = _Way(target, proxy, bodiless=method == b"HEAD")
         if bodyProducer is not None:
             return Deferred.fromCoroutine(self._send_with_body(way, method, headers.lines, bodyProducer))
-        message = _render(way, method, headers.lines)
-        connection = self._connections.take(way.key)
-        if connection is None:
-            return Deferred.fromCoroutine(self._send_anew(way, message))
-        sending: Deferred[Any] = connection.send(message, bodiless=way.bodiless)
-        return sending.addErrback(self._send_again, connection, way, message)
+        return Deferred.fromCoroutine(self._send(way, _render(way, method, headers.lines)))
 
-    def _send_again(self, failure: Failure, connection: Connection, way: _Way, message: bytes) -> Deferred[Answer]:
-        """Repeat a request if the upstream may have closed the connection before it came (RFC 9112 section 9.3.1)."""
-        if connection.received_any or not failure.check(ConnectionClosed, SSL.Error):
-            failure.raiseException()
-        return Deferred.fromCoroutine(self._send_anew(way, message))
+    async def _send(self, way: _Way, message: bytes) -> Answer:
+        connection = self._connections.take(way.key)
+        if connection is not None:
+            try:
+                return await self._wait(connection.send(message, bodiless=way.bodiless))
+            except (ConnectionClosed, SSL.Error):
+                # The upstream may have closed the connection before the request came (RFC 9112 section 9.3.1).
+                if connection.received_any:
+                    raise
+        connection = await self._connect(way)
+        return await self._wait(connection.send(message, bodiless=way.bodiless))
 
     async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, body: IBodyProducer) -> Answer:
         size = body.length
@@ -114,11 +124,15 @@ class OutboundAgent:
         if rest is None:
             message += await _collect(body)
         connection = self._connections.take(way.key) or await self._connect(way)
-        return await connection.send(message, bodiless=way.bodiless, body=rest)
+        return await self._wait(connection.send(message, bodiless=way.bodiless, body=rest))
 
-    async def _send_anew(self, way: _Way, message: bytes) -> Answer:
-        connection = await self._connect(way)
-        return await connection.send(message, bodiless=way.bodiless)
+    async def _wait(self, answering: Deferred[Answer]) -> Answer:
+        """The answer to what was sent. :raises TimedOut: its head was not complete in time"""
+        ways = self._ways
+        if ways.answer_s is None:
+            return await answering
+        reason = f"it did not answer within {ways.answer_s:g} s ({ways.answer_setting})"
+        return await within(ways.answer_s, answering, ways.reactor, reason)
 
     async def _connect(self, way: _Way) -> Connection:
         connecting = self._endpoint(way.target, way.proxy).connect(self._connections.factory(way.key))
@@ -128,14 +142,14 @@ class OutboundAgent:
     def _endpoint(self, target: Target, proxy: HttpProxy | None) -> TimedEndpoint:
         ways = self._ways
         if proxy is None:
-            checked = CheckedEndpoint(ways.reactor, target.host, target.port, ways.guard, ways.timeout_s)
+            checked = CheckedEndpoint(ways.reactor, target.host, target.port, ways.guard, ways.connect_s)
             endpoint = _with_tls(ways, target, checked)
         elif target.scheme == "https":
             tunnel = TunnelEndpoint(_proxy_endpoint(ways, proxy), target.authority, proxy.authorization)
             endpoint = _with_tls(ways, target, tunnel)
         else:
             endpoint = _proxy_endpoint(ways, proxy)
-        return TimedEndpoint(endpoint, ways.reactor, ways.timeout_s)
+        return TimedEndpoint(endpoint, ways.reactor, ways.connect_s, ways.connect_setting)
 
 
 def _render(way: _Way, method: bytes, lines: bytes) -> bytes:
@@ -176,7 +190,7 @@ class _Collector:
 
 def _proxy_endpoint(ways: Ways, proxy: HttpProxy) -> IStreamClientEndpoint:
     target = proxy.target
-    return _with_tls(ways, target, CheckedEndpoint(ways.reactor, target.host, target.port, ANYWHERE, ways.timeout_s))
+    return _with_tls(ways, target, CheckedEndpoint(ways.reactor, target.host, target.port, ANYWHERE, ways.connect_s))
 
 
 def _with_tls(ways: Ways, target: Target, endpoint: IStreamClientEndpoint) -> IStreamClientEndpoint:

@@ -64,9 +64,10 @@ class CheckedEndpoint:
 
 
 class TimedEndpoint:
-    """Connects within a time limit."""
+    """Connects within a time limit, which the ``setting`` decides."""
 
-    def __init__(self, endpoint: IStreamClientEndpoint, reactor: Any, timeout_s: float) -> None:
+    def __init__(self, endpoint: IStreamClientEndpoint, reactor: Any, timeout_s: float, setting: str) -> None:
+        self._setting = setting
         self._endpoint = endpoint
         self._reactor = reactor
         self._timeout_s = timeout_s
@@ -74,7 +75,7 @@ class TimedEndpoint:
     async def connect(self, factory: IProtocolFactory) -> Any:
         """The protocol that is connected. :raises ConnectingTimedOut: it took too long"""
         connecting: Deferred[Any] = self._endpoint.connect(factory)
-        reason = f"it did not accept a connection within {self._timeout_s:g} s (proxy.connect_timeout)"
+        reason = f"it did not accept a connection within {self._timeout_s:g} s ({self._setting})"
         try:
             return await within(self._timeout_s, connecting, self._reactor, reason)
         except TimedOut as error:

@@ -186,6 +186,8 @@ def _route(given: RouteConfig | str) -> Route:
         ca_file=None if given.ca_file is UNSET else Path(given.ca_file),
         hosts=() if given.hosts is UNSET else tuple(given.hosts.items()),
         packages=() if given.packages is UNSET else _globs(given.packages),
+        connect_timeout_s=seconds_of(given.connect_timeout),
+        idle_timeout_s=seconds_of(given.idle_timeout),
         token_hosts=() if given.token_hosts is UNSET else tuple(each.lower() for each in given.token_hosts),
     )
 

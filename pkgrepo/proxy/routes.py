@@ -34,7 +34,8 @@ class Route:
     ``hosts`` are pairs of a host that the upstream names, in redirects and as its token service, and the URL at which
     it is reached from here; a port belongs to the host if it matters. It is only asked for packages whose key matches
     one of the ``packages`` (globs of C{fnmatch} without capitals); for all if there are none. ``token_hosts`` are hosts
-    beside its own that may get the credentials if it names them as its token service.
+    beside its own that may get the credentials if it names them as its token service. The timeouts are those of the
+    server where they are None.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Route:
     hosts: tuple[tuple[str, str], ...] = ()
     packages: tuple[str, ...] = ()
     token_hosts: tuple[str, ...] = ()
+    connect_timeout_s: float | None = None
+    idle_timeout_s: float | None = None
 
     def serves(self, key: str) -> bool:
         """Whether it is asked for a package (a key), or with an empty key for what belongs to none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -23,6 +22,7 @@ MOST_MEMBERS = 64
 MOST_HOSTS = 32
 MOST_PATTERNS = 256
 MOST_TTL_S = 366 * 86400
+MOST_TIMEOUT_S = 3600
 DEFAULT = "Default"  # of ``cache_ttl``: the default of the format
 
 Text = Annotated[str, Meta(min_length=1, max_length=4096, pattern=ONE_LINE)]
@@ -30,6 +30,7 @@ Token = Annotated[str, Meta(max_length=4096, pattern=r"^[!-~]+" + END)]  # RFC 6
 Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
+Timeout = Annotated[int, Meta(ge=1, le=MOST_TIMEOUT_S)]
 Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?" + END)]
 Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END)]
 
@@ -56,23 +57,26 @@ class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     One upstream. The route with the highest priority is asked first. Readers see its name in errors; unless given,
-    it is a digest of the URL, which does not tell the host.
+    it is the host of the URL.
 
     ca_file is the absolute path of a PEM file on the server, which only system managers may name. hosts has URLs for
     hosts that the upstream names, in redirects and as its token service, and that are reached there. With packages
     (globs) the upstream is asked only for packages whose names match one of them, for example com.example.* of the
     groups of Java artifacts. token_hosts are hosts beside those of its own site that get the credentials if a registry
-    of container images names them as its token service; a host may have a port.
+    of container images names them as its token service; a host may have a port. connect_timeout and idle_timeout are
+    times for this upstream instead of those of the server: seconds, or a text such as 5s or 2m.
     """
 
     url: str
-    name: Annotated[str, Meta(max_length=100, pattern=ONE_LINE)] = ""
+    name: Annotated[str, Meta(max_length=300, pattern=ONE_LINE)] = ""
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     auth: RouteAuth | UnsetType = UNSET
     ca_file: Text | UnsetType = UNSET
     hosts: Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
     packages: Patterns | UnsetType = UNSET
     token_hosts: Annotated[list[Text], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
+    connect_timeout: Timeout | Duration | UnsetType = UNSET
+    idle_timeout: Timeout | Duration | UnsetType = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
         """
@@ -98,6 +102,9 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             if {*"/?#@"} & {*host}:
                 raise Invalid("this is no host, which may have a port", f"{pointer}/token_hosts/{index}")
             _check_hosts({host: self.url}, f"{pointer}/token_hosts/{index}")
+        for timeout, key in ((self.connect_timeout, "connect_timeout"), (self.idle_timeout, "idle_timeout")):
+            if timeout is not UNSET and not 1 <= (seconds_of(timeout) or 0) <= MOST_TIMEOUT_S:
+                raise Invalid("this is less than a second, or more than an hour", f"{pointer}/{key}")
         return replace(self, name=self.name or default_name(self.url))
 
 
@@ -235,12 +242,8 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
 
 
 def default_name(url: str) -> str:
-    """
-    The name of a route with this URL that was given none.
-
-    Another URL has another name: what is kept of a route by its name is not taken for that of another upstream.
-    """
-    return f"route-{hashlib.sha256(url.rstrip('/').encode()).hexdigest()[:8]}"
+    """The name of a route with this URL that was given none: its host, with a port that is not the usual one."""
+    return parse_url(url).text.split("/")[2]
 
 
 def _check_hosts(hosts: Mapping[str, str], pointer: str) -> None:

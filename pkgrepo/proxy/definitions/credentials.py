@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pkgrepo.errors import Invalid, SecretUnreadable, UpstreamFailed
+from pkgrepo.errors import Invalid, SecretUnreadable, UpstreamMisconfigured
 from pkgrepo.outbound.urls import Target, parse_url
 from pkgrepo.proxy.routes import Route
 from pkgrepo.storage.secret_box import SecretBox
@@ -47,7 +47,7 @@ def authorization_of(route: Route, box: SecretBox) -> str | None:
     """
     The value of the Authorization field for the origin of a route (RFC 7617, RFC 6750); None without credentials.
 
-    :raises UpstreamFailed: it cannot be decrypted, because the key of the server was replaced
+    :raises UpstreamMisconfigured: it cannot be decrypted, because the key of the server was replaced
     """
     if route.credentials is None:
         return None
@@ -57,7 +57,8 @@ def authorization_of(route: Route, box: SecretBox) -> str | None:
             route.credentials.sealed, _context_of(route.target, username, dict(route.hosts), route.token_hosts)
         )
     except SecretUnreadable:
-        raise UpstreamFailed(route.name, "its credentials are not those of this server's key; set them again") from None
+        reason = "its credentials are not those of this server's key; set them again"
+        raise UpstreamMisconfigured(route.name, reason) from None
     if username is None:
         return f"Bearer {secret}"
     return f"Basic {b64encode(f'{username}:{secret}'.encode()).decode('ascii')}"

@@ -188,7 +188,7 @@ class Documents:
     async def find_served(self, repository: Repository, request: DocumentRequest) -> Held | None:
         """The answer that clients have got last; None if there is none, or its route is there no more."""
         held = await self._kept.find_grown(repository, request)
-        if held is None or not held.document.found or self._route(repository, held.document.route) is None:
+        if held is None or not held.document.found or not self._has_route(repository, held.document):
             return None
         return held
 
@@ -234,20 +234,22 @@ class Documents:
                 return False
         if now_ms >= document.fresh_until_ms:
             return False
-        return not document.found or self._route(repository, document.route) is not None
+        return not document.found or self._has_route(repository, document)
 
     def _routes(self, repository: Repository, request: DocumentRequest) -> Sequence[Route]:
         routes = [each for each in proxy_config_of(repository).routes if each.serves(request.package_key)]
         return [each for each in routes if each.name == request.route] if request.route else routes
 
-    def _route(self, repository: Repository, name: str) -> Route | None:
-        return next((route for route in proxy_config_of(repository).routes if route.name == name), None)
+    def _has_route(self, repository: Repository, document: UpstreamDocument) -> bool:
+        """Whether the route of an answer still exists, at the address from which the answer came."""
+        routes = (each for each in proxy_config_of(repository).routes if each.name == document.route)
+        return any(document.meta.get("address", each.url) == each.url for each in routes)
 
     async def _refresh(self, repository: Repository, request: DocumentRequest, before: Held | None) -> Held | Unknown:
         """Ask the routes in order; the first that has it wins. An old answer is used only if its route still exists."""
         trace = Trace()
         old = before if before is not None and before.document.found else None
-        if old is not None and self._route(repository, old.document.route) is None:
+        if old is not None and not self._has_route(repository, old.document):
             old = None
         if old is not None and old.named:
             confirmed = Confirmed(old.document.etag, old.document.last_modified)
@@ -367,7 +369,7 @@ class Documents:
             last_modified=answer.last_modified,
             source=answer.source,
             sha256=answer.parts.sha256,
-            meta={"release": __version__, **answer.meta},
+            meta={"release": __version__, "address": route.url, **answer.meta},
             trace=trace.store(),
             fetched_ms=_later(now_ms, before),
             checked_ms=now_ms,

@@ -121,6 +121,7 @@ class Upstream:
         self._shared = shared
         self._reactor = shared.reactor
         self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
+        self._ways = ways
         self._client = HTTPClient(OutboundAgent(ways, self._connections), _NO_COOKIES)
         self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
         self._other_health: OrderedDict[tuple[Origin, str], Health] = OrderedDict()
@@ -321,10 +322,7 @@ class Upstream:
         self, request: _Request, target: Target, fields: Mapping[str, str], health: Health
     ) -> UpstreamResponse | UpstreamFailed:
         """Send the request once. An error is returned, and not raised, if it might be worth another try."""
-        settings, started = self._shared.settings, self._reactor.seconds()
-        # Connecting has a time limit of its own, which must end first.
-        wait_s = settings.connect_timeout_s + settings.idle_timeout_s
-        reason = f"it did not answer within {wait_s:g} s (proxy.idle_timeout)"
+        started = self._reactor.seconds()
         try:
             answering = self._client.request(
                 request.method,
@@ -336,7 +334,7 @@ class Upstream:
                 unbuffered=True,
                 reactor=self._reactor,
             )
-            answer = await request.deadline.wait(answering, wait_s, reason)
+            answer = await request.deadline.wait(answering)  # connecting and the answer have time limits of their own
         except ERRORS as error:
             subject = request.subject if isinstance(error, ABOUT_ANSWER) else None
             unreachable = isinstance(error, ConnectingTimedOut)
@@ -345,7 +343,8 @@ class Upstream:
             route=self.name,
             limits=request.limits,
             deadline=request.deadline,
-            idle_s=settings.idle_timeout_s,
+            idle_s=self._ways.answer_s,
+            idle_setting=self._ways.answer_setting,
             on_failure=partial(health.failed, subject=request.subject),
             on_silence=health.failed,
         )

@@ -32,9 +32,15 @@ class Deadline:
         """Seconds until then."""
         return self.at - self.reactor.seconds()
 
-    async def wait(self, work: Deferred[T], seconds: float, reason: str) -> T:
-        """The result of ``work``, as `within` has it. :raises TimedOut: after ``seconds``, or at the deadline"""
-        if self.left_s < seconds:
+    async def wait(self, work: Deferred[T], seconds: float | None = None, reason: str = "") -> T:
+        """
+        The result of ``work``, as `within` has it; with ``seconds`` it has no more of them, for ``reason``.
+
+        :raises TimedOut: after ``seconds``, or at the deadline
+        """
+        if seconds is None or self.left_s < seconds:
+            if self.total_s is None:
+                return await work
             seconds, reason = (
                 self.left_s,
                 f"it did not send its answer within {self.total_s:g} s (proxy.document_timeout)",

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.web.iweb import IPolicyForHTTPS
 
-from pkgrepo.errors import Invalid, UpstreamFailed
+from pkgrepo.errors import Invalid, UpstreamMisconfigured
 from pkgrepo.model import UpstreamHealth
 from pkgrepo.outbound.addresses import AddressGuard
 from pkgrepo.outbound.agent import Ways
@@ -97,7 +97,7 @@ class Upstreams:
         """
         Another client of a route, without connections and without a past, which is closed at the end of the block.
 
-        :raises UpstreamFailed, PkgrepoError: see ``of``
+        :raises UpstreamMisconfigured, PkgrepoError: see ``of``
         """
         made = self._make(repository_id, route)
         try:
@@ -123,7 +123,7 @@ class Upstreams:
         except Invalid as error:
             log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
             reason = "its certificates cannot be used; the log of the server has the reason"
-            raise UpstreamFailed(route.name, reason) from None
+            raise UpstreamMisconfigured(route.name, reason) from None
         self._all.add(made)
         return made
 
@@ -136,7 +136,10 @@ class Upstreams:
             guard=self._guard,
             proxies=self._proxies,
             policy=policy,
-            timeout_s=self._settings.connect_timeout_s,
+            connect_s=self._settings.connect_timeout_s if route.connect_timeout_s is None else route.connect_timeout_s,
+            answer_s=self._settings.idle_timeout_s if route.idle_timeout_s is None else route.idle_timeout_s,
+            connect_setting=_setting("connect_timeout", route.connect_timeout_s),
+            answer_setting=_setting("idle_timeout", route.idle_timeout_s),
         )
 
     @cached_property
@@ -150,3 +153,7 @@ class Upstreams:
     @property
     def _server_ca_files(self) -> list[Any]:
         return [] if self._settings.ca_file is None else [self._settings.ca_file]
+
+
+def _setting(name: str, of_route: float | None) -> str:
+    return f"proxy.{name}" if of_route is None else f"{name} of the route"

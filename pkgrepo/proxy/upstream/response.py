@@ -41,7 +41,7 @@ class ResponseHeaders:
 @frozen(kw_only=True)
 class Reading:
     """
-    How an answer is read: the route's name, the limits, the deadline and the longest pause.
+    How an answer is read: the route's name, the limits, the deadline, and the longest pause with its setting.
 
     ``on_failure`` is called with the reason when the body ends early through the upstream's fault, and ``on_silence``
     when nothing of it comes for too long.
@@ -50,7 +50,8 @@ class Reading:
     route: str
     limits: ReadLimits
     deadline: Deadline
-    idle_s: float
+    idle_s: float | None
+    idle_setting: str
     on_failure: Callable[[str], None]
     on_silence: Callable[[str], None]
 
@@ -178,8 +179,9 @@ class UpstreamResponse(AsyncIterator[bytes]):
         return data
 
     async def _wait(self, work: Deferred[None]) -> None:
-        reason = f"it sent nothing for {self._reading.idle_s:g} s (proxy.idle_timeout)"
-        await self._reading.deadline.wait(work, self._reading.idle_s, reason)
+        reading = self._reading
+        reason = f"it sent nothing for {reading.idle_s:g} s ({reading.idle_setting})"
+        await reading.deadline.wait(work, reading.idle_s, reason)
 
     def _too_large(self) -> UpstreamTooLarge:
         return UpstreamTooLarge(

@@ -62,10 +62,26 @@ async def test_body_that_is_cut_is_never_complete(scene: Any, fault: Any) -> Non
 @pytest_twisted.ensureDeferred
 async def test_upstream_that_does_not_answer(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
+    server.misbehave("/x", faults.STALL_BEFORE_HEAD, repeat=True)
+    for settings, name in (
+        ({"idle_timeout_s": SHORT_S}, "proxy.idle_timeout"),
+        ({"route": {"idle_timeout_s": SHORT_S}}, "idle_timeout of the route"),
+    ):
+        with pytest.raises(UpstreamTimeout) as caught:
+            await fetch(scene.upstream(server.url, **settings))
+        assert caught.value.reason == f"it did not answer within {SHORT_S} s ({name})"
+    assert server.count() == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_connection_that_is_used_again_has_the_same_limits(scene: Any) -> None:
+    server = scene.serve({"/x": BODY})
+    upstream = scene.upstream(server.url, idle_timeout_s=SHORT_S)
+    assert await fetch(upstream) == BODY
     server.misbehave("/x", faults.STALL_BEFORE_HEAD)
-    with pytest.raises(UpstreamTimeout, match=r"proxy\.idle_timeout"):
-        await fetch(scene.upstream(server.url, idle_timeout_s=SHORT_S, connect_timeout_s=SHORT_S))
-    assert server.count() == 1
+    with pytest.raises(UpstreamTimeout, match=r"did not answer within 0.05 s \(proxy.idle_timeout\)"):
+        await fetch(upstream)
+    assert (server.connections, await fetch(upstream)) == (1, BODY)
 
 
 @pytest_twisted.ensureDeferred

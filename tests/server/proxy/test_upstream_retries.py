@@ -97,8 +97,8 @@ async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> Non
 @pytest_twisted.ensureDeferred
 async def test_nobody_waits_after_another_one_for_a_host_that_accepts_no_connection(scene: Any) -> None:
     with unaccepting_port() as port:
-        upstream = scene.upstream(f"http://127.0.0.1:{port}", connect_timeout_s=0.05)
-        with pytest.raises(UpstreamTimeout, match="did not accept a connection"):
+        upstream = scene.upstream(f"http://127.0.0.1:{port}", route={"connect_timeout_s": 0.05})
+        with pytest.raises(UpstreamTimeout, match=r"within 0\.05 s \(connect_timeout of the route\)"):
             await fetch(upstream)
         with pytest.raises(UpstreamUnavailable, match="it failed once; the last time it did not accept a connection"):
             await fetch(upstream)

@@ -52,6 +52,18 @@ def test_routes_are_sorted_by_priority_and_then_as_they_are_listed() -> None:
     ]
 
 
+def test_timeouts_and_token_hosts_of_a_route() -> None:
+    given = {
+        "url": "http://a.example/",
+        "connect_timeout": 3,
+        "idle_timeout": "2m",
+        "token_hosts": ["Auth.example:444"],
+    }
+    first, other = proxy_config_of(proxy(given, "http://b.example")).routes
+    assert (first.connect_timeout_s, first.idle_timeout_s, first.token_hosts) == (3, 120, ("auth.example:444",))
+    assert (other.connect_timeout_s, other.idle_timeout_s, other.token_hosts) == (None, None, ())
+
+
 def test_defaults() -> None:
     config = proxy_config_of(proxy("http://a.example/"))
     assert (config.ttl_s, config.negative_ttl_s) == (DEFAULT_TTL_S, DEFAULT_NEGATIVE_TTL_S)

@@ -49,14 +49,12 @@ def test_the_form_of_container_proxies_becomes_a_route_and_a_ttl():
     assert ALL.validate({"type": "Proxy", "config": config}) == (proxy(route(auth=auth)), {"cache_ttl": 60})
 
 
-def test_routes_without_names_get_different_ones_that_do_not_tell_the_host():
-    name = default_name(URL)
-    fixed, _ = ALL.validate(proxy(URL, {"url": URL, "name": name}, f"{URL}/", f"{URL}/more"))
+def test_routes_without_names_have_those_of_their_hosts():
+    given = ("http://A.example/x", {"url": URL, "name": "a.example"}, "https://a.example:443", "https://[::1]:8443/y")
+    fixed, _ = ALL.validate(proxy(*given, f"https://{'b' * 60}.{'c' * 60}.example"))
     names = [each["name"] for each in fixed["proxy"]["routes"]]
-    assert names[:3] == [f"{name}-2", name, f"{name}-3"]
-    assert names[3].startswith("route-")
-    assert names[3] not in names[:3]
-    assert "example" not in "".join(names)
+    assert names == ["a.example-2", "a.example", "a.example-3", "[::1]:8443", f"{'b' * 60}.{'c' * 60}.example"]
+    assert ALL.validate(fixed)[0] == fixed
 
 
 def test_settings_stay_as_they_are_written():
@@ -125,6 +123,13 @@ def test_credentials_in_an_address_are_refused_with_the_setting_they_belong_to(c
         (proxy({"url": URL, "priority": "high"}), "/proxy/routes/0/priority"),
         (proxy({"url": URL, "weight": 1}), "/proxy/routes/0/weight"),
         (proxy({"url": URL, "ca_file": "ca.pem"}), "/proxy/routes/0/ca_file"),
+        (proxy({"url": URL, "token_hosts": ["a.example", "b.example/x"]}), "/proxy/routes/0/token_hosts/1"),
+        (proxy({"url": URL, "token_hosts": ["u:p@a.example"]}), "/proxy/routes/0/token_hosts/0"),
+        (proxy({"url": URL, "token_hosts": ["a b"]}), "/proxy/routes/0/token_hosts/0"),
+        (proxy({"url": URL, "connect_timeout": 0}), "/proxy/routes/0/connect_timeout"),
+        (proxy({"url": URL, "connect_timeout": "0s"}), "/proxy/routes/0/connect_timeout"),
+        (proxy({"url": URL, "idle_timeout": "2h"}), "/proxy/routes/0/idle_timeout"),
+        (proxy({"url": URL, "idle_timeout": "soon"}), "/proxy/routes/0/idle_timeout"),
         (proxy({"url": URL, "auth": {}}), "/proxy/routes/0/auth"),
         (proxy({"url": URL, "auth": {"username": "a"}}), "/proxy/routes/0/auth"),
         (proxy({"url": URL, "auth": {"password": "a"}}), "/proxy/routes/0/auth"),

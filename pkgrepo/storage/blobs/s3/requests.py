@@ -164,7 +164,7 @@ class Requests:
             guard=ANYWHERE,
             proxies=ProxyChoice({}),
             policy=policy,
-            timeout_s=CONNECT_S,
+            connect_s=CONNECT_S,
         )
         self._agent = OutboundAgent(ways, self._connections)
 

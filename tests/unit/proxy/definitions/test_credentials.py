@@ -97,6 +97,19 @@ def test_a_masked_secret_is_refused_for_other_hosts():
             seal_credentials(config(route(auth=MASKED) | {"hosts": others}), BOX, stored)
 
 
+def test_a_masked_secret_is_refused_for_other_token_hosts():
+    named = {"token_hosts": ["auth.example", "Other.example"]}
+    stored = seal_credentials(config(route() | named), BOX)
+    assert authorizations(stored) == [basic("ci:hidden-word")]
+    for same in (named, {"token_hosts": ["other.example", "auth.example"]}):
+        assert authorizations(seal_credentials(config(route(auth=MASKED) | same), BOX, stored)) == authorizations(
+            stored
+        )
+    for others in ({}, {"token_hosts": ["evil.example"]}):
+        with pytest.raises(Invalid):
+            seal_credentials(config(route(auth=MASKED) | others), BOX, stored)
+
+
 def test_a_sealed_secret_that_is_sent_as_a_password_is_only_a_text():
     stored = seal_credentials(config(route()), BOX)
     sealed = stored["proxy"]["routes"][0]["auth"]["password"]

@@ -311,3 +311,21 @@ async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     await world.proxies.purge.purge(proxy, Selection(package="left"), SYSTEM, NoProgress())
     await world.get(proxy, "left")
     assert up.count() == 2
+
+
+@run
+async def test_answer_of_a_route_that_has_another_address_now_is_neither_served_nor_confirmed(
+    world: ProxyWorld,
+) -> None:
+    before, after = world.upstream(), world.upstream()
+    for up, version in ((before, "1.0.0"), (after, "2.0.0")):
+        up.add("left", version)
+    proxy = await world.proxy("mirror", before)
+    assert await world.versions(proxy, "left") == ["1.0.0"]
+    await world.settle()
+    route = {"name": "a", "url": after.url, "priority": 0}
+    moved = await world.change(proxy, config={"type": "Proxy", "proxy": {"routes": [route]}})
+    assert await world.versions(moved, "left") == ["2.0.0"]
+    assert "if-none-match" not in after.requests("/left")[0].fields
+    after.misbehave("/left", failing(500), repeat=True)
+    assert await world.versions(moved, "left", revalidate=True) == ["2.0.0"]
