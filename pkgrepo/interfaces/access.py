@@ -60,13 +60,24 @@ class IAuthorizer(Interface):
         :raises NotFound: the repository was removed since the caller found it
         """
 
-    def check_project_member(
-        identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
-    ) -> Awaitable[bool]:
+    def check_push_rules(
+        identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[None]:
         """
-        Check the rule ``must_be_project_member``; ``auto_create`` lets the first pusher of a package become its owner.
+        Check the push rules that all formats have, for a change that the caller has the permission for.
 
-        Returns whether the caller must become the owner, because the package has none.
+        Without ``package`` it is only whether the credentials suffice. With ``auto_create_projects``, a package that no
+        project owns may be published: see L{claim_packages}.
+
+        :raises Forbidden: the caller used a password, or must be a member of the owning project
+        :raises NotFound: the repository was removed since the caller found it
+        """
+
+    def check_project_member(
+        identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False
+    ) -> Awaitable[None]:
+        """
+        Check the rule ``must_be_project_member``, if the repository has it.
 
         :raises Forbidden: with the project that the caller must be a member of, or that there is none
         :raises NotFound: the repository was removed since the caller found it

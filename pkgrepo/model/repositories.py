@@ -119,6 +119,12 @@ class Repository:
         return policy
 
     @property
+    def push_rules(self) -> Mapping[str, Any]:
+        """The rules for pushes, which a companion has from its parent; one that is not set has its default."""
+        rules: Mapping[str, Any] = self.authority.config.get("push_rules") or {}
+        return rules
+
+    @property
     def auth_enabled(self) -> bool:
         """Whether reads need credentials also when the repository is public."""
         auth = self.authority.settings.get("auth")

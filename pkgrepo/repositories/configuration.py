@@ -25,6 +25,20 @@ class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     enabled: bool = False
 
 
+class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    The rules for pushes that all formats have. They apply to all changes of packages, removals included.
+
+    ``must_be_project_member`` lets only members of the project that owns a name publish, change and remove it. A name
+    that no project owns is refused; with ``auto_create_projects`` its first pusher becomes the owner of a new project.
+    With ``must_use_auth_token_for_push`` a password is not enough.
+    """
+
+    must_be_project_member: bool = False
+    auto_create_projects: bool = False
+    must_use_auth_token_for_push: bool = False
+
+
 class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type"):
     """
     What the configurations of all types have.

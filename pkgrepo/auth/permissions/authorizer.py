@@ -25,7 +25,18 @@ from pkgrepo.auth.identity_serial import identity_serial_of
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
-from pkgrepo.model import ANONYMOUS, Action, Identity, Project, ProjectRole, Repository, User, Visibility
+from pkgrepo.model import (
+    ANONYMOUS,
+    Action,
+    Identity,
+    Project,
+    ProjectRole,
+    Repository,
+    TokenKind,
+    User,
+    Visibility,
+)
+from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.server.repositories import find_repository
 
 from .decisions import NOBODY, Question, decide_unread, read_decisions, read_known
@@ -203,35 +214,43 @@ class Authorizer:
         standing = await self._standing(identity)
         return _is_admin(standing) or _is_developer(standing, await self.owning_project(repository, package))
 
+    async def check_push_rules(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> None:
+        """See L{IAuthorizer.check_push_rules}."""
+        rules = repository.push_rules
+        if rules.get("must_use_auth_token_for_push") and identity.via != "session":  # the console has no tokens
+            token = None
+            if identity.token_id is not None:
+                token = await self._catalog.look(find_token, identity.token_id)
+            if token is None or token.kind is TokenKind.LOGIN:
+                raise Forbidden("pushes to this repository need an access token, not a password")
+        if package is not None:
+            unowned_ok = action is Action.WRITE and rules.get("auto_create_projects", False)
+            await self.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
+
     async def check_project_member(
-        self, identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
-    ) -> bool:
-        """
-        Check the rule ``must_be_project_member``. Returns True if ``claim_package`` must run, for want of an owner.
-
-        ``auto_create`` is the setting ``auto_create_projects``: a package without owner gets its first pusher as owner.
-
-        :raises Forbidden: with the project that the caller must be a member of, or that there is none
-        :raises NotFound: as in L{explain}
-        """
+        self, identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False
+    ) -> None:
+        """See L{IAuthorizer.check_project_member}."""
+        if not repository.push_rules.get("must_be_project_member"):
+            return
         standing = await self._standing(identity)
         if _is_admin(standing):
-            return False
+            return
         project = await self.owning_project(repository, package)
-        if _is_developer(standing, project):
-            return False
+        if _is_developer(standing, project) or (project is None and unowned_ok):
+            return
         await self._check_exists(repository)
         if project is not None:
             raise Forbidden(
                 f"only members of project {project.key} may push {package!r} to {repository.path} "
                 "(must_be_project_member); the role must be developer or above"
             )
-        if not auto_create or identity.user_id is None:
-            raise Forbidden(
-                f"no project owns {package!r} in {repository.path}, and only members of the owning project may push "
-                "(must_be_project_member); let an admin bind the name to a project"
-            )
-        return True
+        raise Forbidden(
+            f"no project owns {package!r} in {repository.path}, and only members of the owning project may push "
+            "(must_be_project_member); let an admin bind the name to a project"
+        )
 
     async def check_delegation(
         self,

@@ -7,7 +7,8 @@ format       bindings that match a package, the most specific first
 container    the image, its leading segments, its first segment; a project whose key is the first
              segment owns it without a binding
 Java         the coordinates, the group id written ``com.acme:*``, the group id (with those below
-             it), and the group ids above it on dot boundaries
+             it), and the group ids above it on dot boundaries; a folder, written with slashes, is
+             of the artifact or group that it is or is in
 Node         the package, then its scope
 Ruby         the gem
 Python,      the package, then prefixes on hyphen boundaries, written ``acme-*``
@@ -17,12 +18,15 @@ conda
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from attrs import frozen
 
 from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Identity, Project, ProjectRole, Repository
+from pkgrepo.model import Actor, Project, ProjectRole, Repository
 from pkgrepo.storage.catalog.people.projects import claim_names, owning_project, roles_of_user
+from pkgrepo.storage.catalog.people.users import find_user
 
 
 @frozen
@@ -47,6 +51,8 @@ def ownership(repository: Repository, package: str) -> Ownership:
         case "docker":
             patterns = _prefixes(package, "/")
             claim = project_key = patterns[-1]
+        case "maven" if "/" in package:
+            patterns, claim = tuple(_owners_of_folder(package)), package
         case "maven":
             group, colon, _ = package.partition(":")
             patterns = ((package, f"{group}:*") if colon else ()) + _prefixes(group, ".")
@@ -93,27 +99,48 @@ def read_owner(r: Reader, repository: Repository, package: str) -> Project | Non
     return owning_project(r, repository.id, rule.patterns, rule.project_key)
 
 
-def claim_package(tx: Transaction, repository: Repository, package: str, owner: Identity, *, now_ms: int) -> Project:
+def claim_packages(tx: Transaction, repository: Repository, packages: Iterable[str], actor: Actor, now_ms: int) -> None:
     """
-    Bind a package to a project, which is created with the first pusher as owner. Returns the project.
+    Bind packages that no project owns to projects of their first pusher, if the rule ``auto_create_projects`` says so.
 
     It runs in the transaction of the publish, so that one of two concurrent first pushers wins. A pusher who is in the
-    owning project by then, by a claim in another request, has nothing to claim.
+    owning project by then, by a claim in another request, has nothing to claim; nor has an admin.
 
-    :raises Forbidden: another pusher claimed it meanwhile
+    :raises Forbidden: another pusher claimed a package meanwhile
     """
-    repository = repository.authority
+    rules = repository.push_rules
+    if not (rules.get("must_be_project_member") and rules.get("auto_create_projects")):
+        return
+    if actor.user_id is None or repository.parent is not None:  # a companion's packages are made from its parent's
+        return
+    user = find_user(tx, actor.user_id)
+    if user is None or user.admin:
+        return
+    for package in packages:
+        _claim(tx, repository, package, user.id, now_ms)
+
+
+def _claim(tx: Transaction, repository: Repository, package: str, user_id: int, now_ms: int) -> None:
     rule = ownership(repository, package)
-    assert owner.user_id is not None
     found = owning_project(tx, repository.id, rule.patterns, rule.project_key)
-    if found is not None:
-        role = roles_of_user(tx, owner.user_id).get(found.id)
-        if role is not None and role.rank >= ProjectRole.DEVELOPER.rank:
-            return found
+    if found is None:
+        claim_names(tx, repository.id, pattern=rule.claim, project_key=rule.claim_key, owner_id=user_id, now_ms=now_ms)
+        return
+    role = roles_of_user(tx, user_id).get(found.id)
+    if role is None or role.rank < ProjectRole.DEVELOPER.rank:
         raise Forbidden(f"{package!r} in {repository.path} was claimed by another project a moment ago")
-    return claim_names(
-        tx, repository.id, pattern=rule.claim, project_key=rule.claim_key, owner_id=owner.user_id, now_ms=now_ms
-    )
+
+
+def _owners_of_folder(path: str) -> Iterator[str]:
+    """The bindings that match a folder of a Maven repository: as an artifact, a group, or what is in one of these."""
+    parts = path.strip("/").split("/")
+    for count in range(len(parts), 0, -1):
+        group = ".".join(parts[: count - 1])
+        if group:
+            yield f"{group}:{parts[count - 1]}"
+        yield ".".join(parts[:count])
+        if group:
+            yield f"{group}:*"
 
 
 def _prefixes(name: str, separator: str) -> tuple[str, ...]:

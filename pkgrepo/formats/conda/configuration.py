@@ -15,18 +15,6 @@ from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
 from pkgrepo.repositories import configuration
 
 
-class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """
-    Rules for uploads.
-
-    ``must_be_project_member`` lets only members of the project that owns a package upload it. With
-    ``must_use_auth_token_for_push`` a password is not enough.
-    """
-
-    must_be_project_member: bool = False
-    must_use_auth_token_for_push: bool = False
-
-
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     Rules for what is published.
@@ -44,7 +32,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: PushRules = PushRules()
+    push_rules: configuration.PushRules = configuration.PushRules()
     policy: Policy | None = None
 
 
@@ -100,11 +88,6 @@ def converts_wheels(parent: Repository) -> bool:
     """Whether wheels of the repository that a channel belongs to become packages: its setting ``conda.from_wheels``."""
     setting: Mapping[str, Any] = parent.settings.get("conda") or {}
     return bool(setting.get("from_wheels", True))
-
-
-def push_rules(repository: Repository) -> PushRules:
-    """The rules for uploads to a repository."""
-    return msgspec.convert(repository.config.get("push_rules") or {}, PushRules)
 
 
 def policy(repository: Repository) -> Policy:

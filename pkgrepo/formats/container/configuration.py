@@ -21,18 +21,15 @@ EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")
 MOST_KEYS = 16  # of a repository; each signature is verified with each of them
 
 
-class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class PushRules(configuration.PushRules, frozen=True):
     """
     Rules for pushes.
 
-    ``allow_tag_overwrite`` lets a push move an existing tag. ``must_be_project_member`` and
-    ``must_use_auth_token_for_push`` restrict who may push. With ``require_content_trust`` readers see an image only
+    ``allow_tag_overwrite`` lets a push move an existing tag. With ``require_content_trust`` readers see an image only
     after it has a valid signature.
     """
 
     allow_tag_overwrite: bool = False
-    must_be_project_member: bool = False
-    must_use_auth_token_for_push: bool = False
     require_content_trust: bool = False
 
 

@@ -74,7 +74,7 @@ class RegistrySite:
         self._token = token
         self._registry = services.registry
         self._authorization = Authorization(services, addresses, service)
-        self._push_rules = PushRuleCheck(services, self._authorization)
+        self._push_rules = PushRuleCheck(self._authorization)
         self._ping = PingRequests(services, self._authorization, ping, repository)
         visibility = Visibility(services, self._authorization, keyring)
         self._catalog = CatalogRequests(services, addresses, self._authorization, visibility, self._ping)
@@ -150,9 +150,7 @@ class RegistrySite:
         identity, target = await self._authorize(request, place, action, base.decode("ascii"))
         if target.repository.type is not RepositoryType.HOSTED:
             handler = self._proxied[place.kind]
-        if action is Action.WRITE:
-            await self._push_rules.check(identity, target)
-        elif (place.kind, method) == (PathKind.BLOB, "HEAD"):
+        if (place.kind, method) == (PathKind.BLOB, "HEAD"):
             self._authorization.challenge_containerd(request, target)
         return await handler(request, target, identity, place.rest)
 

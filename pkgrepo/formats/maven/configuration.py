@@ -19,21 +19,18 @@ RELEASES: Final = "RELEASES"
 SNAPSHOTS: Final = "SNAPSHOTS"
 
 
-class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class PushRules(configuration.PushRules, frozen=True):
     """
     Rules for pushes.
 
     ``push_policy`` restricts the versions that are accepted. ``yanking_allowed`` lets clients delete files, versions
-    and artifacts, ``allow_overwrite`` replace files. ``must_be_project_member`` and ``must_use_auth_token_for_push``
-    restrict who may push. With ``require_service_deploy`` only bundles are accepted.
+    and artifacts, ``allow_overwrite`` replace files. With ``require_service_deploy`` only bundles are accepted.
     """
 
     push_policy: PushPolicy = "STAGES"
     yanking_allowed: bool = True
     allow_overwrite: bool = True
-    must_be_project_member: bool = False
     require_service_deploy: bool = False
-    must_use_auth_token_for_push: bool = False
 
     @staticmethod
     def of(repository: Repository) -> PushRules:

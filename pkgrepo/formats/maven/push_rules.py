@@ -7,27 +7,27 @@ no.  rule                          it concerns                                  
 1    authentication                every push                                                              401
 2    must_use_auth_token_for_push  every push                                                              403
 3    permission to write           every push; that of a plain file is asked for its path, with dots       403
-4    must_be_project_member        files of artifacts; metadata only where a project owns the artifact     403
+4    must_be_project_member        files of artifacts; metadata and plain files only where a project        403
+                                   owns the artifact or group in whose folder they are
 5    require_service_deploy        every push that is no bundle                                            403
      a deploy session is open      every push to its artifact that is not part of it                       409
 6    push_policy                   files of artifacts, and the metadata of snapshots                       409
 7    allow_overwrite               files, but neither metadata nor snapshots without a timestamp           409
 ===  ============================  ======================================================================  ============
 
-The last rule is decided in the transaction; see ``upload``. A checksum is treated as what it is of.
+The last rule is decided in the transaction; see ``upload``. A checksum is treated as what it is of. Rules 1 to 4 apply
+to deletions, too, which need the permission to delete.
 """
 
 from __future__ import annotations
 
 from attrs import frozen
 
-from pkgrepo.auth.permissions.ownership import claim_package
 from pkgrepo.errors import AuthenticationRequired, Forbidden
-from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
-from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.proxy.publishing import check_publishes
 from pkgrepo.storage.catalog.packages import deployments
 
 from .configuration import RELEASES, SNAPSHOTS, PushRules
@@ -43,19 +43,13 @@ class PushPermit:
     What a push may do.
 
     ``overwrite`` says whether it may replace a file that has other content, and ``why_not`` why it may not. ``reuse``
-    says whether it may use the path of a deleted file. With ``claims`` the pusher becomes the owner of the package.
+    says whether it may use the path of a deleted file.
     """
 
     rules: PushRules
     overwrite: bool
     why_not: Refusal
     reuse: bool
-    claims: bool
-
-    def claim(self, tx: Transaction, repository: Repository, package: str, identity: Identity, now_ms: int) -> None:
-        """Make the pusher the owner of the package if that is due. :raises Forbidden: another one was faster"""
-        if self.claims:
-            claim_package(tx, repository, package, identity, now_ms=now_ms)
 
 
 async def check_push(
@@ -76,9 +70,8 @@ async def check_push(
     rules = PushRules.of(repository)
     if identity.anonymous:
         raise AuthenticationRequired
-    await check_token(services, identity, rules)
-    key = await require_any(services, identity, Action.WRITE, repository, found)
-    claims = rules.must_be_project_member and await _check_member(services, identity, repository, found)
+    await check_token(services, identity, repository)
+    key = await require_change(services, identity, Action.WRITE, repository, found)
     if rules.require_service_deploy and not deploy:
         address = f"/repositories/{repository.path}/deploy"
         raise Refusal(403, f"This repository accepts bundle deploys only: POST {address}", "service_deploy_required")
@@ -97,14 +90,16 @@ async def check_push(
         overwrite=exempt or (rules.allow_overwrite and may_replace),
         why_not=why_not,
         reuse=exempt or rules.allow_overwrite,
-        claims=claims,
     )
 
 
-async def check_token(services: Services, identity: Identity, rules: PushRules) -> None:
+async def check_token(services: Services, identity: Identity, repository: Repository) -> None:
     """Check that the caller uses a token where the repository wants one. :raises Refusal: the caller does not"""
-    if rules.must_use_auth_token_for_push and not await came_with_token(services.catalog, identity):
-        raise Refusal(403, "Use an auth token instead of a password for this repository", "token_required")
+    try:
+        await services.access.check_push_rules(identity, Action.WRITE, repository)
+    except Forbidden:
+        sentence = "Use an auth token instead of a password for this repository"
+        raise Refusal(403, sentence, "token_required") from None
 
 
 async def _check_no_session(services: Services, repository: Repository, target: FilePath) -> None:
@@ -155,26 +150,41 @@ async def require_any(
         if await services.access.may(identity, action, repository, key):
             last = key
             break
-    await services.access.require(identity, action, repository, last)
+    await services.access.require_permission(identity, action, repository, last)
     return last
 
 
-async def _check_member(services: Services, identity: Identity, repository: Repository, target: FilePath) -> bool:
-    """Whether the pusher becomes the owner of the package. :raises Forbidden: another project owns it"""
-    if isinstance(target, PlainFile) or (isinstance(target, Metadata) and target.package_key is None):
-        return False
-    key, *others = permission_keys(target)
+async def require_change(
+    services: Services, identity: Identity, action: Action, repository: Repository, target: FilePath
+) -> str:
+    """
+    The package key for which the caller may change what is at a path, by permissions and by membership in projects.
+
+    :raises Forbidden: there is none, or another project owns the place; for the other errors see L{Access.require}
+    """
+    if isinstance(target, ArtifactFile):
+        key = target.coordinates.package_key
+        await services.access.require(identity, action, repository, key)
+        return key
+    key = await require_any(services, identity, action, repository, target)
+    check_publishes(repository)
+    check_member, folder = services.access.check_project_member, target.path.rpartition("/")[0]
+    if isinstance(target, PlainFile) or target.package_key is None:
+        if folder:
+            await check_member(identity, repository, f"{folder}/", unowned_ok=True)
+        return key
+    first, *others = permission_keys(target)
     try:
-        unowned = await services.access.require_member(identity, repository, key, auto_create=True)
+        await check_member(identity, repository, first, unowned_ok=True)
     except Forbidden as refused:
         for other in others:  # the artifact is of another project, but the group of the same path may be of this one
             try:
-                await services.access.require_member(identity, repository, other)
+                await check_member(identity, repository, other)
             except Forbidden:
                 continue
-            return False
+            return key
         raise refused from None
-    return unowned and isinstance(target, ArtifactFile)
+    return key
 
 
 def _shown(text: str) -> str:

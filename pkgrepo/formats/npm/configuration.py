@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -26,8 +26,11 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
-    """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
+    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
 
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
+    push_rules: configuration.PushRules = configuration.PushRules()
     policy: Policy | None = None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -28,8 +30,11 @@ class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
-    """The configuration of a hosted repository. ``type`` is fixed; the other fields are settings."""
+    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
 
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
+    push_rules: configuration.PushRules = configuration.PushRules()
     policy: Policy | None = None
     conda: CondaChannel | None = None
 

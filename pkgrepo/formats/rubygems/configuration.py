@@ -11,18 +11,6 @@ from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories import configuration
 
 
-class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """
-    Rules for pushes.
-
-    ``must_be_project_member`` lets only members of the project that owns a gem push it. With
-    ``must_use_auth_token_for_push`` a password is not enough.
-    """
-
-    must_be_project_member: bool = False
-    must_use_auth_token_for_push: bool = False
-
-
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     Rules for what is published.
@@ -57,17 +45,12 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: PushRules = PushRules()
+    push_rules: configuration.PushRules = configuration.PushRules()
     policy: Policy | None = None
     compact_index: CompactIndex | None = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig | ProxyConfig | VirtualConfig)
-
-
-def push_rules(repository: Repository) -> PushRules:
-    """The rules for pushes of a repository."""
-    return msgspec.convert(repository.config.get("push_rules") or {}, PushRules)
 
 
 def policy(repository: Repository) -> Policy:

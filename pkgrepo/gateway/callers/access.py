@@ -160,10 +160,12 @@ class Access:
         Check that a client's request may do this. Nothing is published to, or changed in, a proxy repository.
 
         :raises ReadOnly: the repository takes no packages from clients; otherwise as in L{require_permission}
+        :raises Forbidden: also if a push rule forbids the change; see L{IAuthorizer.check_push_rules}
         """
         await self.require_permission(identity, action, repository, package)
         if action in CHANGES:
             check_publishes(repository)
+            await self.check_push_rules(identity, action, repository, package)
 
     async def require_permission(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
@@ -182,18 +184,17 @@ class Access:
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
-    async def require_member(
-        self, identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
-    ) -> bool:
-        """
-        Check that the caller is a member of the project of a package; see L{IAuthorizer.check_project_member}.
+    def check_push_rules(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[None]:
+        """See L{IAuthorizer.check_push_rules}."""
+        return self._authorizer.check_push_rules(identity, action, repository, package)
 
-        :raises Forbidden: naming the project
-        """
-        claims: bool = await self._authorizer.check_project_member(
-            identity, repository, package, auto_create=auto_create
-        )
-        return claims
+    def check_project_member(
+        self, identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False
+    ) -> Awaitable[None]:
+        """See L{IAuthorizer.check_project_member}."""
+        return self._authorizer.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
 
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None

@@ -122,6 +122,8 @@ class AccessRule:
             raise Forbidden(await authorizer.explain(identity, action, repository, package))
         if self.content and not repository.active:
             raise RepositoryInactive(repository.path)
+        if self.content and action is not Action.READ:
+            await authorizer.check_push_rules(identity, action, repository, package)
 
 
 def is_full_admin(identity: Identity) -> bool:

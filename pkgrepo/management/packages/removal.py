@@ -181,6 +181,7 @@ class Removal(PackageHandlers):
         # not ``require``: what a proxy repository has cached can be removed
         access = self._services.shared.access
         await access.require_permission(call.identity, Action.DELETE, call.repository, package)
+        await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
 
     async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
         gone: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
@@ -26,8 +27,10 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
 
     :raises ReferencesMissing: the image lacks what it refers to; :raises Invalid: a descriptor has another size
     :raises TagExists: a tag may not be moved; :raises TagConditionFailed: the condition on the first tag fails
+    :raises Forbidden: another pusher became the owner of the image meanwhile
     """
     new = push.manifest
+    claim_packages(tx, repository, (image,), actor, now_ms)
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = ensure_image(tx, repository, image, now_ms)
     if push.alone is not None:

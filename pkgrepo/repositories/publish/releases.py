@@ -21,6 +21,7 @@ from typing import Any
 
 from attrs import Factory, define, evolve, field, frozen
 
+from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version
@@ -105,7 +106,9 @@ def publish_releases(
 
     :raises FileExists, FileBurned: other content is published at a path, or its file was deleted
     :raises Conflict: the files of a release belong to another version
+    :raises Forbidden: another pusher became the owner of a package meanwhile
     """
+    claim_packages(tx, repository, dict.fromkeys(each.package_key for each in releases), actor, now_ms)
     published: list[Published] = []
     for some in _without_common_paths(releases):
         published += _publish(tx, repository, some, actor, indexer, now_ms)

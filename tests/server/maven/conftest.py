@@ -23,6 +23,7 @@ REPOSITORIES = {
     "unyankable": config(push_rules="yanking_allowed = false"),
     "tokens": config(push_rules="must_use_auth_token_for_push = true"),
     "members": config(push_rules="must_be_project_member = true"),
+    "claims": config(push_rules="must_be_project_member = true, auto_create_projects = true"),
     "bundles": config(push_rules="require_service_deploy = true"),
     "signed": config(deploy="signatures = true, sources = true"),
     "bare": "",

@@ -207,13 +207,14 @@ def test_projects_own_groups_and_artifacts(repository, api, new_user):
                 assert (name, each, status) == (name, each, 403)
                 assert "acme" in reason
         assert members["ann"].put(path, JAR).status == 201
-    assert ask_to_send(members["eve"], "/com/acme/notes.txt")[0] == 100  # a free path needs the permission only
+    assert ask_to_send(members["eve"], "/com/acme/notes.txt")[0] == 403
+    assert ask_to_send(members["eve"], "/com/notes.txt")[0] == 100  # a free path needs the permission only
 
 
 def test_the_first_to_publish_an_artifact_owns_it(repository, new_user):
-    where = repository("members")
+    where = repository("claims")
     ann, eve = (
-        where.as_user(*new_user(f"first-{name}", members=["read", "write", "overwrite"])) for name in ("ann", "eve")
+        where.as_user(*new_user(f"first-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "eve")
     )
     files = {".jar": JAR, ".pom": make_pom("net.first", "lib", "1.0"), "-sources.jar": b"s"}
     threads = [
@@ -232,9 +233,9 @@ def test_the_first_to_publish_an_artifact_owns_it(repository, new_user):
 
 
 def test_the_metadata_of_an_owned_artifact_is_for_its_project(repository, api, new_user):
-    where = repository("members")
+    where = repository("claims")
     ann, eve, bob = (
-        where.as_user(*new_user(f"meta-{name}", members=["read", "write", "overwrite"]))
+        where.as_user(*new_user(f"meta-{name}", claims=["read", "write", "overwrite"]))
         for name in ("ann", "eve", "bob")
     )
     assert ann.put("/org/meta/lib/1.0/lib-1.0.jar", JAR).status == 201  # ann owns org.meta:lib now
@@ -247,7 +248,7 @@ def test_the_metadata_of_an_owned_artifact_is_for_its_project(repository, api, n
     assert eve.put("/org/meta/other/maven-metadata.xml", plugins).status in (200, 201)  # nobody owns it
     # The group org.meta.lib may be of another project than the artifact org.meta:lib.
     assert api.post_json("/project", {"key": "metagroup"}).status == 201
-    bound = api.post_json("/project/metagroup/bindings", {"repository": "main/members", "pattern": "org.meta.lib"})
+    bound = api.post_json("/project/metagroup/bindings", {"repository": "main/claims", "pattern": "org.meta.lib"})
     assert bound.status == 200
     assert api.post_json("/project/metagroup/members", {"user": "meta-bob", "role": "developer"}).status == 200
     assert bob.put("/org/meta/lib/maven-metadata.xml", plugins).status in (200, 201)
@@ -255,10 +256,9 @@ def test_the_metadata_of_an_owned_artifact_is_for_its_project(repository, api, n
 
 
 def test_of_two_first_publishers_one_becomes_the_owner(repository, new_user):
-    where = repository("members")
+    where = repository("claims")
     people = {
-        name: where.as_user(*new_user(f"both-{name}", members=["read", "write", "overwrite"]))
-        for name in ("ann", "bob")
+        name: where.as_user(*new_user(f"both-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "bob")
     }
     statuses = {}
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound, PkgrepoError, StorageFailed, StorageFull
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.description import Description
-from pkgrepo.formats.conda.upload.admission import Admission
 from pkgrepo.formats.conda.upload.publishing import Upload, make_release
 from pkgrepo.formats.conda.upload.requests import check_sha256
 from pkgrepo.gateway.bodies import read_object
@@ -16,7 +15,7 @@ from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import BlobInfo, Repository
+from pkgrepo.model import Action, BlobInfo, Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.repositories.publish.releases import Release
@@ -37,7 +36,6 @@ class UploadRequests:
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
-        self._admission = Admission(services, repository)
         self._policy = configuration.policy(repository)
 
     async def stage(self, request: Request, target: FileTarget) -> Answer:
@@ -49,7 +47,7 @@ class UploadRequests:
         """
         services = self._services
         identity = await services.access.identify(request)
-        await self._admission.check(identity, target.file)
+        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
         if identity.anonymous:
             raise AuthenticationRequired
         document = await read_object(request, STAGE_SIZE)
@@ -80,7 +78,7 @@ class UploadRequests:
         """
         services = self._services
         identity = await services.access.identify(request)
-        await self._admission.check(identity, target.file)
+        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
         uid = (await read_object(request)).get("dist_id")
         deployment: Deployment | None = await services.catalog.look(
             deployments.find_deployment, self._repository.id, uid if isinstance(uid, str) else ""

@@ -34,7 +34,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, BlobInfo, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
-from .admission import Admission
 from .publishing import DIGESTS, Upload, Uploads
 
 FORM_LIMITS: Final = MultipartLimits(parts=8)
@@ -66,7 +65,6 @@ class UploadRequests:
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
-        self._admission = Admission(services, repository)
         self._uploads = Uploads(services, repository)
 
     async def put(self, request: Request, subdir: str | None, file: str) -> Answer:
@@ -79,7 +77,7 @@ class UploadRequests:
         name = parse_file_name(file)
         subdir = None if subdir is None else check_subdir(subdir)
         options = Options.of(request)
-        await self._admission.check(identity, name)
+        await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await receive_body(
                 request,
@@ -108,7 +106,7 @@ class UploadRequests:
                 if found is not None:
                     raise Refusal(400, "the form has more than one part named 'file'", "bad_form")
                 name = parse_file_name(part.headers.get("x-file-name") or part.filename or "")
-                await self._admission.check(identity, name)
+                await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
                 found = name, await self._receive_part(request, part, staged)
             if found is None:
                 raise Refusal(400, "the form has no part named 'file'", "bad_form")
@@ -137,7 +135,7 @@ class UploadRequests:
         if options.sha256 is not None and blob.sha256 != options.sha256:
             raise DigestMismatch("sha256", options.sha256, blob.sha256)
         identity = await self._services.access.identify(request, counted=False)  # again: the body may take hours
-        await self._admission.check(identity, name)
+        await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
         overwrite = options.force and await self._services.access.may(
             identity, Action.OVERWRITE, self._repository, name.name
         )

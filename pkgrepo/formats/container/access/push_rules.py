@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from pkgrepo.formats.container.configuration import policy, push_rules
+from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.target import Target
-from pkgrepo.gateway.callers.access_tokens import came_with_token
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
@@ -23,8 +21,7 @@ from .authorization import Authorization
 class PushRuleCheck:
     """Checks pushes by callers who have the permission to write."""
 
-    def __init__(self, services: Services, authorization: Authorization) -> None:
-        self._services = services
+    def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
 
     async def check_again(self, request: Request, identity: Identity, target: Target) -> None:
@@ -39,19 +36,6 @@ class PushRuleCheck:
         if identity.limits is not None:
             identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
         await self._authorization.require(request, identity, target, Action.WRITE)
-        await self.check(identity, target)
-
-    async def check(self, identity: Identity, target: Target) -> None:
-        """
-        Check the rules.
-
-        :raises Refusal: one forbids the push
-        """
-        rules = push_rules(target.repository)
-        if rules.must_use_auth_token_for_push and not await came_with_token(self._services.catalog, identity):
-            raise Refusal(403, "pushes to this repository need an access token, not a password", "DENIED")
-        if rules.must_be_project_member:
-            await self._services.access.require_member(identity, target.repository, target.image)
 
 
 def check_deletion(repository: Repository) -> None:

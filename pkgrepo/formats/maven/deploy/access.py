@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
-from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
@@ -35,7 +34,7 @@ class DeployAccess:
         identity = await access.identify(request)
         if identity.anonymous:
             raise AuthenticationRequired
-        await check_token(self._services, identity, PushRules.of(self._repository))
+        await check_token(self._services, identity, self._repository)
         await access.require(identity, Action.WRITE, self._repository)
         return Pusher(identity, actor_of(request, identity))
 

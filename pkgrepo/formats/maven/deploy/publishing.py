@@ -111,7 +111,7 @@ class Publishing:
             "component_count": len(coordinates),
             "file_count": sum(len(each.files) for each in parts),
         }
-        guard = partial(_guard, repository=self._repository, parts=parts, permits=permits, identity=identity)
+        guard = partial(_guard, repository=self._repository, parts=parts, permits=permits)
         published = await self._publish(deployment, releases, meta, actor, _plugins(parts), guard)
         turns = Turns()
         for release, result in zip(releases, published, strict=True):
@@ -204,15 +204,12 @@ def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Rele
 
 def _guard(
     tx: Transaction,
-    now_ms: int,
+    _now_ms: int,
     repository: Repository,
     parts: Sequence[Part],
     permits: Sequence[PushPermit],
-    identity: Identity,
 ) -> None:
-    """Claim the packages, and check again, in the transaction, that the files can be at their paths."""
-    for part, permit in zip(parts, permits, strict=True):
-        permit.claim(tx, repository, part.coordinates.package_key, identity, now_ms)
+    """Check again, in the transaction, that the files can be at their paths."""
     problems = find_problems(tx, repository.id, parts, permits)
     if problems:
         raise Refused(problems)

@@ -15,7 +15,7 @@ from pkgrepo.formats.maven.paths import (
     Path,
     PlainFile,
 )
-from pkgrepo.formats.maven.push_rules import require_any
+from pkgrepo.formats.maven.push_rules import check_token, require_change
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
@@ -48,6 +48,7 @@ class RemovalRequests:
         identity = await access.identify(request)
         if identity.anonymous:
             raise AuthenticationRequired
+        await check_token(self._services, identity, repository)
         await access.require(identity, Action.DELETE, repository)
         if not PushRules.of(repository).yanking_allowed:
             raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
@@ -61,7 +62,7 @@ class RemovalRequests:
         actor = actor_of(request, identity)
         publisher = self._services.publisher
         if found.package is None:
-            await require_any(self._services, identity, Action.DELETE, repository, PlainFile(target.path))
+            await require_change(self._services, identity, Action.DELETE, repository, PlainFile(target.path))
             await publisher.change(remove_plain_file, repository, target.path, actor)
             return Answer(204)
         await access.require(identity, Action.DELETE, repository, found.package)

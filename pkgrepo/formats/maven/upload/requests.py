@@ -114,7 +114,6 @@ class UploadRequests:
         now_ms = self._services.clock.now_ms()
 
         def guard(tx: Transaction) -> None:
-            permit.claim(tx, self._repository, target.coordinates.package_key, push.identity, now_ms)
             self._guard(tx, request, target, blob, now_ms)
 
         release = make_release(

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.errors import Forbidden, Invalid
-from pkgrepo.formats.rubygems import configuration
-from pkgrepo.formats.rubygems.gemspec import GemSpec
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.refusals import UNREADABLE, UNSAVED
 from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.callers.access_tokens import came_with_token
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, BlobInfo, Identity, Repository
+from pkgrepo.model import Action, BlobInfo, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
 from .release import InspectedGem, Releases, read_gem
@@ -34,7 +31,6 @@ class PushRequests:
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
-        self._rules = configuration.push_rules(repository)
         self._releases = Releases(services, repository)
 
     async def push(self, request: Request) -> Answer:
@@ -44,15 +40,17 @@ class PushRequests:
         :raises Conflict: what is published forbids it; :raises Forbidden: the caller may not push this gem
         :raises Refusal: the body is no gem, or one that clients could not install
         """
-        identity = await self._services.access.admit(request, Action.WRITE, self._repository)
-        await self._check_credentials(identity)
+        admit = self._services.access.admit
+        await admit(request, Action.WRITE, self._repository)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await self._receive(request, staged)
             if not blob.size:
                 raise Refusal(400, "the body must be a gem, and it is empty", "empty")
             gem = await self._inspect(staged, blob)
             spec = gem.spec
-            identity = await self._admit(request, spec)  # again: the body may have taken hours
+            identity = await admit(
+                request, Action.WRITE, self._repository, spec.name
+            )  # again: the body may have taken hours
             changed = await self._releases.publish(staged, blob, gem, actor_of(request, identity))
         if not changed:
             return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
@@ -83,15 +81,3 @@ class PushRequests:
         except Invalid as error:
             template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
             raise Refusal(422, template.format(why=error.message), "invalid") from None
-
-    async def _check_credentials(self, identity: Identity) -> None:
-        if not self._rules.must_use_auth_token_for_push:
-            return
-        if not await came_with_token(self._services.catalog, identity):
-            raise Forbidden("pushes to this repository need an access token, not a password")
-
-    async def _admit(self, request: Request, spec: GemSpec) -> Identity:
-        identity = await self._services.access.admit(request, Action.WRITE, self._repository, spec.name)
-        if self._rules.must_be_project_member:
-            await self._services.access.require_member(identity, self._repository, spec.name)
-        return identity

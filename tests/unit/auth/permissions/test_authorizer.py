@@ -6,7 +6,7 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.permissions import authorizer as module
-from pkgrepo.auth.permissions.ownership import claim_package
+from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
 from pkgrepo.errors import Forbidden, NotFound
@@ -14,6 +14,7 @@ from pkgrepo.interfaces import IAuthorizer
 from pkgrepo.model import (
     ANONYMOUS,
     Action,
+    Actor,
     ProjectRole,
     RepositoryScope,
     SubjectKind,
@@ -38,6 +39,14 @@ def alice(scene):
 
 def grant(scene, repository, identity, actions):
     scene.catalog.do(set_permission, repository.id, SubjectKind.USER, identity.user_id, actions)
+
+
+def ruled(scene, number=1, **rules):
+    return evolve(scene.repository(number), config={"push_rules": {"must_be_project_member": True, **rules}})
+
+
+def claim(scene, repository, identity):
+    scene.catalog.do(claim_packages, repository, ["acme-x"], Actor.of(identity), 1)
 
 
 def test_the_interface_is_kept(scene):
@@ -209,23 +218,28 @@ def test_a_refusal_names_no_rule_of_a_repository_that_was_removed(scene, alice):
     with pytest.raises(NotFound, match="main/r1"):
         now(scene.authorizer.explain(alice, WRITE, repository, "acme-x"))
     with pytest.raises(NotFound, match="main/r1"):
-        now(scene.authorizer.check_project_member(alice, repository, "acme-x"))
+        now(
+            scene.authorizer.check_project_member(
+                alice, evolve(repository, config={"push_rules": {"must_be_project_member": True}}), "acme-x"
+            )
+        )
 
 
 @pytest.mark.parametrize("role", [None, *ProjectRole])
 def test_members_are_developers_and_above(scene, alice, role):
-    repository = scene.repository()
+    repository = ruled(scene)
     project = scene.catalog.do(add_project, key="acme", now_ms=1)
     scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
     scene.catalog.do(set_project_member, project.id, SubjectKind.USER, alice.user_id, role)
     member = role in {ProjectRole.DEVELOPER, ProjectRole.MAINTAINER, ProjectRole.OWNER}
     assert now(scene.authorizer.is_project_member(alice, repository, "acme-x")) is member
     assert not now(scene.authorizer.is_project_member(alice, repository, "zinc"))
-    if member:
-        assert now(scene.authorizer.check_project_member(alice, repository, "acme-x")) is False
-    else:
-        with pytest.raises(Forbidden, match="project acme"):
-            now(scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True))
+    for action in (WRITE, Action.OVERWRITE, Action.DELETE):
+        if member:
+            now(scene.authorizer.check_push_rules(alice, action, repository, "acme-x"))
+        else:
+            with pytest.raises(Forbidden, match="project acme"):
+                now(scene.authorizer.check_push_rules(alice, action, repository, "acme-x"))
 
 
 def test_admins_are_members_everywhere_and_nobody_is_nowhere(scene):
@@ -242,40 +256,91 @@ def test_a_container_image_belongs_to_the_project_that_its_name_begins_with(scen
     assert not now(scene.authorizer.is_project_member(alice, repository, "other/web"))
 
 
-def test_a_package_without_owner_is_refused_or_claimed_as_the_setting_says(scene, alice):
-    repository = scene.repository()
-    with pytest.raises(Forbidden, match="no project owns 'acme-x'"):
-        now(scene.authorizer.check_project_member(alice, repository, "acme-x"))
-    with pytest.raises(Forbidden, match="no project"):
-        now(scene.authorizer.check_project_member(ANONYMOUS, repository, "acme-x", auto_create=True))
-    assert now(scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True)) is True
-    project = scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
-    assert now(scene.authorizer.owning_project(repository, "acme-x")) == project
-    assert now(scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True)) is False
+def test_a_package_without_owner_may_be_published_where_the_setting_says_so_but_not_removed(scene, alice):
+    repository, open_ = ruled(scene), ruled(scene, 2, auto_create_projects=True)
+    for action, where in ((WRITE, repository), (Action.DELETE, repository), (Action.DELETE, open_)):
+        with pytest.raises(Forbidden, match="no project owns 'acme-x'"):
+            now(scene.authorizer.check_push_rules(alice, action, where, "acme-x"))
+    now(scene.authorizer.check_push_rules(alice, WRITE, open_, "acme-x"))
+    claim(scene, open_, alice)
+    assert now(scene.authorizer.owning_project(open_, "acme-x")).key == "main.r2:acme-x"
+    now(scene.authorizer.check_push_rules(alice, Action.DELETE, open_, "acme-x"))
+    bob = identity_of(scene.user("bob"), via="password")
+    with pytest.raises(Forbidden, match="only members of project"):
+        now(scene.authorizer.check_push_rules(bob, WRITE, open_, "acme-x"))
+
+
+@pytest.mark.parametrize("rules", [{}, {"must_be_project_member": False}, {"auto_create_projects": True}])
+def test_without_the_rule_nothing_is_refused_or_claimed(scene, alice, rules):
+    repository = evolve(scene.repository(), config={"push_rules": rules})
+    now(scene.authorizer.check_push_rules(alice, WRITE, repository, "acme-x"))
+    claim(scene, repository, alice)
+    assert now(scene.authorizer.owning_project(repository, "acme-x")) is None
+
+
+def test_who_needs_no_project_claims_none(scene):
+    repository = ruled(scene, auto_create_projects=True)
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    for identity in (admin, ANONYMOUS):
+        claim(scene, repository, identity)
+    claim(scene, ruled(scene, 2), admin)
+    assert now(scene.authorizer.owning_project(repository, "acme-x")) is None
 
 
 def test_a_pusher_who_claimed_a_package_in_another_request_has_nothing_to_claim(scene, alice):
-    repository = scene.repository()
-    project = scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
-    assert scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=2) == project
+    repository = ruled(scene, auto_create_projects=True)
+    claim(scene, repository, alice)
+    project = now(scene.authorizer.owning_project(repository, "acme-x"))
+    claim(scene, repository, alice)
+    assert now(scene.authorizer.owning_project(repository, "acme-x")) == project
 
 
 def test_of_two_first_pushers_one_becomes_the_owner(scene, alice):
-    repository = scene.repository()
+    repository = ruled(scene, auto_create_projects=True)
     bob = identity_of(scene.user("bob"), via="password")
-    scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
-    with pytest.raises(Forbidden):
-        scene.catalog.do(claim_package, repository, "acme-x", bob, now_ms=1)
+    claim(scene, repository, alice)
+    with pytest.raises(Forbidden, match="a moment ago"):
+        claim(scene, repository, bob)
     assert not now(scene.authorizer.is_project_member(bob, repository, "acme-x"))
 
 
 def test_a_package_of_the_same_name_elsewhere_is_claimed_apart(scene, alice):
-    first, second = scene.repository(1), scene.repository(2)
+    first, second = (ruled(scene, number, auto_create_projects=True) for number in (1, 2))
     bob = identity_of(scene.user("bob"), via="password")
-    scene.catalog.do(claim_package, first, "acme-x", alice, now_ms=1)
-    scene.catalog.do(claim_package, second, "acme-x", bob, now_ms=1)
+    claim(scene, first, alice)
+    claim(scene, second, bob)
     assert now(scene.authorizer.is_project_member(bob, second, "acme-x"))
     assert not now(scene.authorizer.is_project_member(bob, first, "acme-x"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern"),
+    [
+        ("com/acme/app/1.0/", "com.acme:app"),
+        ("com/acme/app/1.0/", "com.acme:*"),
+        ("com/acme/app/1.0/", "com.acme"),
+        ("com/acme/app/", "com"),
+        ("com/", "com"),
+        ("com/acme/app/", "com.acme.app"),
+    ],
+)
+def test_a_folder_of_a_java_repository_belongs_to_the_owner_of_what_it_is_of(scene, alice, folder, pattern):
+    repository = evolve(scene.repository(format="maven"), config={"push_rules": {"must_be_project_member": True}})
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    scene.catalog.do(bind_names, repository.id, pattern, project.id)
+    with pytest.raises(Forbidden, match="project acme"):
+        now(scene.authorizer.check_project_member(alice, repository, folder, unowned_ok=True))
+    for other in ("com2/acme/app/", "org/", "acme/com/app/"):
+        now(scene.authorizer.check_project_member(alice, repository, other, unowned_ok=True))
+
+
+def test_a_password_does_not_push_where_tokens_must(scene, alice):
+    repository = evolve(scene.repository(), config={"push_rules": {"must_use_auth_token_for_push": True}})
+    for identity in (alice, evolve(alice, via="bearer"), evolve(alice, via="token", token_id=77)):
+        for action in (WRITE, Action.DELETE):
+            with pytest.raises(Forbidden, match="need an access token"):
+                now(scene.authorizer.check_push_rules(identity, action, repository))
+    now(scene.authorizer.check_push_rules(evolve(alice, via="session"), Action.DELETE, repository))
 
 
 def test_whoever_may_do_anything_in_a_repository_knows_of_it(scene, alice):

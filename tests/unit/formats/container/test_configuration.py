@@ -12,6 +12,7 @@ from pkgrepo.formats.container.configuration import CONFIGURATIONS
 RULES = {
     "allow_tag_overwrite": False,
     "must_be_project_member": False,
+    "auto_create_projects": False,
     "must_use_auth_token_for_push": False,
     "require_content_trust": False,
 }

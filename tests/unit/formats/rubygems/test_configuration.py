@@ -15,7 +15,11 @@ def test_push_rules_are_fixed_and_the_rest_are_settings() -> None:
     )
     assert config == {
         "type": "Hosted",
-        "push_rules": {"must_be_project_member": False, "must_use_auth_token_for_push": False},
+        "push_rules": {
+            "must_be_project_member": False,
+            "auto_create_projects": False,
+            "must_use_auth_token_for_push": False,
+        },
     }
     assert settings["policy"] == {
         "unique_numbers": False,
