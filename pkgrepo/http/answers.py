@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer
 
@@ -72,7 +72,8 @@ class Answer:
     ``etag`` is strong and quoted as on the wire, ``last_modified`` in Unix seconds. ``reason`` is a sentence for the
     status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
     With ``ranges`` single byte ranges are served (RFC 9110 section 14). A 304, and a 416 for a range of the body, say
-    only those of the ``headers`` that caches need; what is in ``always`` they say too.
+    only those of the ``headers`` that caches need; what is in ``always`` they say too. ``variants`` has the ETags of
+    the same body by content coding, for a client whose copy is in another one.
     """
 
     status: int = 200
@@ -81,6 +82,7 @@ class Answer:
     headers: Fields = ()
     always: Fields = ()
     etag: bytes | None = None
+    variants: Mapping[bytes, bytes] = Factory(dict)
     last_modified: int | None = None
     reason: str | None = None
     ranges: bool = False

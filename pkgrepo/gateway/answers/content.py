@@ -32,6 +32,7 @@ Encoding = Literal["identity", "gzip", "zstd"]
 SMALL = 64 * 1024  # bytes; up to this a file is cached and sent from memory
 PIECE = 1024 * 1024  # bytes that are in memory at once when stored bytes are copied
 YEAR = 31_536_000
+_SUFFIXES = {"gzip": "-gz", "zstd": "-zst"}  # of the ETags of documents
 
 # Files of packages come from their publishers: a browser must neither run them nor guess their type.
 SAFE: Fields = (
@@ -239,21 +240,19 @@ def document_answer(
     cpu: Pool | None = None,
 ) -> Answer:
     """A rendered document in one of its content codings; each has its own strong ETag. ``cpu``: see L{plain_body}."""
-    suffix = ""
-    if encoding == "gzip" and document.gzip is not None:
-        body: bytes | Content = document.gzip
-        suffix = "-gz"
-    elif encoding == "zstd" and document.zstd is not None:
-        body, suffix = document.zstd, "-zst"
-    else:
-        body = plain_body(document, cpu)
-    etag = f'{document.etag[:-1]}{suffix}"'.encode("ascii")
-    if suffix:
+    forms = {"gzip": document.gzip, "zstd": document.zstd}
+    variants = {b"identity": document.etag.encode("ascii")}
+    for coding, form in forms.items():
+        if form is not None:
+            variants[coding.encode("ascii")] = f'{document.etag[:-1]}{_SUFFIXES[coding]}"'.encode("ascii")
+    packed = forms.get(encoding)
+    if packed is not None:
         headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))
     return Answer(
-        body=body,
+        body=plain_body(document, cpu) if packed is None else packed,
         content_type=document.content_type.encode("ascii"),
-        etag=etag,
+        etag=variants[b"identity" if packed is None else encoding.encode("ascii")],
+        variants=variants,
         last_modified=last_modified,
         headers=headers,
     )

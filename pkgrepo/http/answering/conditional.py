@@ -13,6 +13,8 @@ from twisted.web.http import stringToDatetime
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.ranges import UnsatisfiableError, parse_range
 
+from .negotiation import best_encoding
+
 _ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 _STRONG = re.compile(rb'W/"[^"]*"|("[\x21\x23-\x7e\x80-\xff]*")')  # a weak one has no group: it never matches here
 _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
@@ -20,11 +22,16 @@ _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
 
 @frozen
 class Selection:
-    """What to send: a status, and the bytes ``start`` to ``end`` (exclusive) of the body."""
+    """
+    What to send: a status, and the bytes ``start`` to ``end`` (exclusive) of the body.
+
+    ``etag`` is that of the client's current copy if it is in another content coding than the answer.
+    """
 
     status: int
     start: int
     end: int
+    etag: bytes | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -61,6 +68,9 @@ def select(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Sele
         return Selection(412, 0, 0)
     if is_current(fields, answer.etag, answer.last_modified):
         return Selection(304, 0, 0)
+    variant = _current_variant(fields, answer.variants)
+    if variant is not None:
+        return Selection(304, 0, 0, variant)
     wanted = fields.get(b"range")
     if wanted is None or not answer.ranges or method == b"HEAD" or not _range_applies(fields, answer):
         return Selection(200, 0, size)
@@ -89,6 +99,23 @@ def is_current(fields: Mapping[bytes, bytes], etag: bytes | None, last_modified:
         return False
     date = parse_date(since)
     return date is not None and last_modified <= date
+
+
+def _current_variant(fields: Mapping[bytes, bytes], variants: Mapping[bytes, bytes]) -> bytes | None:
+    """
+    The ETag of a current copy in a content coding that the client takes; None if it has none.
+
+    A cache that is told that a copy is current gives it to its own client (RFC 9111 section 4.3.4), so a copy in a
+    coding that is refused is not. A client that says nothing of codings takes each that it has.
+    """
+    given = fields.get(b"if-none-match")
+    if given is None or not variants:
+        return None
+    tags, accepted = _ETAG.findall(given), fields.get(b"accept-encoding")
+    for coding, etag in variants.items():
+        if etag in tags and (accepted is None or best_encoding(accepted, (coding,)) is not None):
+            return etag
+    return None
 
 
 def _range_applies(fields: Mapping[bytes, bytes], answer: Answer) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answers import NO_STORE, Answer, Content
@@ -42,6 +43,8 @@ def respond(request: Request, answer: Answer) -> Deferred[None] | None:
     if request.startedWriting:
         raise RuntimeError("this request has been answered already")
     selection = select(request.method, request.fields, answer)
+    if selection.etag is not None:
+        answer = evolve(answer, etag=selection.etag)
     head = render_head(answer, selection.status, selection.start, selection.end)
     body = answer.body
     if selection.start == selection.end or request.method == b"HEAD" or selection.status in (204, 304):

@@ -3,6 +3,7 @@
 import bz2
 import hashlib
 import json
+import time
 
 import msgspec
 import pytest
@@ -52,6 +53,28 @@ def test_a_document_says_the_same_in_every_form(filled, document):
     coded = filled.get(f"/noarch/{document}", Accept_Encoding="zstd")
     assert (coded.headers["content-encoding"], unpacked(coded)) == ("zstd", plain.body)
     assert len({plain.headers["etag"], coded.headers["etag"]}) == 2
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "current_repodata.json"])
+def test_a_copy_in_another_coding_is_current(filled, document):
+    kept = {
+        coding: filled.get(f"/noarch/{document}", Accept_Encoding=coding) for coding in ("identity", "gzip", "zstd")
+    }
+    for reply in kept.values():
+        etag = reply.headers["etag"]
+        again = filled.get(f"/noarch/{document}", If_None_Match=etag, Accept_Encoding="zstd, gzip")
+        assert (again.status, again.headers["etag"]) == (304, etag)
+    packed = kept["gzip"].headers["etag"]
+    assert filled.get(f"/noarch/{document}", If_None_Match=packed, Accept_Encoding="identity").status == 200
+
+
+def test_a_record_says_when_its_file_was_published(ch):
+    before_ms = round(time.time() * 1000)
+    index = {"timestamp": 1_600_000_000_000, "indexed_timestamp": 1}
+    assert ch.put("/noarch/dated-1.0-py_0.conda", make_conda("dated", **index)).status == 201
+    record = files(ch.get("/noarch/repodata.json").json)["dated-1.0-py_0.conda"]
+    assert record["timestamp"] == index["timestamp"]
+    assert before_ms - 1 <= record["indexed_timestamp"] <= round(time.time() * 1000)
 
 
 def test_the_current_repodata_has_the_newest_versions(filled):

@@ -93,8 +93,8 @@ class ChannelSource:
 
 
 def _digest(listed: PackageList[PackageRecords], form: Form) -> str:
-    """The digest of what a form shows, from the digests of packages."""
-    digest = hashlib.sha256(b"%b %b" % (_EDITION, form.key.encode()))
+    """The digest of what a document shows in each coding, from the digests of packages."""
+    digest = hashlib.sha256(b"%b %b/%b" % (_EDITION, form.subdir.encode(), form.document.encode()))
     gil = GilReleaser()
     for package in listed.values():
         gil.release_if_due()

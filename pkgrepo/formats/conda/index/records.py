@@ -22,6 +22,7 @@ from pkgrepo.formats.conda.description import ABOUT as ABOUT_KEYS
 from pkgrepo.formats.conda.description import record_of
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.columns import to_ms
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 RECORD: Final = "record"
@@ -55,6 +56,8 @@ def _put(index: PackageIndex, version: Version, file: File) -> None:
     attrs = file.attrs
     subdir = file.path.partition("/")[0]
     record = record_of(attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
+    if file.origin is None:  # else the record is that of the upstream, with its time
+        record["indexed_timestamp"] = to_ms(file.created_at)  # CEP 47
     index.put_fragment(RECORD, version.sort, file.path, _encode(record))
     exports = attrs.get("run_exports")
     if exports:

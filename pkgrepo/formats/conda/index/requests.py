@@ -140,10 +140,17 @@ class IndexRequests:
         return Answer(
             body=document.body,
             content_type=JSON if negotiated else TYPES[form.coding],
-            etag=f'"{document.digest}{_SUFFIXES[form.coding]}"'.encode(),
+            etag=_etag(document, form.coding),
+            variants={coding.encode(): _etag(document, each) for coding, each in _CODINGS.items()}
+            if negotiated
+            else {},
             headers=headers,
             ranges=True,
         )
+
+
+def _etag(document: StoredDocument, coding: str) -> bytes:
+    return f'"{document.digest}{_SUFFIXES[coding]}"'.encode()
 
 
 def shards_index(subdir: str) -> Form:

@@ -74,6 +74,30 @@ def test_client_gets_what_its_conditions_leave(given_fields: dict[bytes, bytes],
     assert select(b"GET", given_fields, ANSWER) == selection
 
 
+PLAIN, PACKED = b'"a"', b'"a-gz"'
+CODED = Answer(body=b"0123456789", etag=PLAIN, variants={b"identity": PLAIN, b"gzip": PACKED}, ranges=True)
+
+
+@pytest.mark.parametrize(
+    ("given_fields", "selection"),
+    [
+        (fields(if_none_match=PLAIN), CURRENT),
+        (fields(if_none_match=PACKED), Selection(304, 0, 0, PACKED)),
+        (fields(if_none_match=b'"b", W/"a-gz"', accept_encoding=b"gzip"), Selection(304, 0, 0, PACKED)),
+        (fields(if_none_match=PACKED, accept_encoding=b"*"), Selection(304, 0, 0, PACKED)),
+        (fields(if_none_match=PACKED, range=b"bytes=3-"), Selection(304, 0, 0, PACKED)),
+        # A cache with both would give the packed one to a client that cannot read it.
+        (fields(if_none_match=PACKED, accept_encoding=b"identity"), WHOLE),
+        (fields(if_none_match=PACKED, accept_encoding=b"gzip;q=0"), WHOLE),
+        (fields(if_none_match=b'"a-zst"'), WHOLE),
+        (fields(range=b"bytes=3-", if_range=PACKED), WHOLE),
+        (fields(if_match=PACKED), FAILED),
+    ],
+)
+def test_a_copy_in_another_content_coding_is_current(given_fields: dict[bytes, bytes], selection: Selection) -> None:
+    assert select(b"GET", given_fields, CODED) == selection
+
+
 def test_range_is_ignored_for_head_and_where_ranges_are_not_offered() -> None:
     assert select(b"HEAD", fields(range=b"bytes=0-1"), ANSWER) == WHOLE
     assert select(b"GET", fields(range=b"bytes=0-1"), Answer(body=b"0123456789")) == WHOLE
