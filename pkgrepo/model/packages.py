@@ -70,13 +70,15 @@ class Origin:
     """
     Where a cached file came from: the name of the route, and the URL without query.
 
-    Times are in milliseconds since the epoch; ``published_ms`` is None if the upstream does not tell.
+    Times are in milliseconds since the epoch; ``published_ms`` is None if the upstream does not tell. ``address`` is
+    the URL of the route then; empty if that is not known.
     """
 
     route: str
     url: str
     fetched_ms: int
     published_ms: int | None
+    address: str = ""
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Origin | None:
@@ -84,7 +86,8 @@ class Origin:
         found = attrs.get("upstream")
         if found is None:
             return None
-        return cls(found["route"], found["url"], found["fetched_ms"], found.get("published_ms"))
+        rest = (found.get("published_ms"), found.get("address", ""))
+        return cls(found["route"], found["url"], found["fetched_ms"], *rest)
 
     @property
     def attrs(self) -> Mapping[str, Any]:

@@ -78,7 +78,8 @@ class ProxyConfig:
     ``routes``: the one that is asked first comes first. ``ttl_s``: for how long metadata is used before the upstream is
     asked again. ``negative_ttl_s``: how long it is remembered that an upstream does not have something.
     ``stale_if_gone_s``: how long something is served after the upstream has removed it; None: the format decides.
-    ``max_bytes``, ``unused_days``: limits of the cache, None for none.
+    ``max_bytes``, ``unused_days``: limits of the cache, None for none. With ``replicas`` the routes are copies of each
+    other: while one fails, the next ones are asked also for what they have not served before.
     """
 
     routes: tuple[Route, ...]
@@ -88,6 +89,7 @@ class ProxyConfig:
     max_bytes: int | None = None
     unused_days: int | None = None
     rules: Rules = Rules()
+    replicas: bool = False
 
 
 @frozen
@@ -139,6 +141,15 @@ def find_route(repository: Repository, name: str) -> Route:
     return existing(found, "route", name)
 
 
+def is_from(repository: Repository, route: str, address: str) -> bool:
+    """
+    Whether something that is kept came from a route that the proxy has now.
+
+    ``address`` is the URL of the route then, since at another one there is another upstream; empty if it is not known.
+    """
+    return not address or any((each.name, each.url) == (route, address) for each in proxy_config_of(repository).routes)
+
+
 def rules_of(repository: Repository) -> Rules:
     """Which packages of upstreams a proxy or virtual repository serves."""
     if repository.type is RepositoryType.VIRTUAL:
@@ -158,6 +169,7 @@ def _make_proxy(repository: Repository) -> ProxyConfig:
         max_bytes=cache.max_bytes,
         unused_days=cache.unused_days,
         rules=_rules(repository),
+        replicas=bool(repository.settings.get("routes_are_replicas")),
     )
 
 

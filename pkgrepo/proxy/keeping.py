@@ -17,7 +17,8 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.pools import Pools
 
-from .remote_files import LISTED, RemoteFile
+from .configuration import proxy_config_of
+from .remote_files import LISTED, RemoteFile, is_former
 
 
 class Keeper:
@@ -42,8 +43,8 @@ class Keeper:
         """
         Publish a file whose bytes are ``blob``, which has the digests that the upstream announced. Returns its row.
 
-        It takes the place of another file that was listed at its path before, in this or by another route. Clients have
-        the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
+        It takes the place of another file that was listed at its path before, or that came from another upstream.
+        Clients have the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
 
         :raises Invalid: it is no file of this package
         """
@@ -52,9 +53,10 @@ class Keeper:
         kept = tuple(self._with_origin(remote, each) for each in release.files)
         release = evolve(release, kind="cached", files=kept, published_ms=self._published_ms(remote))
         path = remote.source.path
-        if remote.checked_ms:
-            before = await self._find(remote)
-            renews = before is not None and not remote.is_kept_as(before)
+        before = await self._find(remote)
+        former = before is not None and is_former(remote.repository, before)
+        if remote.checked_ms or former:
+            renews = former or (before is not None and not remote.is_kept_as(before))
             describes = release.overwrite or (renews and bool(release.meta))
             release = evolve(release, overwrite=True, renews=renews, describes=describes)
         with suppress(FileExists):  # another process was faster: what was kept first stays
@@ -81,6 +83,9 @@ class Keeper:
             url=remote.url,
             fetched_ms=self._clock.now_ms(),
             published_ms=remote.entry.published_ms,
+            address=next(
+                (each.url for each in proxy_config_of(remote.repository).routes if each.name == remote.route), ""
+            ),
         )
         attrs: dict[str, Any] = {**file.attrs, **origin.attrs}
         if not remote.source.digests:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pkgrepo.model import File, Repository
 
+from .configuration import is_from
 from .parts.values import Entry, FileSource
 
 LISTED = "listed"  # the attribute of a kept file that has the digests of the distribution it was listed with
@@ -68,3 +69,9 @@ class RemoteFile:
         if self.source.size is not None and self.source.size != file.size:
             return False
         return dict(file.attrs.get(LISTED, self.listed_digests)) == self.listed_digests
+
+
+def is_former(proxy: Repository, file: File) -> bool:
+    """Whether a kept file came from an upstream that the proxy does not have any more."""
+    origin = file.origin
+    return origin is not None and not is_from(proxy, origin.route, origin.address)

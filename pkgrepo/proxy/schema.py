@@ -177,7 +177,8 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
     The configuration of a proxy repository. ``type`` and ``proxy`` are the fixed part, the others are settings.
 
     ``config`` is another form of ``proxy``, which is accepted and not stored. cache_ttl tells for how long metadata is
-    used before the upstream is asked again: Default, seconds, or a text such as 5m, 1h or 2d.
+    used before the upstream is asked again: Default, seconds, or a text such as 5m, 1h or 2d. While a route fails,
+    those after it serve only what they have served before; all they have if routes_are_replicas, copies of each other.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ("proxy",)
@@ -187,6 +188,7 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
     cache_ttl: Seconds | Ttl | None = None
     cache: Cache | None = None
     policy: UpstreamPolicy | None = None
+    routes_are_replicas: bool | None = None
 
     def normalised(self) -> Self:
         """With all upstreams in ``proxy``. See L{RepositoryConfig.normalised}."""

@@ -24,7 +24,7 @@ class StepKind(StrEnum):
     RESERVED = "reserved"  # not asked: the name matches a pattern of reserved names
     INACTIVE = "inactive"  # not asked: it is switched off
     UNNEEDED = "unneeded"  # not asked: an earlier member has the package
-    WITHHELD = "withheld"  # not asked: an earlier member failed, and might have the package
+    WITHHELD = "withheld"  # not asked, also of a route: an earlier one failed, and might have the package
     # of a route, or of the kept answer of one
     FETCHED = "fetched"
     CONFIRMED = "confirmed"  # the kept answer is the present one

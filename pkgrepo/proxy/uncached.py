@@ -31,15 +31,16 @@ class UncachedQuestion:
 
 async def ask_routes(upstreams: Upstreams, repository: Repository, question: UncachedQuestion) -> bytes:
     """
-    The answer of the first route of a proxy that has one.
+    The answer of the first route of a proxy that has one. After a failure the next is asked only if it is a replica.
 
     :raises NotFound: all routes answered, and none has it; :raises UpstreamFailed: some route failed, and none has it
     """
     failure: UpstreamFailed | None = None
+    config = proxy_config_of(repository)
     headers = {"Accept": "application/json"}
     if question.body is not None:
         headers["Content-Type"] = "application/json"
-    for route in proxy_config_of(repository).routes:
+    for route in config.routes:
         try:
             async with upstreams.of(repository.id, route).open(
                 "GET" if question.body is None else "POST",
@@ -56,5 +57,7 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 if response.status not in ABSENT:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
         except UpstreamFailed as error:
+            if not config.replicas:
+                raise
             failure = failure or error
     raise failure or NotFound(question.what, repository.path)

@@ -40,8 +40,8 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
     """
     The configuration of a proxy repository, as for other formats.
 
-    Its routes are addresses of one channel: a folder is asked of the first one that has it. Several channels are the
-    members of a virtual repository.
+    Its routes are addresses of one channel: a folder is asked of the first one that has it, or with routes_are_replicas
+    of the first one that answers. Several channels are the members of a virtual repository.
     """
 
     def normalised(self) -> Self:

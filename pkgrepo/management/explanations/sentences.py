@@ -31,6 +31,7 @@ _STEPS = {
     StepKind.FILE_REFUSED: "{reason}",
     StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
 }
+_WITHHELD_ROUTE = "route {route} of {repository} is not asked: an earlier route failed, and may have {package}"
 _MANIFESTS = {  # of steps about a manifest
     StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
     StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
@@ -53,6 +54,8 @@ _LATEST = {
 def step_sentence(step: StepRecord) -> str:
     """What a step means."""
     template = _MANIFESTS.get(step.step) if step.digest is not None else None
+    if step.step is StepKind.WITHHELD and step.route is not None:
+        template = _WITHHELD_ROUTE
     return _format(template or _STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)
 
 

@@ -6,10 +6,9 @@ the routes answer            the client gets
 ===========================  =====================================================================================
 200 by one                   that file, while it arrives; later routes are not asked
 404 or 410 by all            404, also for ``negative_ttl`` without asking again
-a failure by any, and 200    502, 503 or 504; nothing is remembered
-by none
+a failure                    502, 503 or 504, and nothing is remembered; later routes are asked if all are replicas
 200, and a file with         after bytes were sent: an aborted connection, and the next time nothing before the file
-another digest               is verified; else the file once more, then the next route's, then 502
+another digest               is verified; else the file once more, then as after a failure
 ===========================  =====================================================================================
 """
 
@@ -26,7 +25,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.keeping import Keeper
 from pkgrepo.proxy.mistrusted import MistrustedFiles
-from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
@@ -52,7 +51,12 @@ class AddressedFiles:
         self._mistrusted = mistrusted
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> File | None:
-        """The file as it is kept, or None."""
+        """The file as it is kept, or None; also if it came from an upstream that the proxy does not have any more."""
+        found = await self.find_former(proxy, request)
+        return None if found is None or is_former(proxy, found) else found
+
+    async def find_former(self, proxy: Repository, request: FileRequest) -> File | None:
+        """The file as it is kept, of whatever upstream: the present ones may not have it."""
         found: File | None = await self._context.catalog.look(files.find_file, proxy.id, request.path)
         return found
 

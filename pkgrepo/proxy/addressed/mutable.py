@@ -28,7 +28,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import BlobInfo, File, Repository
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
@@ -76,11 +76,13 @@ class MutableFiles:
         self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> MutableFile | None:
-        """The file as it is kept, fresh or not; None if it is not."""
+        """The file as it is kept of one of the routes, fresh or not; None if it is not."""
         document: UpstreamDocument | None = await self._context.catalog.look(
             upstream_documents.find_document, proxy.id, request.key
         )
         if document is None or not document.locator:
+            return None
+        if not is_from(proxy, document.route, document.meta.get("address", "")):
             return None
         stale_until_ms = self._stale_until_ms.get((proxy.id, request.key), 0)
         stale = document.fresh_until_ms < stale_until_ms
@@ -193,6 +195,7 @@ class MutableFiles:
             last_modified=last_modified,
             source=blob.sha256,
             meta={
+                "address": walk.route.url,
                 "digests": dict(blob.digests),
                 "published_ms": remote.entry.published_ms,
                 **({} if remote.source.digests else {"unverified": True}),

@@ -145,7 +145,7 @@ class Walk:
             yield response
 
     def again(self, error: UpstreamFailed) -> bool:
-        """Whether to ask once more for a file that could not be had: a wrong one of the same route, else the next."""
+        """Whether to ask once more for a file that could not be had: a wrong one of the same route, or of the next."""
         if isinstance(error, UpstreamMismatch):
             self._context.winners.drop(self._repository, self._request)
             if not self._tried_twice:
@@ -240,13 +240,21 @@ class Walk:
         self._trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:
-        """Whether there is a next route to ask; not after a decision of this one."""
+        """
+        Whether there is a next route to ask; not after a decision of this one.
+
+        After other failures it is one that has sent the file before, unless the routes are replicas.
+        """
         is_decision = isinstance(error, UpstreamDenied)
         self._failure = error if is_decision else self._failure or error
         self._tried_twice = False
         self._context.winners.drop(self._repository, self._request)
-        if self._routes:
-            self._routes = [] if is_decision else self._routes[1:]
+        rest = self._routes[1:] if self._routes else []
+        may_ask_all = proxy_config_of(self._repository).replicas
+        self._routes = [] if is_decision else [each for each in rest if may_ask_all or each.name in self._conditions]
+        for each in rest:
+            if each not in self._routes:
+                self._note(StepKind.WITHHELD, each)
         return bool(self._routes)
 
     @asynccontextmanager

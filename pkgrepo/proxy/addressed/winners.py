@@ -20,6 +20,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.remote_files import is_former
 from pkgrepo.proxy.routes import Route
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
@@ -55,7 +56,7 @@ class Winners:
             return None
         name = self._known.get(_place(repository, request))
         if name is None:
-            name = await self._catalog.look(_find_route, repository.id, request.package_key, request.version_key)
+            name = await self._catalog.look(_find_route, repository, request.package_key, request.version_key)
         return next((each for each in proxy_config_of(repository).routes if each.name == name), None)
 
     async def candidates(self, repository: Repository, request: FileRequest) -> Sequence[Route]:
@@ -160,10 +161,10 @@ def _place(repository: Repository, request: FileRequest) -> Place:
     return repository.id, request.package_key, request.version_key
 
 
-def _find_route(reader: Reader, repository_id: int, package_key: str, version_key: str) -> str | None:
-    package = packages.find_package(reader, repository_id, package_key)
+def _find_route(reader: Reader, repository: Repository, package_key: str, version_key: str) -> str | None:
+    package = packages.find_package(reader, repository.id, package_key)
     version = None if package is None else versions.find_version(reader, package.id, version_key)
     if version is None:
         return None
-    origins = (each.origin for each in files.files_of_version(reader, version.id))
-    return next((each.route for each in origins if each is not None), None)
+    kept = (each for each in files.files_of_version(reader, version.id) if not is_former(repository, each))
+    return next((each.origin.route for each in kept if each.origin is not None), None)

@@ -246,7 +246,12 @@ class Documents:
         return any(document.meta.get("address", each.url) == each.url for each in routes)
 
     async def _refresh(self, repository: Repository, request: DocumentRequest, before: Held | None) -> Held | Unknown:
-        """Ask the routes in order; the first that has it wins. An old answer is used only if its route still exists."""
+        """
+        Ask the routes in order; the first that has it wins. An old answer is used only if its route still exists.
+
+        While a route fails, one after it is asked only if it has answered before, unless the routes are replicas: it
+        could have a stranger's package under the name of the first one's.
+        """
         trace = Trace()
         old = before if before is not None and before.document.found else None
         if old is not None and not self._has_route(repository, old.document):
@@ -255,8 +260,12 @@ class Documents:
             confirmed = Confirmed(old.document.etag, old.document.last_modified)
             return self._confirmed(repository, request, old, confirmed, trace)
         failure: PkgrepoError | None = None
+        replicas = proxy_config_of(repository).replicas
         for route in self._routes(repository, request):
             mine = old if old is not None and old.document.route == route.name else None
+            if failure is not None and mine is None and not replicas:
+                trace.add(StepKind.WITHHELD, route=route.name)
+                continue
             try:
                 answer = await self._ask(repository, route, request, mine, before, trace)
             except FAILURES as error:
@@ -276,6 +285,18 @@ class Documents:
             trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
         if failure is None:
             return self._absent(repository, request, before, trace)
+        return self._failed(repository, request, before, old, failure, trace)
+
+    def _failed(
+        self,
+        repository: Repository,
+        request: DocumentRequest,
+        before: Held | None,
+        old: Held | None,
+        failure: PkgrepoError,
+        trace: Trace,
+    ) -> Held | Unknown:
+        """What is used while routes fail: an old answer, if there is one."""
         # What an upstream refuses of one package is not served from before; a list of many is, as after other failures.
         is_refused = isinstance(failure, UpstreamDenied) and bool(request.owner)
         if not is_refused and before is not None and (old is not None or not before.document.found):

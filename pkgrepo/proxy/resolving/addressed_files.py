@@ -144,6 +144,19 @@ class AddressedMembers:
         """The file in one proxy; None if it is not kept there and nothing else is wanted."""
         if not request.lasting:
             return await self._find_mutable(repository, leaf, request, trace, want, only_kept=only_kept)
+        try:
+            return await self._find_lasting(repository, leaf, request, trace, want, only_kept=only_kept)
+        except NotFound:
+            former = await self._files.find_former(leaf.repository, request)
+            if former is None:
+                raise
+            await self._rules.check_kept(repository, leaf, request.package_key, request.path, former, trace)
+            trace.add(StepKind.FILE_KEPT, repository=leaf.repository.path, path=request.path)
+            return FoundFile(former)
+
+    async def _find_lasting(
+        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
+    ) -> FoundFile | None:
         proxy, key, path = leaf.repository, request.package_key, request.path
         kept = await self._files.find_kept(proxy, request)
         if kept is None and only_kept:

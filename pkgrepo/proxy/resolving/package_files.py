@@ -14,7 +14,7 @@ from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.refusals import NameRetired
-from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.upstreams import upstream_documents
@@ -102,6 +102,9 @@ class PackageFiles:
             kept = await self._find_kept(repository, active, key, path, trace)
             if kept is None:
                 raise
+            former = any(each.id == kept.repository_id and is_former(each, kept) for each in active)
+            if former and isinstance(error, UpstreamFailed):
+                raise  # the present upstream may have another file
             return FoundFile(kept)
         for member in members.serving:
             kept = await self._find_kept(repository, [member.repository], key, path, trace)

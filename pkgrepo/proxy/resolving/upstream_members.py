@@ -173,15 +173,7 @@ class UpstreamMembers:
             return await self._ask_for(search, proxy, search.request, search.trace)
         requests = requests_of(search.request, proxy)
         traces = [Trace() for _ in requests]
-        asking = [
-            Deferred.fromCoroutine(self._ask_for(search, proxy, request, trace))
-            for request, trace in zip(requests, traces, strict=True)
-        ]
-        try:
-            outcomes: list[Outcome] = await gatherResults(asking, consumeErrors=True)
-        except FirstError as error:
-            error.subFailure.raiseException()
-            raise
+        outcomes = await self._ask_routes(search, proxy, requests, traces)
         for each in traces:
             search.trace.join(each)
         ended = next((index for index, each in enumerate(outcomes, 1) if each.denied is not None), len(outcomes))
@@ -189,6 +181,40 @@ class UpstreamMembers:
         unknown, denied = any(each.unknown for each in counted), counted[-1].denied if counted else None
         search.partial = search.partial or unknown or denied is not None
         return Outcome([member for each in counted for member in each.serving], unknown, denied)
+
+    async def _ask_routes(
+        self, search: Search, proxy: Repository, requests: Sequence[DocumentRequest], traces: Sequence[Trace]
+    ) -> Sequence[Outcome]:
+        """
+        The answers of all routes: at once of those that have it, then of the others in turn until one fails.
+
+        What one after it would answer would be kept, and count as served before. Replicas are asked at once.
+        """
+        replicas = proxy_config_of(proxy).replicas
+        at_once = [
+            number
+            for number, each in enumerate(requests)
+            if replicas or await self._has(proxy, each, await self._documents.find(proxy, each.key))
+        ]
+        asking = [
+            Deferred.fromCoroutine(self._ask_for(search, proxy, requests[each], traces[each])) for each in at_once
+        ]
+        try:
+            answers: list[Outcome] = await gatherResults(asking, consumeErrors=True)
+        except FirstError as error:
+            error.subFailure.raiseException()
+            raise
+        known = dict(zip(at_once, answers, strict=True))
+        found: list[Outcome] = []
+        for number, request in enumerate(requests):
+            if number in known:
+                found.append(known[number])
+            elif any(each.unknown or each.denied is not None for each in found):
+                traces[number].add(StepKind.WITHHELD, repository=proxy.path, route=request.route)
+                found.append(NOTHING)
+            else:
+                found.append(await self._ask_for(search, proxy, request, traces[number]))
+        return found
 
     async def _ask_for(self, search: Search, proxy: Repository, request: DocumentRequest, trace: Trace) -> Outcome:
         try:

@@ -96,7 +96,7 @@ class UpstreamBlobs:
         key = f"blob/{image}@{digest}"
         self._absences.check(repository, key, what="image")
         try:
-            return await self._places.first(repository, image, ask)
+            return await self._places.first(repository, image, ask, by_digest=True)
         except NotFound:
             self._absences.note(repository, key)
             raise
@@ -182,7 +182,7 @@ class UpstreamBlobs:
                     answer = self._client.open(place, "GET", f"blobs/{digest}", headers, limits=self._limits)
                     return await stack.enter_async_context(answer)
 
-                yield await self._places.first(repository, image, ask)
+                yield await self._places.first(repository, image, ask, by_digest=True)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
             name = str(digest)

@@ -49,7 +49,7 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
 from pkgrepo.proxy.trace import StepKind, Trace
@@ -150,13 +150,14 @@ class UpstreamManifests:
         key, now_ms = tag_key(image, tag), self._clock.now_ms()
         kept, state = await self._catalog.look(_read_tag, repository, image, tag)
         usable = kept is not None and bool(kept.locator)
-        if usable and state is not None and now_ms < state.fresh_until_ms:
+        is_former = _is_former(repository, state)
+        if usable and state is not None and now_ms < state.fresh_until_ms and not is_former:
             is_gone = "gone_ms" in state.meta
             if is_gone or not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
                 recall(trace, repository, state)
                 return Confirmation(Outcome.STALE if is_gone else Outcome.HIT, state.fresh_until_ms // 1000)
         stale_until_ms = self._stale_until_ms.get((repository.id, key), 0)
-        if usable and now_ms < stale_until_ms:
+        if usable and now_ms < stale_until_ms and not is_former:
             if state is not None:
                 trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
             return Confirmation(Outcome.STALE, stale_until_ms // 1000)
@@ -180,7 +181,7 @@ class UpstreamManifests:
                 raise
             return await self._note_gone(target, tag, kept, state, trace)
         except (UpstreamFailed, StorageFull, StorageFailed) as error:
-            if kept is None or isinstance(error, UpstreamDenied):
+            if kept is None or isinstance(error, UpstreamDenied) or _is_former(repository, state):
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
             if state is not None:
@@ -220,7 +221,7 @@ class UpstreamManifests:
             await self._keep(target, await self._fetch(place, str(digest), digest), trace)
 
         try:
-            await self._places.first(target.repository, target.image, ask, trace)
+            await self._places.first(target.repository, target.image, ask, trace, by_digest=True)
         except NotFound:
             self._absences.note(target.repository, key)
             raise
@@ -347,6 +348,11 @@ def _read_tag(
         find_tagged(r, repository.storage_id, repository.id, image, tag),
         upstream_documents.find_document(r, repository.id, tag_key(image, tag)),
     )
+
+
+def _is_former(repository: Repository, state: UpstreamDocument | None) -> bool:
+    """Whether a tag was confirmed by an upstream that the proxy does not have any more."""
+    return state is not None and not is_from(repository, state.route, state.url if state.route else "")
 
 
 def _has_manifests(r: Reader, repository_id: int, image: str) -> bool:

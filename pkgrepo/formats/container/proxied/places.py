@@ -51,23 +51,33 @@ class Places:
         self._with_library: dict[tuple[int, str], bool] = {}
 
     async def first(
-        self, repository: Repository, image: str, ask: Callable[[Place], Awaitable[T]], trace: Trace | None = None
+        self,
+        repository: Repository,
+        image: str,
+        ask: Callable[[Place], Awaitable[T]],
+        trace: Trace | None = None,
+        *,
+        by_digest: bool = False,
     ) -> T:
         """
         The first answer of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
 
-        If the upstream that has the image fails, the others are not asked: what they call by this name may be something
-        else.
+        If an upstream fails, those after it are not asked: what they call by this name may be something else, except
+        ``by_digest``, and if the routes are replicas. None is asked after the one that had the image has failed.
 
         :raises NotFound: it is nowhere; :raises UpstreamFailed: an upstream failed, and no other one has it
         """
         known = await self._known(repository, image)
+        goes_on = by_digest or proxy_config_of(repository).replicas
         failure: UpstreamFailed | None = None
         failed: Route | None = None
         for place in self._each(repository, image, known):
             if place.route is failed:
                 continue
             step = partial((trace or Trace()).add, route=place.route.name, what=place.name)
+            if failure is not None and not goes_on:
+                step(StepKind.WITHHELD)
+                continue
             try:
                 answer = await ask(place)
             except NotFound:
@@ -81,7 +91,8 @@ class Places:
                 if known is not None and known[0] == place.route.name:
                     break
                 continue
-            self._note(repository, image, place)
+            if failure is None or proxy_config_of(repository).replicas:
+                self._note(repository, image, place)
             return answer
         raise failure or NotFound("image", image)
 

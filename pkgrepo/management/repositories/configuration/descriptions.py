@@ -24,6 +24,7 @@ PARTS: Final = {
     "quota": "The maximum size of the repository.",
     "resolution": "How the members of a virtual repository that are not hosted are joined.",
     "retention": "Which versions are removed automatically.",
+    "routes_are_replicas": "The routes are copies of each other; while one fails, the next serves what it has.",
     "trust": "The public keys that are trusted, and how long an unsigned image is kept.",
 }
 

@@ -32,6 +32,7 @@ SHOWN_IN_AUDIT = frozenset(
         "quota",
         "resolution",
         "retention",
+        "routes_are_replicas",
     }
 )
 

@@ -104,6 +104,28 @@ def test_a_failing_upstream_never_means_not_found(make: Make, answer: Answer, ex
     assert code(scene.get(f"app/blobs/{TWO.digest}")) == expected
 
 
+def test_while_a_route_fails_a_later_one_serves_only_what_it_served_before(make: Make, stack: ExitStack) -> None:
+    first, second = (stack.enter_context(ContainerUpstream()) for _ in range(2))
+    routes = (first.url, second.url)
+    more = proxy("docker", "pair", *routes, cache_ttl='"0"')
+    scene = make(more=more + proxy("docker", "copies", *routes, routes_are_replicas="true"))
+
+    def pull(image: str, reference: str, repository: str = "pair") -> int:
+        return scene.wire.get(f"/v2/main/{repository}/{image}/manifests/{reference}").status
+
+    second.push("known", ONE, "1")
+    second.push("strange", TWO, "1")
+    assert pull("known", "1") == 200
+    first.misbehave("*", Answer(500), repeat=True)
+    assert pull("strange", "1") == 502
+    assert second.count(second.manifest_path("strange", "1")) == 0
+    assert pull("strange", TWO.digest) == 200  # whoever sends it, it is the content of its digest
+    assert pull("strange", "1") == 502
+    assert pull("known", "1") == 200
+    assert pull("strange", "1", "copies") == 200
+    first.behave()
+
+
 def test_a_decision_of_an_upstream_is_passed_with_its_sentence(make: Make, stack: ExitStack) -> None:
     """It ends the search for an image, also of other members, and holds for what is kept under a tag."""
     second = stack.enter_context(ContainerUpstream())

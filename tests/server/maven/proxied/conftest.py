@@ -45,6 +45,7 @@ def format_server(
     repositories = {
         "own": "",
         "both": two_routes(*urls),
+        "copies": two_routes(*urls, routes_are_replicas="true"),
         "short": two_routes(*urls, cache_ttl='"0"', cache="{ negative_ttl = 0 }"),
         "reserving": two_routes(*urls, policy='{ reserved_names = ["com.acme*"] }'),
         "limited": f'config = {{ type = "Proxy", proxy = {{ routes = [{only}] }} }}',

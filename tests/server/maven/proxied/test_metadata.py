@@ -82,10 +82,25 @@ def test_plugins_of_groups_are_joined(both: HttpClient, first: MavenUpstream, se
     assert re.findall("<prefix>(.*?)</prefix>", found) == ["bar", "foo"]
 
 
-def test_while_a_route_fails_the_others_are_served_and_nothing_is_kept_as_complete(
+def test_while_a_route_fails_a_later_one_serves_only_what_it_served_before(fragile: Callable[..., Fragile]) -> None:
+    proxied = fragile(cache_ttl="0")
+    proxied.second.deploy("com.example", "known", "1.0")
+    assert versions(proxied.client.get(path("known"))) == ["1.0"]
+    proxied.second.deploy("com.example", "strange", "1.0")
+    for each in ("known", "strange"):
+        proxied.first.misbehave(path(each), faults.failing(500), repeat=True)
+    for _ in range(2):
+        assert proxied.client.get(path("strange")).status == 502
+    assert versions(proxied.client.get(path("known"))) == ["1.0"]
+    assert proxied.second.count(path("strange")) == 0
+    proxied.first.behave()
+    assert versions(proxied.client.get(path("strange"))) == ["1.0"]
+
+
+def test_while_a_replica_fails_the_others_are_served_and_nothing_is_kept_as_complete(
     fragile: Callable[..., Fragile],
 ) -> None:
-    proxied = fragile()
+    proxied = fragile(routes_are_replicas=True)
     proxied.first.deploy("com.example", "partial", "1.0")
     proxied.second.deploy("com.example", "partial", "2.0")
     proxied.first.misbehave(path("partial"), faults.failing(500), repeat=True)

@@ -48,6 +48,7 @@ def format_server(
             proxy("npm", "hidden", upstream.url, lines=PRIVATE),
             proxy("npm", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             proxy("npm", "both", upstream.url, second.url),
+            proxy("npm", "copies", upstream.url, second.url, routes_are_replicas="true"),
             proxy("npm", "other", second.url),
             virtual("npm", "merged", "main/mirror", "main/other", resolution='"merge"'),
             virtual("npm", "ordered", "main/mirror", "main/other"),

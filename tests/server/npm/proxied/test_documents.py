@@ -126,7 +126,10 @@ def test_next_route_is_asked_for_what_the_first_lacks_or_cannot_answer(at, upstr
     upstream.add("in-both", "2.0.0")
     second.add("in-both", "1.0.0")
     upstream.misbehave("/in-both", failing(500))
-    assert list(both.get("/in-both").json["versions"]) == ["1.0.0"]
+    assert both.get("/in-both").status == 502
+    upstream.misbehave("/in-both", failing(500))
+    assert list(at("copies").get("/in-both").json["versions"]) == ["1.0.0"]
+    assert list(both.get("/in-both").json["versions"]) == ["2.0.0"]
 
 
 def test_versions_of_several_proxies_are_merged(at, upstream, second):

@@ -174,3 +174,11 @@ def test_tree_without_versions_is_refused_with_the_reason_of_the_upstream(at, up
     assert at("faulty").post_json(QUICK, tree).status == 400
     upstream.misbehave(BULK, failing(503), repeat=True)
     assert at("faulty").post_json(QUICK, tree).status == 503
+
+
+@pytest.mark.parametrize(("name", "status", "asked"), [("both", 502, 0), ("copies", 200, 1)])
+def test_while_a_route_fails_only_its_replica_is_asked_for_advisories(at, upstream, second, name, status, asked):
+    upstream.misbehave(BULK, failing(500), repeat=True)
+    second.serve(BULK, b"{}")
+    question = json.dumps({f"asked-of-{name}": ["1.0.0"]}).encode()
+    assert (at(name).post(BULK, question).status, second.count(BULK)) == (status, asked)

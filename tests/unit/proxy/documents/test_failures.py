@@ -83,14 +83,35 @@ async def test_routes_are_asked_in_order_of_priority(world: ProxyWorld) -> None:
 
 
 @run
-async def test_next_route_is_asked_if_one_fails(world: ProxyWorld) -> None:
+async def test_next_route_is_asked_for_a_new_name_only_if_the_one_that_fails_is_a_replica(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left")
     first.misbehave("/left", failing(500), repeat=True)
     proxy = await world.proxy("mirror", first, second)
     trace = Trace()
+    with pytest.raises(UpstreamFailed):
+        await world.get(proxy, "left", trace)
+    assert kinds(trace.steps) == ["mirror a failed", "mirror b withheld"]
+    assert second.count() == 0
+    proxy = await world.change(proxy, settings={"routes_are_replicas": True})
+    trace = Trace()
     assert (await world.get(proxy, "left", trace)).document.route == "b"
     assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
+
+
+@run
+async def test_while_a_route_fails_a_later_one_goes_on_with_what_it_said_before(world: ProxyWorld) -> None:
+    first, second = world.upstream(), world.upstream()
+    second.add("left")
+    proxy = await world.proxy("mirror", first, second)
+    await world.get(proxy, "left")
+    await world.settle()
+    first.misbehave("/left", failing(500), repeat=True)
+    second.add("left", "1.1.0")
+    world.clock.advance(301)
+    held = await world.get(proxy, "left")
+    assert await world.versions_in(proxy, held) == ["1.0.0", "1.1.0"]
+    first.behave()
 
 
 @run
@@ -138,7 +159,7 @@ async def test_failure_is_never_the_answer_that_there_is_no_package(world: Proxy
 async def test_route_whose_certificates_cannot_be_used_is_a_failing_one(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
-    proxy = await world.proxy("mirror", up)
+    proxy = await world.proxy("mirror", up, routes_are_replicas=True)
     routes = [{"name": "a", "url": "https://127.0.0.1:1/", "ca_file": "/none/ca.pem"}, {"name": "b", "url": up.url}]
     proxy = await world.change(proxy, config={**proxy.config, "proxy": {"routes": routes}})
     trace = Trace()
