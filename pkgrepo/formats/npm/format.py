@@ -143,8 +143,8 @@ class NpmFormat(FormatBase):
         return name
 
     def version_key(self, text: str) -> str:
-        """See L{IFormat.version_key}."""
-        return parse_version(text).key
+        """The text without the prefixes that npm strips. See L{IFormat.version_key}."""
+        return parse_version(text).text
 
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""

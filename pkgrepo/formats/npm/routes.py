@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from twisted.web.resource import IResource
 
@@ -98,7 +99,7 @@ class NpmSite:
     async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
         """Answer any request to the repository."""
         request.repository = self._repository.path
-        found = read_path(below(request.raw_path))
+        found = read_path(self._raw_path(request))
         if not found:
             status = 404 if request.method in READS else 400
             refusal = Refusal(status, "no package, version or file can be called so", "invalid_path")
@@ -110,6 +111,15 @@ class NpmSite:
         target = await self._target.find(request)
         site = self if target is self._repository else self._site_of(target)
         return await site._answer(request, verb, path)  # noqa: SLF001 - of another instance
+
+    def _raw_path(self, request: Request) -> bytes:
+        """The raw path below this repository."""
+        path = below(request.raw_path)
+        if request.method != b"DELETE":
+            return path
+        # To unpublish a version, npm 6 and 7 put the whole path of the tarball's address behind the repository's own.
+        own = urlsplit(self._packages.address(request)).path.strip("/")
+        return path.removeprefix(f"{own}/".encode())
 
     async def _answer(self, request: Request, verb: str, path: Path) -> Answer:
         if isinstance(path, ApiPath):

@@ -47,8 +47,8 @@ class Version:
     """
     One version.
 
-    ``text`` is its spelling without the prefixes that npm strips. ``key`` has no build metadata: versions that differ
-    in nothing else are the same one. ``sort`` orders bytewise as versions do.
+    ``text`` is its spelling without the prefixes that npm strips. ``key`` has no build metadata: hosted versions that
+    differ in nothing else are the same one, and those of an upstream are not. ``sort`` orders bytewise as versions do.
     """
 
     text: str

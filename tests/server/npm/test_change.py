@@ -1,6 +1,7 @@
 """Deprecations, unpublishing, owners and stars, with the requests that clients send."""
 
 import json
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -120,6 +121,18 @@ def test_a_version_is_unpublished(npm, publish, document, write, name):
     assert npm.get(f"/{name}/1.1.0").status == 404
     again = npm.put(f"/{name}", make_publish(name, "1.1.0"))
     assert again.status == 403
+
+
+@pytest.mark.parametrize("name", ["doubled", "@doubled/x", "repositories"])
+def test_a_version_is_unpublished_at_a_doubled_path(npm, publish, document, name):
+    for version in ("1.0.0", "1.1.0"):
+        publish(name, version)
+    tarball = urlsplit(document(name)["versions"]["1.1.0"]["dist"]["tarball"]).path  # all of it, as npm 6 and 7 have it
+    assert npm.ask("DELETE", f"{tarball}/-rev/{document(name)['_rev']}").status == 200
+    assert list(document(name)["versions"]) == ["1.0.0"]
+    other = f"/repositories/main/other/{name}/-/x-1.0.0.tgz/-rev/{document(name)['_rev']}"
+    assert npm.ask("DELETE", other).status == 400
+    assert npm.ask("DELETE", f"/{name}/-rev/{document(name)['_rev']}").status == 200
 
 
 def test_latest_moves_to_the_highest_release(npm, publish):

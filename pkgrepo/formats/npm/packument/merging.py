@@ -81,7 +81,7 @@ def _find_latest(shown: Sequence[str], hidden: str) -> semver.Version | None:
 
 def _fields_of(latest: semver.Version, top: Top, members: Sequence[MemberParts]) -> dict[str, str]:
     """The fields of the full form with those of another latest version; of its readme nothing is known."""
-    fragments = (each.body for member in members for each in member.fragments[FULL] if each.key == latest.key)
+    fragments = (each.body for member in members for each in member.fragments[FULL] if each.key == latest.text)
     text = version_document(next(fragments)).replace(BASE, b"")
     manifest = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     kept = {key: value for key, value in top.fields.items() if key not in TOP_FIELDS}

@@ -22,7 +22,9 @@ def find_fragment(spliced: Spliced, selector: str) -> bytes | None:
     wanted = semver.find_version(selector) or semver.find_version(read_tags(spliced).get(selector, ""))
     if wanted is None:
         return None
-    # A fragment begins with the version as text, which may have build metadata that does not count.
-    key = wanted.key.encode()
-    beginnings = (b'"%b":' % key, b'"%b+' % key)
-    return next((fragment for fragment in spliced.fragments if fragment.startswith(beginnings)), None)
+    # A fragment begins with the version as text. Another one may be meant that differs in build metadata alone.
+    for beginning in (f'"{wanted.text}":', f'"{wanted.key}":', f'"{wanted.key}+'):
+        for fragment in spliced.fragments:
+            if fragment.startswith(beginning.encode()):
+                return fragment
+    return None

@@ -176,7 +176,7 @@ def _entry(
         fragments[TIME] = b"%b:%b" % (_encode(version.text), _encode(time_text))
     return Entry(
         sort=version.sort,
-        key=version.key,
+        key=version.text,  # other registries may have versions that differ in build metadata alone
         version=version.text,
         published_ms=published_ms,
         first_seen=False,

@@ -55,7 +55,7 @@ def _entry(version: Version, file: File, origin: Origin) -> Entry:
         fragments[TIME] = time_fragment(version.text, from_ms(origin.published_ms))
     return Entry(
         sort=version.sort,
-        key=version.key,
+        key=version.text,
         version=version.text,
         published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
         first_seen=origin.published_ms is None,

@@ -61,6 +61,18 @@ def test_versions_and_tags_are_selected(mirror, upstream):
     assert upstream.count() == 1
 
 
+def test_versions_that_differ_in_build_metadata_alone_are_all_served(mirror, api, upstream):
+    data = {text: upstream.add("builds", text) for text in ("1.0.0", "1.0.0+one", "1.0.0+two")}
+    document = mirror.get("/builds").json
+    assert set(document["versions"]) == set(data)
+    for text in data:
+        assert mirror.get(f"/builds/{text.replace('+', '%2B')}").json["version"] == text
+        tarball = document["versions"][text]["dist"]["tarball"]
+        assert mirror.get(tarball.removeprefix(mirror.url)).body == data[text]
+        explained = api.get(f"/explain?repository=main%2Fmirror&package=builds&version={text.replace('+', '%2B')}").json
+        assert explained["version"]["version"] == text, explained
+
+
 def test_unknown_package_is_not_found_and_the_answer_remembered(mirror, upstream):
     for _ in range(2):
         reply = mirror.get("/nowhere")

@@ -7,7 +7,8 @@ from pkgrepo.formats.npm.packument.selecting import find_fragment, read_tags
 from pkgrepo.formats.npm.packument.version_fragments import full_fragment
 
 TAGS = {"latest": "1.0.0", "next": "2.0.0-rc.1+b"}
-FRAGMENTS = [full_fragment({"name": "x", "version": text, "dist": {}}) for text in ("1.0.0", "1.0.1", "2.0.0-rc.1+b")]
+VERSIONS = ("1.0.0", "1.0.1", "2.0.0-rc.1+b", "3.0.0", "3.0.0+b")
+FRAGMENTS = [full_fragment({"name": "x", "version": text, "dist": {}}) for text in VERSIONS]
 SPLICED = splice_full(Top(name="x", tags=TAGS, fields={"readme": '"# x"'}), [b'"1.0.0":"t"'], FRAGMENTS)
 
 
@@ -22,6 +23,9 @@ SPLICED = splice_full(Top(name="x", tags=TAGS, fields={"readme": '"# x"'}), [b'"
         ("2.0.0-rc.1", 2),
         ("2.0.0-rc.1+b", 2),
         ("2.0.0-rc.1+other", 2),
+        ("3.0.0", 3),
+        ("v3.0.0+b", 4),
+        ("3.0.0+other", 3),
     ],
 )
 def test_version_is_found_by_number_and_tag(selector: str, index: int) -> None:

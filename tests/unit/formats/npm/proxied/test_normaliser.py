@@ -96,11 +96,11 @@ def test_fragments_are_those_of_a_hosted_package() -> None:
     assert set(entry.fragments) == {FULL, SHORT, TIME}
 
 
-def test_entry_has_the_order_and_key_of_a_hosted_version() -> None:
+def test_entry_has_the_order_of_a_hosted_version_and_its_text_as_key() -> None:
     for text in ("1.0.0", "1.0.0-rc.1", "1.0.0-rc.1+build.5"):
         version = semver.parse_version(text)
         (entry,) = read(document(manifest(text)))[1]
-        assert (entry.sort, entry.key, entry.version) == (version.sort, version.key, text)
+        assert (entry.sort, entry.key, entry.version) == (version.sort, text, text)
     assert read_one().published_ms == 1_714_979_289_123
 
 

@@ -59,7 +59,7 @@ class Proxy:
 
 def test_manifest_is_that_of_the_upstream() -> None:
     kept = release("1.0.0+build", description="d", attestations=1)
-    assert (kept.version_key, kept.version_text) == ("1.0.0", "1.0.0+build")
+    assert (kept.version_key, kept.version_text) == ("1.0.0+build", "1.0.0+build")
     dist = {key: value for key, value in DIST.items() if key != "tarball"}
     assert kept.meta == {"name": "x", "version": "1.0.0+build", "description": "d", "attestations": 1, "dist": dist}
     assert [file.path for file in kept.files] == ["x/-/x-1.0.0+build.tgz"]
