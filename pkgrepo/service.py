@@ -143,6 +143,8 @@ class Server(MultiService):
         for port in self._ports:
             await _maybe(port.stopListening())
         self._ports.clear()
+        if self._membership is not None:
+            await self._membership.stop_covering()
         await self.assembly.stop(None if self._membership is None else self._membership.stop_receiving)
         if self._membership is not None:
             await self._membership.leave(self.assembly.counted)

@@ -33,7 +33,7 @@ from twisted.python.failure import Failure
 import pkgrepo
 from pkgrepo.errors import PkgrepoError
 
-from .messages import Alive, Begin, Channel, ChannelFactory, Counted, Failed, Message, Ready
+from .messages import Alive, Begin, Channel, ChannelFactory, Counted, Cover, Failed, Message, Ready, Uncover
 
 LOG: Final = 3
 CHANNEL: Final = 4
@@ -170,6 +170,14 @@ class Child(ProcessProtocol):
     def send(self, message: Message) -> None:
         """Send the worker a message."""
         self._channel.send(message)
+
+    def cover(self, slot: int, descriptors: Sequence[int]) -> None:
+        """Have the worker accept connections at the sockets of another slot, too."""
+        self._channel.send(Cover(slot, len(descriptors)), descriptors)
+
+    def uncover(self, slot: int) -> None:
+        """Have the worker leave the sockets of another slot to its new worker."""
+        self._channel.send(Uncover(slot))
 
     def stop(self) -> None:
         """Have the worker end when its last transfers are done; also twice."""

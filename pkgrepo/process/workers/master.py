@@ -6,9 +6,10 @@ event                   what the master does
 ======================  ================================================================================================
 start                   starts the workers. The first one upgrades the catalog and makes what is missing, before others
                         open it. If one cannot start, the start has failed
-a worker ends           starts another one, after a pause that grows while they keep ending. New connections wait in the
-                        queues of its sockets
-a worker is silent      kills it after ``HANG_S``: its reactor hangs
+a worker ends           has another one accept connections at its sockets, too, and starts a new one, after a pause that
+                        grows while they keep ending
+a worker is silent      has another one accept its connections after ``SILENT_S``, and kills it after ``HANG_S``: its
+                        reactor hangs
 reload (SIGHUP)         replaces the workers, one after the other: the new one accepts before the old one stops to. It
                         reads the configuration again, except for the addresses. If it cannot start, the old ones stay
 stop (SIGTERM)          stops all workers, and waits for their transfers
@@ -37,8 +38,9 @@ from .messages import ALIVE_S, Answered, Asked, Gathered, Message, Published, Re
 from .sockets import ListeningSockets
 
 PAUSE_S: Final = 0.2  # seconds before a worker is started again; doubled each time, up to LONGEST_PAUSE_S
-LONGEST_PAUSE_S: Final = 5.0  # connections wait for so long
+LONGEST_PAUSE_S: Final = 5.0
 STEADY_S: Final = 60.0  # seconds after which an end counts as the first one
+SILENT_S: Final = 2.5 * ALIVE_S  # seconds without a message
 HANG_S: Final = 60.0  # seconds without a message
 ANSWER_S: Final = 2.0  # seconds for the answers to a question
 METRICS: Final = "metrics"  # the topic whose answers are summed up over workers that have ended
@@ -139,6 +141,7 @@ class Master(Service):
             return
         self._watch.start(ALIVE_S, now=False)
         self._started = True
+        self._cover()
         status = f"{len(self._slots)} workers serve at " + " ".join(outcome[0].addresses)
         self._announce(outcome[0])  # first, so that the admin's password is known before the log says that all is ready
         log.info("{status}", status=status)
@@ -209,7 +212,25 @@ class Master(Service):
             if self._started and not self._stopping and not slot.replacing:
                 log.error("worker {slot} ended: {reason}", slot=slot.number, reason=reason)
                 self._respawn(slot, lived_s=self._reactor.seconds() - child.started_at)
+        self._cover()
         return reason
+
+    def _cover(self) -> None:
+        """Have workers that serve accept the connections of slots without such a worker."""
+        if not self._started or self._stopping:
+            return
+        serving = [slot.child for slot in self._slots if slot.child is not None and self._serves(slot.child)]
+        for slot in self._slots:
+            if slot.child in serving:
+                if slot.cover is not None:
+                    slot.cover.uncover(slot.number)
+                slot.cover = None
+            elif serving and slot.cover not in serving:
+                slot.cover = serving[slot.number % len(serving)]
+                slot.cover.cover(slot.number, self._sockets.own(slot.number))
+
+    def _serves(self, child: Child) -> bool:
+        return child.serving and self._reactor.seconds() - child.heard_at < SILENT_S
 
     def _respawn(self, slot: _Slot, lived_s: float = 0.0) -> None:
         slot.pause_s = PAUSE_S if lived_s >= STEADY_S else min(LONGEST_PAUSE_S, max(PAUSE_S, 2 * slot.pause_s))
@@ -227,9 +248,13 @@ class Master(Service):
             return
         child.begin()
         child.ready.addCallbacks(
-            lambda _: log.info("worker {slot} serves again", slot=slot.number),
+            lambda _: self._serves_again(slot),
             lambda failure: log.error("{reason}", reason=failure.getErrorMessage()),
         )
+
+    def _serves_again(self, slot: _Slot) -> None:
+        log.info("worker {slot} serves again", slot=slot.number)
+        self._cover()
 
     async def _replace_all(self) -> None:
         for slot in self._slots:
@@ -254,6 +279,7 @@ class Master(Service):
         new.begin()
         await new.ready
         old, slot.child = slot.child, new
+        self._cover()
         if self._stopping:
             new.stop()
         if old is not None:
@@ -277,6 +303,7 @@ class Master(Service):
             elif child.stopped_at is not None and now - child.stopped_at > self._grace_s + KILL_S:
                 log.error("worker {slot} is killed: it does not stop", slot=child.slot)
                 child.kill()
+        self._cover()
 
     # Messages
 
@@ -322,11 +349,16 @@ class Master(Service):
 
 
 class _Slot:
-    """The place of a worker: its sockets, the present worker, and when the next one is started."""
+    """
+    The place of a worker: its sockets, the present worker, and when the next one is started.
+
+    ``cover`` is the worker of another slot that accepts its connections meanwhile.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.child: Child | None = None
+        self.cover: Child | None = None
         self.replacing = False
         self.pause_s = 0.0
         self.respawning: IDelayedCall | None = None

@@ -13,7 +13,21 @@ from twisted.internet.task import LoopingCall
 
 from .child import CHANNEL, FIRST_SOCKET
 from .inherited import listen_at
-from .messages import ALIVE_S, Alive, Answered, Asked, Begin, Channel, ChannelFactory, Counted, Failed, Gathered, Ready
+from .messages import (
+    ALIVE_S,
+    Alive,
+    Answered,
+    Asked,
+    Begin,
+    Channel,
+    ChannelFactory,
+    Counted,
+    Cover,
+    Failed,
+    Gathered,
+    Ready,
+    Uncover,
+)
 from .peers import WorkerPeers
 
 
@@ -36,6 +50,8 @@ class Membership:
         self._closed: Deferred[None] = Deferred()
         self._leaving = False
         self._serving = False
+        self._factory: IProtocolFactory | None = None
+        self._covering: dict[int, list[Any]] = {}  # ports by slot
         self._channel = Channel(self._receive, self._close)
         self.peers = WorkerPeers(self._channel.send, reactor)
         with socket.socket(fileno=CHANNEL) as end:
@@ -43,6 +59,7 @@ class Membership:
 
     def listen(self, factory: IProtocolFactory) -> list[Any]:
         """The ports at the inherited sockets; to be called once."""
+        self._factory = factory
         return listen_at(self._sockets, factory, self._reactor)
 
     def report_ready(self, addresses: list[str], password: str | None) -> None:
@@ -50,6 +67,12 @@ class Membership:
         self._serving = True
         self._channel.send(Ready(addresses, password))
         self._alive.start(ALIVE_S, now=False)
+
+    async def stop_covering(self) -> None:
+        """Stop to accept connections for other workers."""
+        self._factory = None
+        for slot in list(self._covering):
+            await self._uncover(slot)
 
     def stop_receiving(self) -> None:
         """Ignore the news of others from now on."""
@@ -82,7 +105,23 @@ class Membership:
     def _receive(self, message: Any) -> None:
         if isinstance(message, Begin):
             self.begun.callback(None)
+        elif isinstance(message, Cover):
+            self._cover(message)
+        elif isinstance(message, Uncover):
+            Deferred.fromCoroutine(self._uncover(message.slot))
         elif self._serving or isinstance(message, Gathered):
             self.peers.receive(message)
         elif isinstance(message, Asked):  # its parts do not run yet, or not any more
             self._channel.send(Answered(message.number, b""))
+
+    def _cover(self, message: Cover) -> None:
+        sockets = [self._channel.descriptors.popleft() for _ in range(message.sockets)]
+        if self._factory is None:  # this process stops
+            for each in sockets:
+                os.close(each)
+        else:
+            self._covering[message.slot] = listen_at(sockets, self._factory, self._reactor)
+
+    async def _uncover(self, slot: int) -> None:
+        for port in self._covering.pop(slot, ()):
+            await port.stopListening()

@@ -12,6 +12,8 @@ from a worker      to it                      meaning
 ``Published``      ``Published``              news for all other workers
 ``Asked``          ``Asked``                  a question for all other workers; each of them answers
 ``Answered``       ``Gathered``               one answer; the answers of all of them
+                   ``Cover``                  accept connections at the sockets of another slot, too
+                   ``Uncover``                the other slot has a worker again
 =================  =========================  ==============================================================
 
 A worker whose socket is closed has no master any more, and stops.
@@ -19,13 +21,17 @@ A worker whose socket is closed has no master any more, and stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
+from twisted.internet.interfaces import IFileDescriptorReceiver
 from twisted.internet.protocol import Factory, connectionDone
 from twisted.protocols.basic import Int32StringReceiver
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 ALIVE_S: Final = 5.0
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a message; the metrics of many workers are some MB
@@ -91,31 +97,64 @@ class Gathered(Message, frozen=True):
     answers: list[bytes]
 
 
-_Any = Begin | Ready | Failed | Alive | Counted | Published | Asked | Answered | Gathered
+class Cover(Message, frozen=True):
+    """The listening sockets of a slot, which are as many descriptors that come with the message."""
+
+    slot: int
+    sockets: int
+
+
+class Uncover(Message, frozen=True):
+    """The receiver is to close what it got for this slot."""
+
+    slot: int
+
+
+_Any = Begin | Ready | Failed | Alive | Counted | Published | Asked | Answered | Gathered | Cover | Uncover
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Any).decode
 
 
+@implementer(IFileDescriptorReceiver)
 class Channel(Int32StringReceiver):
-    """One end of a socket pair. ``receive`` gets each message; ``closed`` is called when the other end is closed."""
+    """
+    One end of a socket pair. ``receive`` gets each message; ``closed`` is called when the other end is closed.
+
+    ``descriptors`` are those that came with messages; who takes one closes it.
+    """
 
     MAX_LENGTH = LARGEST
 
     def __init__(self, receive: Callable[[Message], None], closed: Callable[[], None]) -> None:
         self._receive = receive
         self._closed = closed
+        self.descriptors: deque[int] = deque()
 
-    def send(self, message: Message) -> None:
-        """Send a message; nothing happens when the other end is closed."""
-        if self.transport is not None and self.connected:
+    def send(self, message: Message, descriptors: Sequence[int] = ()) -> None:
+        """
+        Send a message; nothing happens when the other end is closed.
+
+        The descriptors stay the caller's, and have to be open until the message was written.
+        """
+        transport: Any = self.transport  # IUNIXTransport
+        if transport is not None and self.connected:
+            for each in descriptors:
+                transport.sendFileDescriptor(each)
             self.sendString(_encode(message))  # type: ignore[no-untyped-call]
 
     def stringReceived(self, string: bytes) -> None:
         """Decode a message."""
         self._receive(_decode(string))
 
+    def fileDescriptorReceived(self, descriptor: int) -> None:
+        """Keep a descriptor, which comes before the end of its message."""
+        os.set_inheritable(descriptor, False)
+        self.descriptors.append(descriptor)
+
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: ARG002 - Twisted's signature
         """Notice that the other process has ended."""
+        while self.descriptors:
+            os.close(self.descriptors.popleft())
         self._closed()
 
 

@@ -3,7 +3,8 @@ The listening sockets that a master binds for its workers.
 
 A TCP address has one socket for each worker, all bound with SO_REUSEPORT: the kernel spreads connections evenly over
 them. With one socket for all, one process gets nearly every connection: it accepts all that wait whenever it wakes up.
-The master keeps the sockets open, so that connections wait in their queues while a worker is replaced.
+The master keeps the sockets open, so that connections wait in their queues; a worker gets those of another one that has
+ended, and accepts what waits there until there is a new one.
 
 A Unix socket, and one that systemd passes, is a single one that all workers share.
 """
@@ -56,6 +57,10 @@ class ListeningSockets:
     def of(self, slot: int) -> list[int]:
         """The descriptors of the sockets of one worker, one for each address."""
         return [each[slot % len(each)].fileno() for each in self._addresses]
+
+    def own(self, slot: int) -> list[int]:
+        """The descriptors of those sockets that no other worker has."""
+        return [each[slot].fileno() for each in self._addresses if len(each) > 1]
 
     async def close(self) -> None:
         """Close all sockets, and remove Unix sockets; also twice."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -277,6 +278,42 @@ def test_a_worker_that_is_killed_is_replaced_and_another_one_takes_over(run_twis
     [one, _] = connect_to_each(server.url)
     assert one.ask("PUT", f"/repositories/main/py/late/1.0/{filename}", body).status == 201
     wait_for(lambda: list((tmp_path / "data" / "storages").rglob(filename)))
+
+
+def test_connections_of_a_killed_worker_are_answered_by_another_one(run_twistd: Run, tmp_path: Path) -> None:
+    server = start(run_twistd, tmp_path)
+    before = workers_of(server.pid)
+    killed, other = before
+    os.kill(killed, signal.SIGSTOP)
+    waiting = [send_request(server.url) for _ in range(30)]  # about half of them in the queue of the stopped one
+    kill(killed)
+    wait_for(lambda: {*workers_of(server.pid)} - {*before})
+    [new] = {*workers_of(server.pid)} - {*before}
+    os.kill(new, signal.SIGSTOP)  # it would take some time
+    waiting += [send_request(server.url) for _ in range(30)]
+    assert [read_status(each) for each in waiting] == [200] * 60
+    os.kill(new, signal.SIGCONT)
+    server.lines("serves again", 1)
+    kill(other)  # its sockets are covered by the new one
+    server.lines(" ended: ", 2)
+    assert [read_status(send_request(server.url)) for _ in range(30)] == [200] * 30
+    server.lines("serves again", 2)
+    for each in connect_to_each(server.url):
+        each.close()
+    assert server.stop() in (0, -signal.SIGTERM)
+    assert "Traceback" not in server.output, server.output
+
+
+def send_request(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    line = socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT_S)
+    line.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    return line
+
+
+def read_status(line: socket.socket) -> int:
+    with line, line.makefile("rb") as answer:
+        return int(answer.readline().split()[1])
 
 
 def test_workers_do_not_outlive_their_master(run_twistd: Run, tmp_path: Path) -> None:
