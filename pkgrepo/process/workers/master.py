@@ -280,8 +280,6 @@ class Master(Service):
         await new.ready
         old, slot.child = slot.child, new
         self._cover()
-        if self._stopping:
-            new.stop()
         if old is not None:
             old.stop()
 
