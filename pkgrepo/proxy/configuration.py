@@ -97,12 +97,14 @@ class VirtualConfig:
     """
     The configuration of a virtual repository.
 
-    ``members`` and ``publish_to`` are public ids (``Repository.uid``). With ``merges`` the versions of all members that
-    are not hosted are joined; otherwise the first of them that has a package serves it.
+    ``members``, ``publish_to`` and ``publish_snapshots_to`` (None: no other member) are public ids
+    (``Repository.uid``). With ``merges`` the versions of all members that are not hosted are joined; otherwise the
+    first of them that has a package serves it.
     """
 
     members: tuple[str, ...]
     publish_to: str | None = None
+    publish_snapshots_to: str | None = None
     merges: bool = False
     rules: Rules = Rules()
 
@@ -178,6 +180,7 @@ def _make_virtual(repository: Repository) -> VirtualConfig:
     return VirtualConfig(
         members=tuple(config["members"]),
         publish_to=config["publish_to"],
+        publish_snapshots_to=config.get("publish_snapshots_to"),
         merges=config["resolution"] == "merge",
         rules=_rules(repository),
     )

@@ -22,7 +22,7 @@ def check_publishes(repository: Repository) -> None:
             f"repository {repository.path} is a proxy: its packages come from upstream, and nothing is published, "
             "changed or deleted in it"
         )
-    if repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).publish_to is None:
+    if repository.type is RepositoryType.VIRTUAL and not _targets(repository):
         raise ReadOnly(
             f"repository {repository.path} is virtual, and its configuration has no publish_to: "
             "publish to one of its members"
@@ -38,16 +38,42 @@ def publishes(repository: Repository) -> bool:
     return True
 
 
-def publish_target(registry: Registry, repository: Repository) -> Repository:
+def publish_target(registry: Registry, repository: Repository, *, snapshot: bool = False) -> Repository:
     """
     The repository that packages published to ``repository`` go to, and whose permissions and rules apply.
+
+    It may be another one for a ``snapshot``.
 
     :raises ReadOnly: there is none
     """
     check_publishes(repository)
     if repository.type is not RepositoryType.VIRTUAL:
         return repository
-    target = registry.find_uid(virtual_config_of(repository).publish_to or "")
+    config = virtual_config_of(repository)
+    uid = (snapshot and config.publish_snapshots_to) or config.publish_to
+    if uid is None:
+        raise ReadOnly(f"repository {repository.path} takes snapshots only: its configuration has no publish_to")
+    target = registry.find_uid(uid)
     if target is None:
         raise ReadOnly(f"the repository that {repository.path} publishes to does not exist")
     return target
+
+
+def publish_targets(registry: Registry, repository: Repository) -> list[Repository]:
+    """
+    All repositories that packages published to ``repository`` may go to, that of releases first.
+
+    :raises ReadOnly: there is none
+    """
+    check_publishes(repository)
+    if repository.type is not RepositoryType.VIRTUAL:
+        return [repository]
+    found = [each for uid in _targets(repository) if (each := registry.find_uid(uid)) is not None]
+    if not found:
+        raise ReadOnly(f"the repository that {repository.path} publishes to does not exist")
+    return found
+
+
+def _targets(virtual: Repository) -> list[str]:
+    config = virtual_config_of(virtual)
+    return list(dict.fromkeys(uid for uid in (config.publish_to, config.publish_snapshots_to) if uid is not None))

@@ -77,9 +77,12 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
     The configuration of a virtual repository, see L{schema.VirtualConfig}.
 
     The metadata of an artifact are joined from all members that are not hosted, unless ``resolution`` is first. A file
-    is always that of the first member that has it.
+    is always that of the first member that has it. Snapshots go to the member ``publish_snapshots_to`` if that is set.
     """
 
+    fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, "publish_snapshots_to")
+
+    publish_snapshots_to: schema.Text | None = None
     resolution: Literal["first", "merge"] = "merge"
 
 

@@ -19,6 +19,7 @@ any            ``deploy`` and what is below it        ``deploy``, if it is the a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from twisted.web.resource import IResource
@@ -45,10 +46,12 @@ from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.publishing import publish_target, publish_targets
 from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.storage.catalog.packages import packages
 
-from .paths import Checksum, Directory, Metadata, Path, parse_path
+from .names import is_snapshot
+from .paths import ArtifactFile, Checksum, Directory, FilePath, Metadata, Path, PlainFile, parse_path
 from .refusals import ERRORS
 
 SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
@@ -119,8 +122,10 @@ class MavenSite:
             raise misplaced_upload(self._services.base_url(request), request, refusal, DEPLOY)
         if method == b"DELETE" and self._repository.type is RepositoryType.PROXY:
             return await self._evictions.delete(request, target)
-        site = await self._target(request)
-        return await (site._put if method == b"PUT" else site._delete)(request, target)  # noqa: SLF001 - its own class
+        sites = await self._targets(request, target)
+        if method == b"PUT":
+            return await sites[0]._put(request, target)  # noqa: SLF001 - its own class
+        return await _delete(request, target, sites)
 
     async def _get(self, request: Request, target: Path) -> Answer:
         file = target.of if isinstance(target, Checksum) else target
@@ -148,30 +153,75 @@ class MavenSite:
             raise NotFound("path", target.path)
         return await self._uploads.put(request, target)
 
-    async def _delete(self, request: Request, target: Path) -> Answer:
-        return await self._removals.delete(request, target)
-
     async def _deploy(self, request: Request, address: Address) -> Answer | None:
         """The answer at the address of a deployment; None if an ordinary path looks like one."""
         try:
-            site = await self._target(request)
+            await self._admit(request)
+            target = publish_target(self._services.registry, self._repository)
         except ReadOnly:
             if request.method in (b"GET", b"HEAD"):
                 return None
             raise
-        return await site._deploys.answer(request, address)  # noqa: SLF001 - its own class
+        return await self._site(target)._deploys.answer(request, address)  # noqa: SLF001 - its own class
 
-    async def _target(self, request: Request) -> MavenSite:
+    async def _targets(self, request: Request, path: Path) -> list[MavenSite]:
         """
-        The site of the hosted repository that takes changes.
+        The sites of the hosted repositories that take changes at a path.
+
+        A path of a version belongs to one. Metadata of an artifact go to the first one that has the artifact: they are
+        made of what is stored. Anything else may be in each.
 
         :raises ReadOnly: there is none; only callers who may read this repository are told so
         """
         if self._repository.type is RepositoryType.HOSTED:
+            return [self]
+        await self._admit(request)
+        registry, target = self._services.registry, path.of if isinstance(path, Checksum) else path
+        snapshot = _is_snapshot(target)
+        if snapshot is not None:
+            return [self._site(publish_target(registry, self._repository, snapshot=snapshot))]
+        found = publish_targets(registry, self._repository)
+        if isinstance(target, Metadata) and target.package_key is not None:
+            look, key = self._services.catalog.look, target.package_key
+            has = [await look(packages.package_serial, each.id, key) is not None for each in found]
+            found = [found[has.index(True) if any(has) else 0]]
+        return [self._site(each) for each in found]
+
+    async def _admit(self, request: Request) -> None:
+        """Check that the caller may be told where changes go."""
+        if self._repository.type is not RepositoryType.HOSTED:
+            await self._services.access.admit(request, Action.READ, self._repository)
+
+    def _site(self, target: Repository) -> MavenSite:
+        if target is self._repository:
             return self
-        await self._services.access.admit(request, Action.READ, self._repository)
-        target = publish_target(self._services.registry, self._repository)
         return MavenSite(self._services, target, self._indexer, self._running, self._documents, self._listing_turns)
+
+
+async def _delete(request: Request, target: Path, sites: Sequence[MavenSite]) -> Answer:
+    """Remove what is at a path, wherever it is. :raises NotFound: it is nowhere"""
+    answer: Answer | None = None
+    for site in sites:
+        try:
+            answer = await site._removals.delete(request, target)  # noqa: SLF001 - of the same module
+        except NotFound:
+            if answer is None and site is sites[-1]:
+                raise
+    assert answer is not None
+    return answer
+
+
+def _is_snapshot(target: FilePath | Directory) -> bool | None:
+    """Whether a path is one of a snapshot; None if it is not that of a version."""
+    match target:
+        case ArtifactFile():
+            return is_snapshot(target.coordinates.version)
+        case Metadata():
+            return True if target.version is not None else None
+        case Directory():
+            return is_snapshot(target.path.rpartition("/")[2]) or None
+        case PlainFile():
+            return None
 
 
 refuse_unrouted(MavenSite.app, ERRORS)

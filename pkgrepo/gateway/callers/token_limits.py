@@ -9,7 +9,7 @@ from typing import Final
 from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import ReadOnly
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.publishing import publish_targets
 from pkgrepo.repositories.registry import Registry
 
 # The actions of a token from a login; administration of the repository is not among them.
@@ -25,10 +25,10 @@ def limits_in(
     """
     The limits of a token that is issued in a repository; ``packages`` are globs, and empty for every package.
 
-    It also reaches the repository that changes go to, which checks permissions of its own.
+    It also reaches the repositories that changes go to, which check permissions of their own.
     """
     reached = [repository]
     with suppress(ReadOnly):
-        reached.append(publish_target(registry, repository))
+        reached += publish_targets(registry, repository)
     paths = dict.fromkeys(literal(each.path) for each in reached)
     return TokenLimits(repositories=tuple(RepositoryScope(path, frozenset(actions), packages) for path in paths))

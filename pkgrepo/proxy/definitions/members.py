@@ -24,7 +24,7 @@ def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = 
     Check the members of the virtual repository ``uid`` (empty: a new one), whose fixed configuration is ``config``.
 
     :raises Invalid: a member does not exist, is of another format, is listed twice or contains the repository; too many
-        virtual repositories contain each other; packages cannot be published to ``publish_to``
+        virtual repositories contain each other; packages cannot be published to a target
     """
     members: list[str] = config["members"]
     found = {member: repositories.find_repository(r, member) for member in members}
@@ -36,13 +36,19 @@ def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = 
             raise Invalid(f"{repository.path} is of format {repository.format}, not {format}", pointer)
         if member in members[:index]:
             raise Invalid(f"{repository.path} is listed twice", pointer)
-    target = found.get(config["publish_to"])
-    if config["publish_to"] is not None and (target is None or target.type is not RepositoryType.HOSTED):
-        raise Invalid("publish_to is a hosted member of this repository", "/publish_to")
+    for key, chosen in targets_in(config).items():
+        target = found.get(chosen)
+        if target is None or target.type is not RepositoryType.HOSTED:
+            raise Invalid(f"{key} is a hosted member of this repository", f"/{key}")
     others = {each.uid: each for each in repositories.repositories_of_type(r, RepositoryType.VIRTUAL)}
     graph = {own: [m for m in virtual_config_of(each).members if m in others] for own, each in others.items()}
     graph[uid] = [member for member in members if member in others]
     _check_levels(graph, uid, members)
+
+
+def targets_in(config: Mapping[str, Any]) -> dict[str, str]:
+    """The members to which a virtual repository publishes, by the keys of its fixed configuration that name them."""
+    return {key: config[key] for key in ("publish_to", "publish_snapshots_to") if config.get(key) is not None}
 
 
 def virtuals_with(r: Reader, uid: str) -> list[Repository]:

@@ -22,7 +22,7 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
 
 from .credentials import mask_credentials
-from .members import check_members, check_no_member
+from .members import check_members, check_no_member, targets_in
 
 Config = Mapping[str, Any]
 
@@ -36,17 +36,16 @@ def with_member_ids(config: Config, find: Callable[[str, str], Repository]) -> C
     if config["type"] != RepositoryType.VIRTUAL:
         return config
     members = [find(name, f"/members/{index}").uid for index, name in enumerate(config["members"])]
-    target = config["publish_to"]
-    return {**config, "members": members, "publish_to": target and find(target, "/publish_to").uid}
+    targets = {key: find(name, f"/{key}").uid for key, name in targets_in(config).items()}
+    return {**config, "members": members, **targets}
 
 
 def shown_config(repository: Repository, registry: Registry) -> dict[str, Any]:
     """The fixed configuration as people may see it: it can be sent back without a change."""
     config = mask_credentials(repository.config)
     if repository.type is RepositoryType.VIRTUAL:
-        target = config["publish_to"]
         config["members"] = [_path(registry, uid) for uid in config["members"]]
-        config["publish_to"] = target and _path(registry, target)
+        config |= {key: _path(registry, uid) for key, uid in targets_in(config).items()}
     return config
 
 

@@ -99,9 +99,21 @@ class Resolver:
         """
         What the members that serve a package have of it, in order, for documents of one form.
 
-        :raises NotFound: a hosted member has removed it meanwhile; :raises UpstreamFailed: parts of it are lost
+        A member that has the package and nothing for this document is left out, such as one with releases of an
+        artifact for the document of a snapshot.
+
+        :raises NotFound: no member has anything for it; :raises UpstreamFailed: parts of it are lost
         """
-        return [await self._parts(each, key, form, trace) for each in members.serving]
+        found: list[MemberParts] = []
+        missing: NotFound | None = None
+        for each in members.serving:
+            try:
+                found.append(await self._parts(each, key, form, trace))
+            except NotFound as error:
+                missing = missing or error
+        if missing is not None and not found:
+            raise missing
+        return found
 
     async def members(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool = False) -> Members:
         """
@@ -230,7 +242,7 @@ class Resolver:
     ) -> tuple[Spliced, PackageState]:
         """The parts of a document. Hosted members may be newer by now; then the state is not fresh any more."""
         state = self._merged_state(repository, key, members)
-        parts = [await self._parts(member, key, form) for member in members.serving]
+        parts = await self.parts(members, key, form)
         splice = partial(ISplicedFormat(self._formats[repository.format]).splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state

@@ -19,6 +19,8 @@ PARTS: Final = {
     "page": "A text in Markdown that the console shows above the packages.",
     "policy": "Rules for uploads and for the packages that are served.",
     "proxy": "The upstream routes of the repository; the one with the highest priority is tried first.",
+    "publish_snapshots_to": "The member to which snapshots go that are published to a virtual repository, if not to "
+    "publish_to (Java only).",
     "publish_to": "The member to which packages go that are published to a virtual repository.",
     "push_rules": "Rules for pushes.",
     "quota": "The maximum size of the repository.",

@@ -14,6 +14,7 @@ from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.definitions.credentials import seal_credentials
+from pkgrepo.proxy.definitions.members import targets_in
 from pkgrepo.proxy.definitions.storing import ca_files, configure_repository, shown_config, with_member_ids
 
 from .parts import pointing_into, validated
@@ -27,6 +28,7 @@ SHOWN_IN_AUDIT = frozenset(
         "members",
         "policy",
         "proxy",
+        "publish_snapshots_to",
         "publish_to",
         "push_rules",
         "quota",
@@ -66,9 +68,9 @@ class ConfigurationHandlers(Handlers):
                 return repository.uid in present or await call.may(Action.READ, repository)
 
             places = {name: f"/members/{index}" for index, name in enumerate(config["members"])}
-            for name, pointer in ({config["publish_to"]: "/publish_to"} | places).items():
-                if name is not None:
-                    named[name] = await get_repository(self._registry, name, pointer, may_add)
+            targets = {name: f"/{key}" for key, name in targets_in(config).items()}
+            for name, pointer in (targets | places).items():
+                named[name] = await get_repository(self._registry, name, pointer, may_add)
         return seal_credentials(with_member_ids(config, lambda name, _: named[name]), self._services.secrets, stored)
 
     async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:

@@ -108,3 +108,57 @@ def test_upstreams_are_checked(api: HttpClient, first: MavenUpstream, second: Ma
     first.plugin("org.apache.maven.plugins", "x", "x-plugin")
     checked = api.post("/repository/main%2Fboth/upstream/check").json["routes"]
     assert [each["ok"] for each in checked] == [True, True], checked
+
+
+def test_a_release_in_one_member_and_a_snapshot_in_another(at: At, api: HttpClient) -> None:
+    for name, config in (
+        ("snaps", {"type": "Hosted"}),
+        ("group", {"type": "Virtual", "members": ["main/own", "main/snaps", "main/mirror"], "publish_to": "main/own"}),
+    ):
+        body = {"name": name, "storage": "main", "format": "maven", "visibility": "public", "config": config}
+        assert api.post_json("/repository", body).status == 201
+    directory = "/com/example/halves"
+    assert at("own").put(f"{directory}/1.0/halves-1.0.jar", b"release").status == 201
+    build = "1.1-20240102.030405-1"
+    assert at("snaps").put(f"{directory}/1.1-SNAPSHOT/halves-{build}.jar", b"snapshot").status == 201
+    every = at("group")
+    assert versions(every.get(f"{directory}/maven-metadata.xml").text) == ["1.0", "1.1-SNAPSHOT"]
+    assert f"<value>{build}</value>" in every.get(f"{directory}/1.1-SNAPSHOT/maven-metadata.xml").text
+    assert every.get(f"{directory}/1.1-SNAPSHOT/halves-{build}.jar").body == b"snapshot"
+    assert every.get(f"{directory}/1.2-SNAPSHOT/maven-metadata.xml").status == 404
+
+
+def test_snapshots_are_published_to_a_member_of_their_own(at: At, api: HttpClient) -> None:
+    both = {"publish_to": "main/released", "publish_snapshots_to": "main/building"}
+    for name, config in (
+        ("released", {"type": "Hosted", "push_rules": {"push_policy": "RELEASES"}}),
+        ("building", {"type": "Hosted", "push_rules": {"push_policy": "SNAPSHOTS"}}),
+        ("two", {"type": "Virtual", "members": ["main/released", "main/building"], **both}),
+        ("only", {"type": "Virtual", "members": ["main/building"], "publish_snapshots_to": "main/building"}),
+    ):
+        body = {"name": name, "storage": "main", "format": "maven", "visibility": "public", "config": config}
+        assert api.post_json("/repository", body).status == 201
+    shown = api.get("/repository/main%2Ftwo/config").json
+    assert both.items() <= shown.items(), shown
+    directory, build = "/com/example/parted", "1.1-20240102.030405-1"
+    two, released, building = at("two"), at("released"), at("building")
+    metadata = b"<metadata><groupId>com.example</groupId><artifactId>parted</artifactId></metadata>"
+    snapshot = f"{directory}/1.1-SNAPSHOT/parted-{build}.jar"
+    assert two.put(snapshot, b"snapshot").status == 201
+    assert two.put(f"{directory}/1.1-SNAPSHOT/maven-metadata.xml", metadata).status in (200, 201)
+    assert two.put(f"{directory}/maven-metadata.xml", metadata).status in (200, 201)
+    assert released.get(f"{directory}/maven-metadata.xml").status == 404, "metadata are where the artifact is"
+    assert two.put(f"{directory}/1.0/parted-1.0.jar", b"release").status == 201
+    assert two.put(f"{directory}/1.0/parted-1.0.jar.sha1", hashlib.sha1(b"release").hexdigest().encode()).status < 300
+    assert two.put(f"{directory}/maven-metadata.xml", metadata).status in (200, 201)
+    assert versions(released.get(f"{directory}/maven-metadata.xml").text) == ["1.0"]
+    assert versions(building.get(f"{directory}/maven-metadata.xml").text) == ["1.1-SNAPSHOT"]
+    assert versions(two.get(f"{directory}/maven-metadata.xml").text) == ["1.0", "1.1-SNAPSHOT"]
+    refused = at("only").put(f"{directory}/1.0/parted-1.0.jar", b"release")
+    assert (refused.status, "snapshots only" in refused.reason) == (405, True)
+    assert two.delete(f"{directory}/1.1-SNAPSHOT").status == 204
+    assert (two.get(snapshot).status, two.get(f"{directory}/1.0/parted-1.0.jar").status) == (404, 200)
+    assert two.put(snapshot.replace("030405", "030406"), b"snapshot").status == 201
+    assert two.delete(directory).status == 204
+    assert [each.get(f"{directory}/maven-metadata.xml").status for each in (two, released, building)] == [404] * 3
+    assert two.delete(directory).status == 404
