@@ -10,13 +10,27 @@ die() { say "error: $*"; exit 1; }
 # may_install: whether this runs as root on Debian or Ubuntu.
 may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
+# run_apt ARGUMENT...: apt-get, which waits for up to ten minutes while another one holds its locks. apt has a time limit
+# of its own for the locks of dpkg only, and not for that of the package lists.
+run_apt() {
+    local output status ends=$((SECONDS + 600))
+    while true; do
+        status=0
+        output=$(LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 "$@" 2>&1 >/dev/null) || status=$?
+        [[ $status != 0 && $output = *"Could not get lock"* ]] && ((SECONDS < ends)) || break
+        sleep 2
+    done
+    [ -z "$output" ] || say "$output"
+    return "$status"
+}
+
 # install_debian PACKAGE...: quietly; the package lists are updated at most once per run.
 install_debian() {
     if [ -z "${lists_are_fresh:-}" ]; then
-        DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || return
+        run_apt update -qq || return
         lists_are_fresh=1
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    run_apt install -y -qq --no-install-recommends "$@"
 }
 
 # find_go: the path of Go, from PATH or /usr/local/go.

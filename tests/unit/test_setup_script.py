@@ -1,0 +1,52 @@
+"""bin/setup.sh, which the other scripts source, with programs of the system that the test writes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Each call is a line of the file ``calls``; ``update`` fails as often as the variable HELD says.
+APT_GET = """#!/bin/bash
+echo "$@" >>calls
+if [[ "$*" = *update* && $(grep -c update calls) -le $HELD ]]; then
+    echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2
+    exit 100
+fi
+if [[ "$*" = *unknown* ]]; then echo "E: Unable to locate package unknown" >&2; exit 100; fi
+"""
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a command of bash after the script was sourced, with apt-get and sleep of the test."""
+    for name, text in {"apt-get": APT_GET, "sleep": "#!/bin/bash\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+
+    def run(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        script = f'set -euo pipefail; source "{ROOT}/bin/setup.sh"; {command}'
+        environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
+        return subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+def test_packages_are_installed_when_another_apt_has_ended(run: Run, tmp_path: Path) -> None:
+    ended = run("install_debian one two", HELD="2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    update, install = "-o DPkg::Lock::Timeout=600 update -qq", "install -y -qq --no-install-recommends one two"
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == [update, update, update, f"-o DPkg::Lock::Timeout=600 {install}"]
+
+
+def test_a_package_that_does_not_exist_is_not_waited_for(run: Run, tmp_path: Path) -> None:
+    ended = run("install_debian unknown", HELD="0")
+    assert (ended.returncode, ended.stderr) == (100, "E: Unable to locate package unknown\n")
+    assert len((tmp_path / "calls").read_text().splitlines()) == 2
