@@ -65,10 +65,10 @@ def test_versions_that_differ_in_build_metadata_alone_are_all_served(mirror, api
     data = {text: upstream.add("builds", text) for text in ("1.0.0", "1.0.0+one", "1.0.0+two")}
     document = mirror.get("/builds").json
     assert set(document["versions"]) == set(data)
-    for text in data:
+    for text, tarball in data.items():
         assert mirror.get(f"/builds/{text.replace('+', '%2B')}").json["version"] == text
-        tarball = document["versions"][text]["dist"]["tarball"]
-        assert mirror.get(tarball.removeprefix(mirror.url)).body == data[text]
+        address = document["versions"][text]["dist"]["tarball"]
+        assert mirror.get(address.removeprefix(mirror.url)).body == tarball
         explained = api.get(f"/explain?repository=main%2Fmirror&package=builds&version={text.replace('+', '%2B')}").json
         assert explained["version"]["version"] == text, explained
 
