@@ -130,14 +130,19 @@ def complete_profiles(_context: click.Context, _parameter: click.Parameter, inco
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
-def _fail(error: PkgrepoError | OSError) -> NoReturn:
-    """Print an error, and end the program with its exit code."""
+def sentence_and_code(error: PkgrepoError | OSError) -> tuple[str, int]:
+    """What is printed of an error, and the exit code of the program that it ends."""
     if isinstance(error, OSError):
-        fail(printable(sentence_of(error)), 1)
+        return printable(sentence_of(error)), 1
     code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
     if isinstance(error, Failed):
         code = exit_code(error.status)
     sentence = str(error)
     if isinstance(error, Failed) and error.status == 401:
         sentence += '; "pkgrepo login" gets a token'
-    fail(printable(sentence), code)
+    return printable(sentence), code
+
+
+def _fail(error: PkgrepoError | OSError) -> NoReturn:
+    """Print an error, and end the program with its exit code."""
+    fail(*sentence_and_code(error))

@@ -153,6 +153,33 @@ def test_files_that_cannot_be_published_are_refused(admin, write):
     assert admin.json("package", "versions", "main/java", "com.team:lib")[0]["version"] == "2.0"
 
 
+def test_the_other_files_are_published_after_a_refusal(admin, write):
+    files = [write(*make_wheel("several", version)) for version in ("1.0", "2.0", "3.0")]
+    admin("upload", "main/py", files[0])
+    other = write(*make_wheel("several", "1.0", summary="another one"))
+    junk = write("several.bin", b"junk")
+    result = admin.run("upload", "main/py", other, junk, *files[1:])
+    assert [line.split()[:2] for line in result.stdout.splitlines()] == [
+        ["published", f"packages/several/{version}/several-{version}-py3-none-any.whl"] for version in ("2.0", "3.0")
+    ]
+    assert f"pkgrepo: {other}: " in result.stderr
+    assert f"pkgrepo: {junk}: " in result.stderr
+    assert result.stderr.splitlines()[-1] == "pkgrepo: 2 of 4 files were published, 2 failed"
+    assert result.returncode == 2
+    as_json = admin.run("upload", "main/py", junk, files[2], "--json")
+    failed, published = json.loads(as_json.stdout)
+    assert (as_json.returncode, failed["file"], published["verified"]) == (2, str(junk), True)
+    assert "neither a wheel" in failed["error"]
+
+
+def test_no_file_is_tried_after_one_that_needed_a_login(stranger, command_server, write):
+    files = [write(*make_wheel("untried", version)) for version in ("1.0", "2.0", "3.0")]
+    result = stranger.run("upload", "main/py", *files, "--url", command_server.url)
+    assert result.returncode == 4
+    assert result.stderr.count("pkgrepo login") == 1
+    assert result.stderr.splitlines()[-1] == "pkgrepo: 0 of 3 files were published, 1 failed, 2 were not tried"
+
+
 def test_nothing_is_left_of_a_download_that_fails(admin):
     target = admin.folder / "failed"
     assert "does not exist" in admin.refused(3, "download", "main/py", "none", "--to", target)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from pkgrepo.commands.exits import fail
+from pkgrepo.commands.http.failures import Failed
 from pkgrepo.commands.remote.images import Registry
-from pkgrepo.commands.remote.session import Session, remote
-from pkgrepo.errors import DigestMismatch, Invalid
+from pkgrepo.commands.remote.session import Session, remote, sentence_and_code
+from pkgrepo.errors import DigestMismatch, Invalid, PkgrepoError
 from pkgrepo.web.rendering.filters import size
 
 from . import image_layouts
@@ -17,7 +20,8 @@ from .files import LocalFile
 from .publishing import PUBLISHERS, Upload
 from .stored import stored_digest
 
-IMAGES = "docker"
+IMAGES: Final = "docker"
+_FOR_ALL: Final = (0, 401)  # statuses that all files would get: the server was not reached, or knows no such token
 
 
 @click.command()
@@ -34,7 +38,8 @@ async def upload(
     """
     Publish files in a repository: packages of any format, or an image from a folder or archive in the OCI layout.
 
-    A file that is published already with the same content is no error.
+    A file that is published already with the same content is no error. A file that is refused does not keep the others
+    from being published; the exit code then is that of the refusals, or 1 if they have several.
     """
     format_ = str((await session.client.get("repository", repository))["format"])
     if format_ == IMAGES:
@@ -47,26 +52,43 @@ async def upload(
         raise Invalid(f"nothing is known about uploads of the format {format_}")
     if path and not path.endswith("/") and len(files) > 1:
         raise Invalid("--path of several files is a folder, with a slash at its end")
-    done: list[dict[str, Any]] = []
-    for each in files:
-        file = LocalFile.read(each)
-        place = await publish(
-            Upload(
-                client=session.client,
-                reactor=session.reactor,
-                repository=repository,
-                file=file,
-                path=path,
-                tag=tag,
-            )
-        )
+
+    async def publish_one(name: Path) -> dict[str, Any]:
+        file = LocalFile.read(name)
+        place = await publish(Upload(session.client, session.reactor, repository, file, path, tag))
         verified = await _verify(session, repository, place, file)
-        done.append({"file": str(each), "path": place, "size": file.size, "sha256": file.sha256, "verified": verified})
         if not session.printer.as_json:
             how = f"sha256 {file.sha256} verified" if verified else "the server does not show its digest here"
             session.printer.line(f"published {place} ({size(file.size)}, {how})")
+        return {"file": str(name), "path": place, "size": file.size, "sha256": file.sha256, "verified": verified}
+
+    await _publish_all(session, files, publish_one)
+
+
+async def _publish_all(
+    session: Session, files: Sequence[Path], publish: Callable[[Path], Awaitable[dict[str, Any]]]
+) -> None:
+    """Publish files one after another, and say how many were; the program ends if one was refused."""
+    records: list[dict[str, Any]] = []
+    codes: list[int] = []
+    for each in files:
+        try:
+            records.append(await publish(each))
+        except (PkgrepoError, OSError) as error:
+            if len(files) == 1 or isinstance(error, BrokenPipeError):  # of the output
+                raise
+            sentence, code = sentence_and_code(error)
+            codes.append(code)
+            records.append({"file": str(each), "error": sentence})
+            session.printer.note(f"pkgrepo: {each}: {sentence}")
+            if isinstance(error, Failed) and error.status in _FOR_ALL:
+                break
     if session.printer.as_json:
-        session.printer.json(done)
+        session.printer.json(records)
+    if codes:
+        left = len(files) - len(records)
+        counts = f"{len(records) - len(codes)} of {len(files)} files were published, {len(codes)} failed"
+        fail(counts + (f", {left} were not tried" if left else ""), codes[0] if len(set(codes)) == 1 else 1)
 
 
 async def _verify(session: Session, repository: str, path: str, file: LocalFile) -> bool:
