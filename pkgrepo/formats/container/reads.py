@@ -133,7 +133,7 @@ class ProxiedReads:
         async def read(holder: Holder) -> Answer:
             image = holder.target
             if holder.is_hosted:
-                return await self._tags.get(request, image, identity, rest)
+                return await self._tags.get(request, image, identity, rest, beside=holder.beside)
             repository, generation = image.repository, self._services.catalog.generation()
             try:
                 found = await self._images.lists.tags(repository, image.image)
@@ -180,7 +180,7 @@ class ProxiedReads:
         async def read(holder: Holder) -> Answer:
             image = holder.target
             if holder.is_hosted:
-                return await self._referrers.get(request, image, identity, text)
+                return await self._referrers.get(request, image, identity, text, beside=holder.beside)
             try:
                 found = await self._images.lists.referrers(image.repository, image.image, digest)
             except UpstreamDenied:

@@ -23,7 +23,7 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords
@@ -169,16 +169,19 @@ class PartPlan:
         """The part of all hosted members; a file of several is that of the first one."""
         made = Part()
         packages: dict[str, Texts] = {}
+        summaries: dict[str, PackageRecords] = {}  # of the channel, by name
         gil = GilReleaser()
         for name, package in chain.from_iterable(members):
             gil.release_if_due()
             if self.document == CHANNELDATA:
                 made.subdirs |= package.folders.keys()
-                packages.setdefault(name, {ABOUT: channeldata_entry(package)})
+                first = summaries.get(name, package)
+                summaries[name] = evolve(first, folders={**package.folders, **first.folders})
             elif self.subdir in package.folders:
                 folder = package.folders[self.subdir]
                 texts = folder.exports if self.document == RUN_EXPORTS else folder.records
                 packages[name] = _with_more(packages[name], texts) if name in packages else texts
+        packages |= {name: {ABOUT: channeldata_entry(each)} for name, each in summaries.items()}
         for name, texts in packages.items():
             gil.release_if_due()
             self._add(made, name, texts)

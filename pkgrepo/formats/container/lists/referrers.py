@@ -36,25 +36,45 @@ class ReferrerRequests:
         self._visibility = visibility
 
     async def get(
-        self, request: Request, target: Target, identity: Identity, text: str, *, more_headers: Fields = ()
+        self,
+        request: Request,
+        target: Target,
+        identity: Identity,
+        text: str,
+        *,
+        more_headers: Fields = (),
+        beside: Sequence[Target] = (),
     ) -> Answer:
         """
         An image index of the manifests whose subject has this digest. The subject itself need not exist.
+
+        Those of the image and of the images ``beside`` are joined.
 
         :raises DigestInvalid: the digest is malformed
         """
         digest = str(parse_digest(text))
         types = wanted_types(request)
         after = request.parameter(b"last") or ""
-        view = await self._visibility.view(identity, target.repository, target.image)
-        entries, more = await self._services.catalog.scan(
-            _read_referrers, target.repository, target.image, digest, types, after, view.keys
-        )
+        pages = [await self._page(each, identity, digest, types, after) for each in (target, *beside)]
+        # an entry after the end of a page that goes on belongs to the next page
+        ends = [str(entries[-1]["digest"]) for entries, more in pages if more]
+        listed = {str(each["digest"]): each for entries, _ in reversed(pages) for each in entries}
+        entries = [listed[each] for each in sorted(listed) if not ends or each <= min(ends)]
         headers = more_headers
-        if more:
+        if ends:
             query = {"artifactType": types[0]} if types else {}
             headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
         return referrers_answer(target, entries, headers, filtered=bool(types))
+
+    async def _page(
+        self, target: Target, identity: Identity, digest: str, types: tuple[str, ...], after: str
+    ) -> tuple[list[dict[str, Any]], bool]:
+        repository, image = target.repository, target.image
+        view = await self._visibility.view(identity, repository, image)
+        found: tuple[list[dict[str, Any]], bool] = await self._services.catalog.scan(
+            _read_referrers, repository, image, digest, types, after, view.keys
+        )
+        return found
 
 
 def wanted_types(request: Request) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from pkgrepo.formats.container.caching import cache_answer
 from pkgrepo.formats.container.refusals import VERSION
@@ -28,25 +29,33 @@ class TagListRequests:
         self._services = services
         self._visibility = visibility
 
-    async def get(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
+    async def get(
+        self, request: Request, target: Target, identity: Identity, _rest: str, *, beside: Sequence[Target] = ()
+    ) -> Answer:
         """
-        A page of the tags of an image whose manifests the caller may see.
+        A page of the tags of an image whose manifests the caller may see, joined with those of the images ``beside``.
 
         :raises Refusal: there is no such image, or the page size is not a number
         """
-        catalog, repository = self._services.catalog, target.repository
+        catalog, image = self._services.catalog, target.image
         size, last = parse_page(request)
-        view = await self._visibility.view(identity, repository, target.image)
+        every = [each.repository for each in (target, *beside)]
+        views = [await self._visibility.view(identity, each, image) for each in every]
         generation = catalog.generation()
-        found, serial = await catalog.scan(_read_tags, repository.id, target.image, last, size + 1, view.keys)
-        if found is None:
+        pages = [
+            await catalog.scan(_read_tags, each.id, image, last, size + 1, view.keys)
+            for each, view in zip(every, views, strict=True)
+        ]
+        found = [tags for tags, _ in pages if tags is not None]
+        if not found:
             raise unknown(target)
-        answer = tags_answer(target, found, size)
+        answer = tags_answer(target, sorted({*chain(*found)}) if beside else found[0], size)
+        serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
 
         def fresh(r: Reader) -> bool:
-            return package_serial(r, repository.id, target.image) == serial
+            return all(package_serial(r, each, image) == serial for each, serial in serials.items())
 
-        if view.audiences == (None,):  # else the answer depends on the caller and on the trusted keys
+        if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
             cache = self._services.answer_cache
             cache_answer(cache, request, target, answer, fresh=fresh, generation=generation)
         return answer

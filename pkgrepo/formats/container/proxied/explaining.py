@@ -69,7 +69,8 @@ class ImageExplainer:
 
         async def read(holder: Holder) -> Explanation:
             if reference is None:
-                return Explanation(serving=[await self._find_tags(holder, trace)])
+                beside = [Serving(each.repository) for each in holder.beside]
+                return Explanation(serving=[await self._find_tags(holder, trace), *beside])
             return await self._find_manifest(holder, question)
 
         try:

@@ -33,10 +33,15 @@ T = TypeVar("T")
 
 @frozen(eq=False)
 class Holder:
-    """An image in one of the repositories behind the addressed one, with the rules on the way to it."""
+    """
+    An image in one of the repositories behind the addressed one, with the rules on the way to it.
+
+    ``beside`` are the images of this name in the hosted repositories after it, whose lists are joined with its own.
+    """
 
     target: Target
     leaf: Leaf
+    beside: Sequence[Target] = ()
 
     @property
     def is_hosted(self) -> bool:
@@ -140,7 +145,12 @@ class Holders:
             if not each.repository.active:
                 trace.add(StepKind.INACTIVE, repository=each.repository.path)
         terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials), generation)
-        return [Holder(evolve(target, repository=each.repository, terms=terms), each) for each in active]
+        found = [evolve(target, repository=each.repository, terms=terms) for each in active]
+        beside = found if owners else []
+        return [
+            Holder(each, leaf, beside[index + 1 :])
+            for index, (each, leaf) in enumerate(zip(found, active, strict=True))
+        ]
 
     async def _begun(self, every: Sequence[Leaf], owners: Sequence[Leaf], image: str) -> list[Leaf]:
         """The hosted repositories that have blobs of an image and do not own it."""

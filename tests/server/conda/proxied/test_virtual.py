@@ -39,6 +39,23 @@ def test_an_upload_is_in_the_next_answer(at, upstream):
         assert named(find(every), "uploaded", "beside") == {"uploaded-1.0-py_0.conda", "beside-1.0-py_0.conda"}
 
 
+def test_folders_of_a_package_in_two_hosted_members_are_joined(at, api):
+    for name, config in (
+        ("elsewhere", {"type": "Hosted"}),
+        ("halves", {"type": "Virtual", "members": ["main/own", "main/elsewhere"]}),
+    ):
+        body = {"name": name, "storage": "main", "format": "conda", "visibility": "public", "config": config}
+        assert api.post_json("/repository", body).status == 201
+    for repository, subdir in (("own", "noarch"), ("elsewhere", "linux-64")):
+        package = make_conda("halved", subdir=subdir, **({"noarch": "python"} if subdir == "noarch" else {}))
+        assert at(repository).put(f"/{subdir}/halved-1.0-py_0.conda", package).status == 201
+    halves = at("halves")
+    assert halves.get("/channeldata.json").json["packages"]["halved"]["subdirs"] == ["linux-64", "noarch"]
+    for subdir in ("noarch", "linux-64"):
+        assert "halved-1.0-py_0.conda" in halves.get(f"/{subdir}/repodata.json").json["packages.conda"]
+        assert halves.get(f"/{subdir}/halved-1.0-py_0.conda").status == 200
+
+
 def test_names_of_a_member_that_is_off_and_removed_ones_are_asked_of_nobody(at, api, upstream):
     upstream.add("hidden", "9.0")
     upstream.add("retired", "9.0")

@@ -111,6 +111,36 @@ def test_a_virtual_repository_asks_its_members_in_order(make: Make) -> None:
     assert scene.wire.get("/v2/main/own/third/manifests/1").body == ONE.manifest
 
 
+def test_the_lists_of_hosted_members_with_one_image_are_joined(make: Make) -> None:
+    more = hosted("docker", "one", "two", "none")
+    scene = make(more=more + virtual("docker", "all", "main/none", "main/one", "main/two", "main/images"))
+    signatures = [make_artifact(ONE, "application/x.signature", annotations={"by": each}) for each in "abc"]
+    for repository, image, *tags in (
+        ("one", ONE, "1", "both", "z"),
+        ("two", TWO, "2", "both"),
+        ("one", signatures[0]),
+        ("two", signatures[0]),
+        ("two", signatures[1]),
+        ("two", signatures[2]),
+    ):
+        push_image(scene.wire, f"main/{repository}/app", image, *tags)
+    pages, path = [], "/v2/main/all/app/tags/list?n=3"
+    while path:
+        reply = scene.wire.get(path)
+        pages.append(reply.json["tags"])
+        path = reply.headers["link"][1:].partition(">")[0] if "link" in reply.headers else ""
+    assert pages == [["1", "2", "both"], ["z"]]
+    assert scene.wire.get("/v2/main/all/app/manifests/both").body == ONE.manifest
+    assert scene.wire.get("/v2/main/all/app/manifests/2").body == TWO.manifest
+    assert scene.wire.get(f"/v2/main/all/app/manifests/{TWO.digest}").body == TWO.manifest
+    referrers = scene.wire.get(f"/v2/main/all/app/referrers/{ONE.digest}").json["manifests"]
+    assert [each["digest"] for each in referrers] == sorted(each.digest for each in signatures)
+    push_image(scene.wire, "main/two/app", TWO, "new")
+    assert scene.wire.get("/v2/main/all/app/tags/list").json["tags"] == ["1", "2", "both", "new", "z"]
+    assert scene.wire.get("/v2/main/all/app/manifests/none").status == 404
+    assert scene.upstream.count() == 0
+
+
 def test_kept_images_are_in_the_catalog_unless_another_image_has_their_name(make: Make) -> None:
     policy = '{ reserved_names = ["team/*"] }'
     scene = make(more=hosted("docker", "own") + virtual("docker", "all", "main/images", "main/own", policy=policy))

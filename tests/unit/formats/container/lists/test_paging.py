@@ -78,6 +78,26 @@ async def test_many_referrers_come_in_pages(
 
 
 @pytest_twisted.ensureDeferred
+async def test_referrers_in_several_members_come_in_pages(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkgrepo.formats.container.lists.referrers.MOST", 2)
+    await registry.stack.add_repository("more", format="docker")
+    members = {"type": "Virtual", "members": ["main/images", "main/more"]}
+    await registry.stack.add_repository("all", format="docker", config=members)
+    image, made = make_image(), set()
+    for number in range(9):
+        artifact = make_artifact(image, "a/b", annotations={"n": str(number)})
+        names = ["main/images/app"] * (number % 3 < 2) + ["main/more/app"] * (number % 3 > 0)
+        for name in names:
+            made.add((await registry.push(artifact, name=name)).headers["docker-content-digest"])
+    path, found = f"/main/all/app/referrers/{image.digest}", []
+    while path:
+        reply = await registry.call("GET", path)
+        found += [each["digest"] for each in reply.json["manifests"]]
+        path = links(reply) if "link" in reply.headers else ""
+    assert found == sorted(made)
+
+
+@pytest_twisted.ensureDeferred
 async def test_tags_are_listed_bytewise_and_in_pages(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "b")
