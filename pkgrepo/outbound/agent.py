@@ -8,9 +8,11 @@ from typing import Any
 from attrs import frozen
 from OpenSSL import SSL
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import wrapClientTLS
+from twisted.internet.endpoints import connectProtocol, wrapClientTLS
 from twisted.internet.error import ConnectionClosed
-from twisted.internet.interfaces import IConsumer, IStreamClientEndpoint
+from twisted.internet.interfaces import IConsumer, IHandshakeListener, IStreamClientEndpoint
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
@@ -104,6 +106,23 @@ class OutboundAgent:
             return Deferred.fromCoroutine(self._send_with_body(way, method, headers.lines, bodyProducer))
         return Deferred.fromCoroutine(self._send(way, _render(way, method, headers.lines)))
 
+    async def connect(self, target: Target) -> None:
+        """
+        Connect to where requests go, up to the end of the TLS handshake, and close the connection. Nothing is sent.
+
+        It raises what ``request`` does before it sends.
+        """
+        proxy = self._ways.proxies.find(target.scheme, target.host)
+        if proxy is not None and not self._ways.guard.permits_unresolved(target.host):
+            raise AddressRefused
+        handshake = _Handshake(has_tls=target.scheme == "https")
+        try:
+            await connectProtocol(self._endpoint(target, proxy), handshake)
+            await handshake.done
+        finally:
+            if handshake.transport is not None:
+                handshake.transport.abortConnection()  # type: ignore[attr-defined]
+
     async def _send(self, way: _Way, message: bytes) -> Answer:
         connection = self._connections.take(way.key)
         if connection is not None:
@@ -150,6 +169,29 @@ class OutboundAgent:
         else:
             endpoint = _proxy_endpoint(ways, proxy)
         return TimedEndpoint(endpoint, ways.reactor, ways.connect_s, ways.connect_setting)
+
+
+@implementer(IHandshakeListener)
+class _Handshake(Protocol):
+    """``done`` fires when the connection is made, with TLS after the handshake, or with what ended it before."""
+
+    def __init__(self, *, has_tls: bool) -> None:
+        self._has_tls = has_tls
+        self.done: Deferred[None] = Deferred()
+
+    def connectionMade(self) -> None:
+        """See L{Protocol.connectionMade}."""
+        if not self._has_tls:
+            self.done.callback(None)
+
+    def handshakeCompleted(self) -> None:
+        """See L{IHandshakeListener.handshakeCompleted}."""
+        self.done.callback(None)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """See L{Protocol.connectionLost}."""
+        if not self.done.called:
+            self.done.errback(reason)
 
 
 def _render(way: _Way, method: bytes, lines: bytes) -> bytes:

@@ -16,7 +16,13 @@ from pkgrepo.management.api.names import check_independent, get_format, parse_vi
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
 from pkgrepo.management.api.texts import text_answer
-from pkgrepo.management.repositories.configuration.parts import joined, pointing_into, validated, warnings_of
+from pkgrepo.management.repositories.configuration.parts import (
+    joined,
+    pointing_into,
+    try_routes,
+    validated,
+    warnings_of,
+)
 from pkgrepo.management.repositories.configuration.stored import ConfigurationHandlers
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.proxy.definitions.members import check_no_member
@@ -116,6 +122,7 @@ class Repositories(ConfigurationHandlers):
                 now_ms=call.now_ms,
             )
         self._services.on_change(repository)
+        await try_routes(self._services, repository)
         return Created(await self._shown(call, repository), f"/api/repository/{repository.uid}")
 
     @table.route(

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import PkgrepoError, UpstreamFailed
 from pkgrepo.interfaces import IProbedFormat
-from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.model import ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.client import Upstream
@@ -43,6 +43,14 @@ async def check_routes(upstreams: Upstreams, repository: Repository, format_: ob
     work = [_check(upstreams, repository, each, probed.probes(each.url)) for each in proxy_config_of(repository).routes]
     found: list[RouteCheck] = await gatherResults([Deferred.fromCoroutine(each) for each in work])
     return found
+
+
+def route_warnings(upstreams: Upstreams, repository: Repository) -> list[str]:
+    """Warnings about the routes of a proxy that cannot be used before a setting is changed, as sentences."""
+    if repository.type is not RepositoryType.PROXY:
+        return []
+    found = ((each.name, upstreams.fault(repository.id, each)) for each in proxy_config_of(repository).routes)
+    return [f"Upstream {name!r} cannot be used: {fault}." for name, fault in found if fault is not None]
 
 
 class _Root:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from http.cookiejar import CookieJar
 from typing import Any, cast
@@ -13,6 +13,7 @@ from typing import Any, cast
 from attrs import evolve, frozen
 from hyperlink import EncodedURL
 from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -20,7 +21,7 @@ from zope.interface import implementer
 from pkgrepo import __version__
 from pkgrepo.concurrency import hops
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.concurrency.time_limits import TimedOut
+from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import (
     Invalid,
     UpstreamDenied,
@@ -55,6 +56,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRIED = frozenset({502, 503, 504})
 NO_HEAD = frozenset({403, 405, 451, 501})  # the answer to a GET may be another one, or have the sentence of this one
 LOOP = 508  # what proxies like this one answer to themselves
+MOST_TRYING_S = 2.0  # seconds; a person waits for what was configured
 MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
@@ -122,10 +124,12 @@ class Upstream:
         self._reactor = shared.reactor
         self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
         self._ways = ways
-        self._client = HTTPClient(OutboundAgent(ways, self._connections), _NO_COOKIES)
+        self._agent = OutboundAgent(ways, self._connections)
+        self._client = HTTPClient(self._agent, _NO_COOKIES)
         self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
         self._other_health: OrderedDict[tuple[Origin, str], Health] = OrderedDict()
         self._faults: set[tuple[str, str]] = set()
+        self.fault: str | None = None  # of the configuration, the last time; a clause about "it"
         self._open_count = 0
         self._retired = False
         self._closed = False
@@ -193,6 +197,7 @@ class Upstream:
             sentence = f"{reason}: {detail}" if detail else reason
             log.warn("upstream {route} cannot be used: {reason}", route=self.name, reason=sentence)
         self._own_health.note(reason)
+        self.fault = reason
         return UpstreamMisconfigured(self.name, reason)
 
     def retire(self) -> None:
@@ -204,6 +209,19 @@ class Upstream:
         """Abort all connections, and try nothing again. Returns when they have ended."""
         self._closed = True
         await self._connections.close()
+
+    async def try_connection(self) -> None:
+        """Connect, and set ``fault`` if the configuration has one; that it cannot be reached is none."""
+        try:
+            trying = Deferred.fromCoroutine(self._agent.connect(self.route.target))
+            await within(MOST_TRYING_S, trying, self._reactor, "it takes long")
+        except ERRORS as error:
+            with suppress(OSError):  # no descriptor is left
+                explained = explain(self.name, error)
+                if isinstance(explained, UpstreamMisconfigured):
+                    self.misconfigured(explained.reason)
+        else:
+            self.fault = None
 
     async def _check_refusal(self, response: UpstreamResponse) -> None:
         if response.status in DECISIONS:
@@ -353,6 +371,7 @@ class Upstream:
         failed = None if request.method == "HEAD" and response.status in NO_HEAD else self._judge(response)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
+            self.fault = None
             return response
         response.close()
         return self._note(failed, health, request.subject)

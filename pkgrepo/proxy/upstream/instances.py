@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakSet
@@ -23,6 +23,7 @@ from pkgrepo.outbound.tls import make_policy
 from pkgrepo.proxy.routes import Route
 
 from .client import Shared, Upstream
+from .failures import FORBIDDEN
 from .permits import HostPermits
 from .settings import UpstreamSettings
 
@@ -56,6 +57,7 @@ class Upstreams:
         permits = HostPermits(settings.max_connections_per_host, reactor)
         self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
         self._recent: OrderedDict[tuple[int, str], Upstream] = OrderedDict()
+        self._unusable: dict[tuple[int, str], tuple[Route, str]] = {}  # those that no client can be made for, and why
         self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
 
     @property
@@ -108,7 +110,30 @@ class Upstreams:
     def health(self, repository_id: int, route: Route) -> UpstreamHealth | None:
         """What is known about a route; None if it was not used yet."""
         known = self._recent.get((repository_id, route.name))
-        return None if known is None or known.route != route else known.health()
+        report = None if known is None or known.route != route else known.health()
+        return report if report is not None and (report.successes or report.failures or report.limited_until) else None
+
+    def fault(self, repository_id: int, route: Route) -> str | None:
+        """
+        What keeps a route from being used until somebody changes a setting, as a clause about "it"; None if nothing is
+        known to do so.
+        """
+        place = (repository_id, route.name)
+        known, unusable = self._recent.get(place), self._unusable.get(place)
+        if known is not None and known.route == route and known.fault is not None:
+            return known.fault
+        if unusable is not None and unusable[0] == route:
+            return unusable[1]
+        return None if self._guard.permits_unresolved(route.target.host) else FORBIDDEN
+
+    async def try_connections(self, repository_id: int, routes: Iterable[Route]) -> None:
+        """Connect to some routes, for seconds at most, so that ``fault`` knows theirs."""
+
+        async def attempt(route: Route) -> None:
+            with suppress(UpstreamMisconfigured):
+                await self.of(repository_id, route).try_connection()
+
+        await gatherResults([Deferred.fromCoroutine(attempt(each)) for each in routes])
 
     async def close(self) -> None:
         """Abort all requests, and return when the connections have ended."""
@@ -117,12 +142,19 @@ class Upstreams:
 
     def _make(self, repository_id: int, route: Route) -> Upstream:
         on_traffic = partial(self._on_traffic, repository_id)
+        place = (repository_id, route.name)
+        self._unusable.pop(place, None)
         try:
             authorization = self._authorize(route)
             made = Upstream(repository_id, route, authorization, self._shared, self._ways(route), on_traffic)
-        except Invalid as error:
-            log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
+        except (Invalid, UpstreamMisconfigured) as error:
             reason = "its certificates cannot be used; the log of the server has the reason"
+            if isinstance(error, UpstreamMisconfigured):
+                reason = error.reason
+            else:
+                log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
+            if len(self._unusable) < MOST_UPSTREAMS:
+                self._unusable[place] = (route, reason)
             raise UpstreamMisconfigured(route.name, reason) from None
         self._all.add(made)
         return made

@@ -158,6 +158,15 @@ def test_what_a_file_does_not_name_is_pruned_with_yes(admin, tmp_path):
     admin("repo", "delete", "apart/kept", "--yes", "--purge")
 
 
+def test_applying_warns_of_a_route_that_cannot_be_used(admin):
+    path = admin.folder / "private.json"
+    config = {"type": "Proxy", "proxy": {"routes": ["http://10.0.0.1"]}}
+    path.write_text(json.dumps({"repositories": [{"name": "private", "format": "python", "config": config}]}))
+    result = admin.run("repo", "apply", "-f", path)
+    assert result.returncode == 0
+    assert "warning: Upstream '10.0.0.1' cannot be used: it leads to an address that is not public" in result.stderr
+
+
 def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
     path = admin.folder / "wrong.json"
     good = {"name": "good", "format": "python"}

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_twisted
 
+from tests.support.certificates import write_certificate
+from tests.support.host_names import host_names
 from tests.support.images import digest_of, make_image
 from tests.support.inprocess_server import turn, value_of
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.faults import failing
+from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.server import ScriptedUpstream, closed_port
 
 pytestmark = pytest.mark.server
 
@@ -159,3 +164,51 @@ async def test_upstreams_are_for_editors(mirror: Any) -> None:
         assert (await mirror.stack.api(method, f"/repository/main%2Fmirror/{path}", who=None)).status == 401
     await mirror.stack.grant("bob", "main/mirror", "read", "edit")
     assert (await mirror.api("GET", "upstream", who="bob"))["routes"][0]["name"] == "up"
+
+
+@pytest_twisted.ensureDeferred
+async def test_routes_that_cannot_be_used_are_in_the_answer_to_who_configures_them(mirror: Any, tmp_path: Path) -> None:
+    stack, (authority, key) = mirror.stack, write_certificate(tmp_path)
+
+    def proxy(*routes: dict[str, str]) -> dict[str, Any]:
+        return {"type": "Proxy", "proxy": {"routes": [*routes]}}
+
+    with (
+        ScriptedUpstream(certificate=(authority, key)) as secure,
+        ScriptedUpstream() as plain,
+        host_names(**{"private.example": "10.0.0.1"}),
+    ):
+        routes = (
+            {"name": "literal", "url": "http://10.0.0.1"},
+            {"name": "local", "url": "http://localhost:1"},
+            {"name": "named", "url": "https://private.example"},
+            {"name": "untrusted", "url": secure.url},
+            {"name": "unreadable", "url": secure.url, "ca_file": str(tmp_path / "none.pem")},
+            {"name": "trusted", "url": secure.url, "ca_file": str(authority)},
+            {"name": "plain", "url": plain.url},
+            {"name": "down", "url": f"http://127.0.0.1:{closed_port()}"},
+        )
+        made = await stack.add_repository("tried", format="npm", config=proxy(*routes))
+        named = [each.split("'")[1] for each in made["warnings"]]
+        assert named == ["literal", "local", "named", "untrusted", "unreadable"]
+        for sentence, what in zip(made["warnings"], ["not public"] * 3 + ["not trusted", "certificates"], strict=True):
+            assert what in sentence
+        path = f"/repository/{made['id']}"
+        assert (await stack.ok("GET", path))["warnings"] == made["warnings"]
+        changed = await stack.ok("PUT", f"{path}/config", proxy(routes[3], routes[-1]))
+        assert [each.split("'")[1] for each in changed["warnings"]] == ["untrusted"]
+        assert "warnings" not in await stack.ok("PUT", f"{path}/config", proxy(routes[-1]))
+        assert plain.requests() == secure.requests() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_route_whose_upstream_answers_again_has_no_warning(mirror: Any, upstream: Any) -> None:
+    await mirror.create(cache_ttl=0)
+    upstream.add("restricted")
+    upstream.misbehave("/restricted", Answer(401), repeat=True)
+    path = "/repository/main%2Fmirror"
+    assert (await mirror.get("/restricted")).status == 424
+    assert "wants credentials" in (await mirror.stack.ok("GET", path))["warnings"][0]
+    upstream.behave()
+    assert (await mirror.get("/restricted")).status == 200
+    assert (await mirror.stack.ok("GET", path))["warnings"] == []

@@ -77,7 +77,7 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
             click.echo(session.printer.bold(printable(str(each))))
     if not dry_run:
         for plan in plans:
-            await _carry_out(session.client, plan)
+            session.printer.warnings(await _carry_out(session.client, plan))
         await remove_surplus(session.client, surplus)
     if session.printer.as_json:
         done = [plan.to_json(dry_run=dry_run) for plan in plans]
@@ -131,20 +131,24 @@ async def _normalised(client: Client, definition: Definition) -> dict[str, Any] 
     return normalised
 
 
-async def _carry_out(client: Client, plan: Plan) -> None:
-    definition = plan.definition
+async def _carry_out(client: Client, plan: Plan) -> Any:
+    """Make the changes. Returns an answer with the warnings about the repository, if there was one."""
+    definition, answered = plan.definition, None
     if plan.creates:
         body = {"name": definition.name, "storage": definition.storage, "format": definition.format, **plan.fields}
         if plan.config is not None:
             body["config"] = plan.config
-        await client.change("POST", "repository", body=body)
-        return
+        return await client.change("POST", "repository", body=body)
     if plan.config is not None:
         # If-Match: what another person has changed since the comparison must not be lost
         headers = {"If-Match": plan.tag} if plan.tag else {}
-        await client.call("PUT", at("repository", definition.path, "config"), value=plan.config, headers=headers)
+        reply = await client.call(
+            "PUT", at("repository", definition.path, "config"), value=plan.config, headers=headers
+        )
+        answered = reply.value
     if plan.fields:
-        await client.change("PATCH", "repository", definition.path, body=plan.fields)
+        answered = await client.change("PATCH", "repository", definition.path, body=plan.fields)
+    return answered
 
 
 def _config(definition: Definition) -> dict[str, Any] | None:

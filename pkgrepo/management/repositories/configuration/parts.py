@@ -9,8 +9,10 @@ from typing import Any
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions.members import exposure_warnings
+from pkgrepo.proxy.upkeep.checks import route_warnings
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
@@ -46,7 +48,14 @@ def warnings_of(services: ManagementServices, repository: Repository) -> list[st
     """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
     format_ = services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
-    return [*own, *exposure_warnings(services.shared.registry, repository)]
+    faults = route_warnings(services.shared.upstreams, repository)
+    return [*own, *faults, *exposure_warnings(services.shared.registry, repository)]
+
+
+async def try_routes(services: ManagementServices, repository: Repository) -> None:
+    """Connect to the routes of a proxy that was just configured, so that ``warnings_of`` knows which cannot be used."""
+    if repository.type is RepositoryType.PROXY and repository.active:
+        await services.shared.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
 
 
 def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pkgrepo.proxy.definitions.credentials import seal_credentials
 from pkgrepo.proxy.definitions.members import targets_in
 from pkgrepo.proxy.definitions.storing import ca_files, configure_repository, shown_config, with_member_ids
 
-from .parts import pointing_into, validated
+from .parts import pointing_into, try_routes, validated
 
 # Parts without secrets; those of routes are masked.
 SHOWN_IN_AUDIT = frozenset(
@@ -97,6 +97,7 @@ class ConfigurationHandlers(Handlers):
                 now_ms=call.now_ms,
             )
         self._services.on_change(result)
+        await try_routes(self._services, result)
         return result
 
 
