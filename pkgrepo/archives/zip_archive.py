@@ -177,6 +177,18 @@ class ZipArchive:
         return content
 
 
+def is_zip(source: Source) -> bool:
+    """Whether a file ends as zip archives do, also one that L{ZipArchive} refuses: only the end is read."""
+    length = min(source.size, _END.size + LONGEST_COMMENT)
+    tail = source.read(source.size - length, length)
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or len(tail) - at < _END.size:
+        return False
+    *_, size, _, comment = _END.unpack_from(tail, at)
+    before = source.size - length + at
+    return bool(at + _END.size + comment <= len(tail) and (size == _FULL32 or size <= before))
+
+
 def _find_directory(source: Source) -> _Directory:
     length = min(source.size, _END.size + LONGEST_COMMENT)
     tail = source.read(source.size - length, length)

@@ -188,7 +188,10 @@ class Walk:
                 return None
             if response.status != 200:
                 raise UpstreamFailed(route.name, f"it answered {response.status} for a checksum")
-            return digest_in_file(await response.read(), algorithm)
+            digest = digest_in_file(await response.read(), algorithm)
+        if digest is None:  # a portal's sentence: the file is no better
+            raise UpstreamFailed(route.name, "what it sent as a checksum is none")
+        return digest
 
     def _ask_early(self, route: Route, method: str) -> None:
         """

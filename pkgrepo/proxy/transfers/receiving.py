@@ -17,8 +17,11 @@ from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
+from pkgrepo.archives.kinds import check_kind
+from pkgrepo.archives.source import Source
 from pkgrepo.errors import (
     DigestMismatch,
+    Invalid,
     PkgrepoError,
     UpstreamFailed,
     UpstreamMismatch,
@@ -274,8 +277,26 @@ class Receiver:
         except DigestMismatch as error:
             reason = f"its file has the {error.algorithm} digest {error.actual} where {error.expected} was announced"
             raise UpstreamMismatch(self._download.upstream, reason) from None
+        if not expected:
+            self._check_kind(upload)
         staged.add_sealed(upload, info)
         return upload, info
+
+    def _check_kind(self, upload: IBlobUpload) -> None:
+        """
+        Check that a file without any digest is what its name says, not the sentence of a portal, and is not empty.
+
+        :raises UpstreamMismatch: it is not
+        """
+        data: bytes | None = upload.data
+        content = int(upload.descriptor()) if data is None else data
+        try:
+            check_kind(Source(content, "its file"), self._path)
+        except Invalid as error:
+            raise UpstreamMismatch(self._download.upstream, str(error)) from None
+        finally:
+            if isinstance(content, int):
+                os.close(content)
 
 
 async def _coroutine(work: Awaitable[T]) -> T:

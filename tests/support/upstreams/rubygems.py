@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import zlib
 from typing import Any
 
 from pkgrepo.formats.rubygems.legacy.gemspecs import quick_gemspec
@@ -45,7 +46,8 @@ class RubyUpstream(ScriptedUpstream):
         self.infos.setdefault(name, []).append(line.encode())
         self.lines.append(f"{name} {full} {hashlib.md5(self.info(name)).hexdigest()}".encode())
         self.serve(f"/gems/{name}-{full}.gem", data)
-        self.serve(f"/quick/Marshal.4.8/{name}-{full}.gemspec.rz", f"specification of {name} {full}".encode())
+        packed = zlib.compress(f"specification of {name} {full}".encode())
+        self.serve(f"/quick/Marshal.4.8/{name}-{full}.gemspec.rz", packed)
         return data
 
     def yank(self, name: str, version: str) -> None:

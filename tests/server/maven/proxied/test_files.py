@@ -12,6 +12,7 @@ from attrs import evolve
 
 from tests.server.maven.proxied.conftest import Fragile, record
 from tests.support.http_client import HttpClient, Reply
+from tests.support.odd_files import zip_of
 from tests.support.upstreams import faults
 from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import HEAD, Answer, Fault
@@ -64,12 +65,54 @@ def test_head_asks_by_head_until_the_file_is_kept(both: HttpClient, first: Maven
 
 
 def test_without_checksums_a_file_is_served_and_flagged(at: At, first: MavenUpstream, api: HttpClient) -> None:
-    path = "com/example/plain/1.0/plain-1.0.jar"
-    first.serve(f"/{path}", b"no checksum")
+    path, jar = "com/example/plain/1.0/plain-1.0.jar", zip_of(b"no checksum")
+    first.serve(f"/{path}", jar)
     first.misbehave(f"/{path}.sha1", Answer(404))
     first.misbehave(f"/{path}.md5", Answer(404))
-    assert at("mirror").get(f"/{path}").body == b"no checksum"
-    assert at("mirror").get(f"/{path}.md5").text == hashlib.md5(b"no checksum").hexdigest()
+    assert at("mirror").get(f"/{path}").body == jar
+    assert at("mirror").get(f"/{path}.md5").text == hashlib.md5(jar).hexdigest()
+
+
+SENTENCE = Answer(body=b"Access denied by policy.\n", fields={"Content-Type": "text/plain"})
+
+
+@pytest.mark.parametrize("ending", [".jar", ".pom", ".war", ".module", ".jar.asc", ".txt"])
+def test_portal_that_answers_everything_with_a_sentence_is_a_failing_upstream(
+    both: HttpClient, first: MavenUpstream, ending: str
+) -> None:
+    path = f"/com/example/portal/1.0/portal-1.0{ending}"
+    for each in (path, f"{path}.sha1", f"{path}.md5"):
+        first.misbehave(each, SENTENCE, repeat=True)
+    assert both.get(path).status == 502
+    assert both.get(f"{path}.sha1").status == 502
+    first.behave()
+    assert both.get(path).status == 404
+
+
+@pytest.mark.parametrize("body", [b"", b"Access denied by policy.\n", b"0" * 39])
+def test_checksum_that_is_none_is_not_taken_for_a_missing_one(
+    both: HttpClient, first: MavenUpstream, body: bytes
+) -> None:
+    jar = first.deploy("com.example", f"badly-summed-{len(body)}", "1.0", zip_of(b"right"))
+    first.misbehave(f"{jar}.sha1", Answer(body=body), repeat=True)
+    assert both.get(jar).status == 502
+    first.behave()
+    assert both.get(jar).status == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"Access denied by policy.\n"])
+@pytest.mark.parametrize("ending", [".jar", ".pom"])
+def test_file_without_checksums_is_what_its_name_says(
+    both: HttpClient, first: MavenUpstream, ending: str, body: bytes
+) -> None:
+    path = f"/com/example/unsummed-{len(body)}/1.0/unsummed-{len(body)}-1.0{ending}"
+    first.serve(path, body)
+    first.misbehave(f"{path}.sha1", Answer(404), repeat=True)
+    first.misbehave(f"{path}.md5", Answer(404), repeat=True)
+    reply = both.get(path)
+    assert (reply.status, "its file is" in reply.reason) == (502, True)
+    first.serve(path, zip_of(b"right") if ending == ".jar" else b"<project/>")
+    assert both.get(path).status == 200
 
 
 def test_lenient_forms_of_checksums_and_md5_alone_verify(both: HttpClient, first: MavenUpstream) -> None:

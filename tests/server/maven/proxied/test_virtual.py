@@ -11,6 +11,7 @@ import pytest
 
 from tests.server.maven.proxied.conftest import record
 from tests.support.http_client import HttpClient
+from tests.support.odd_files import zip_of
 from tests.support.upstreams.maven import MavenUpstream
 
 pytestmark = pytest.mark.server
@@ -76,9 +77,9 @@ def test_reserved_groups_are_not_asked_for(at: At, first: MavenUpstream, second:
 def test_young_releases_are_refused_until_they_are_old_enough(at: At, first: MavenUpstream) -> None:
     old = first.deploy("com.example", "aged", "1.0")
     young = "com/example/aged/2.0/aged-2.0.jar"
-    first.add(young, b"young", **{"Last-Modified": formatdate(usegmt=True)})
+    first.add(young, zip_of(b"young"), **{"Last-Modified": formatdate(usegmt=True)})
     undated = "com/example/aged/3.0/aged-3.0.jar"
-    first.serve(f"/{undated}", b"undated")
+    first.serve(f"/{undated}", zip_of(b"undated"))
     assert at("aged").get(old).status == 200
     for path in (f"/{young}", f"/{undated}"):
         assert at("aged").head(path).status == 403

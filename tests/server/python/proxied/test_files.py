@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from tests.support.odd_files import archive, zip_of
 from tests.support.python_packages import make_metadata
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Answer
@@ -123,10 +124,20 @@ def test_file_without_a_digest_is_kept_as_it_was_first(at, old_upstream, keep):
 
 def test_wheel_that_a_publish_would_refuse_is_served(at, old_upstream):
     name, _ = old_upstream.add("odd-wheel", metadata=False)
-    old_upstream.serve(old_upstream.file_path(name), b"no zip archive")
+    old_upstream.serve(old_upstream.file_path(name), zip_of(b"broken"))
     path = f"/packages/odd-wheel/1.0/{name}"
-    assert at("old").get(path).body == b"no zip archive"
+    assert at("old").get(path).body == zip_of(b"broken")
     assert at("old").get(f"{path}.metadata").status == 404
+
+
+@pytest.mark.parametrize("body", [b"", b"Access denied by policy.\n"])
+def test_file_without_a_digest_is_what_its_name_says(at, old_upstream, body):
+    name, data = old_upstream.add(f"sentence-{len(body)}", metadata=False)
+    old_upstream.misbehave(old_upstream.file_path(name), Answer(body=body), repeat=True)
+    path = f"/packages/sentence-{len(body)}/1.0/{name}"
+    assert at("old").get(path).status == 502
+    old_upstream.behave()
+    assert at("old").get(path).body == data
 
 
 @pytest.mark.parametrize(("fault", "status"), [(500, 502), (403, 403), (451, 403), (401, 424)])
@@ -149,14 +160,14 @@ def test_all_kinds_of_source_distributions_are_kept(mirror, upstream):
     name, data = upstream.add("two-sources", sdist=True)
     for ending in (".zip", ".tar.bz2", ".tgz"):
         other = name.replace(".tar.gz", ending)
-        upstream.serve(upstream.file_path(other), ending.encode())
+        upstream.serve(upstream.file_path(other), archive(ending))
         listed = {"filename": other, "url": upstream.file_url(other), "hashes": {}, "yanked": False, "version": "1.0"}
         upstream.projects["two-sources"].append(listed)
     assert mirror.get("/simple/two-sources/").text.count("</a>") == 4
     assert mirror.get(f"/packages/two-sources/1.0/{name}").body == data
     for ending in (".zip", ".tar.bz2", ".tgz"):
         other = name.replace(".tar.gz", ending)
-        assert mirror.get(f"/packages/two-sources/1.0/{other}").body == ending.encode()
+        assert mirror.get(f"/packages/two-sources/1.0/{other}").body == archive(ending)
 
 
 def test_kept_file_is_served_when_the_upstream_forgets_it(at, upstream, keep):

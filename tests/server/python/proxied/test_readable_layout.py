@@ -7,6 +7,7 @@ import pytest
 from tests.support.configurations import proxy
 from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step
 from tests.support.http_client import HttpClient
+from tests.support.odd_files import EMPTY_ZIP
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 from tests.support.upstreams.python import JSON, PythonUpstream
@@ -19,11 +20,11 @@ def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
         wheel, data = upstream.add("Kept.Lib", "1.0", requires=["left"], metadata=False, yanked="bad")
         sdist, source = upstream.add("Kept.Lib", "1.0", sdist=True)
         other = sdist.replace(".tar.gz", ".zip")
-        upstream.serve(upstream.file_path(other), b"zip")
+        upstream.serve(upstream.file_path(other), EMPTY_ZIP)
         listed = {"filename": other, "url": upstream.file_url(other), "hashes": {}, "yanked": False, "version": "1.0"}
         upstream.projects["kept-lib"].append(listed)
         upstream.add("Kept.Lib", "1.1")
-        kept = {wheel: data, sdist: source, other: b"zip"}
+        kept = {wheel: data, sdist: source, other: EMPTY_ZIP}
         configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + proxy("python", "mirror", upstream.simple)
         with restarts(tmp_path, configuration) as start:
             server = start()

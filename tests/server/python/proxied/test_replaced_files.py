@@ -8,6 +8,7 @@ from http.client import IncompleteRead
 import pytest
 from attrs import evolve
 
+from tests.support.odd_files import ARMOUR, zip_of
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Fault
 
@@ -114,14 +115,14 @@ def test_companions_follow_their_distribution(at, upstream, keep, replace):
     short = at("short")
     name, _ = upstream.add("followed", **{"gpg-sig": True, "core-metadata": True})
     path, theirs = f"/packages/followed/1.0/{name}", upstream.file_path("followed-1.0-py3-none-any.whl")
-    upstream.serve(f"{theirs}.asc", b"the first signature")
+    upstream.serve(f"{theirs}.asc", ARMOUR + b"first")
     keep(short, f"{path}.asc")
     keep(short, f"{path}.metadata")
     keep(short, path)
     replace("followed", **{"gpg-sig": True, "core-metadata": True})
-    upstream.serve(f"{theirs}.asc", b"the second signature")
+    upstream.serve(f"{theirs}.asc", ARMOUR + b"second")
     assert short.get("/simple/followed/").status == 200
-    assert short.get(f"{path}.asc").body == b"the second signature"
+    assert short.get(f"{path}.asc").body == ARMOUR + b"second"
     assert b"right" in short.get(f"{path}.metadata").body
 
 
@@ -142,10 +143,10 @@ def test_file_without_a_digest_is_another_one_at_another_url(at, old_upstream, k
     name, _ = old_upstream.add("moved-away", metadata=False)
     path = f"/packages/moved-away/1.0/{name}"
     keep(where, path)
-    old_upstream.serve(f"/elsewhere/{name}", b"other bytes")
+    old_upstream.serve(f"/elsewhere/{name}", zip_of(b"other"))
     old_upstream.projects["moved-away"][0]["url"] = f"{old_upstream.url}/elsewhere/{name}"
     assert where.get("/simple/moved-away/").status == 200
-    assert where.get(path).body == b"other bytes"
+    assert where.get(path).body == zip_of(b"other")
 
 
 def test_file_without_a_digest_that_has_only_moved_is_fetched_once(at, old_upstream, keep):

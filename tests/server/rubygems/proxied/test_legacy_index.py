@@ -139,3 +139,15 @@ def test_missing_document_of_a_gem_that_is_listed_is_the_fault_of_the_upstream(m
     upstream.misbehave("/info/listed-only", Answer(404), repeat=True)
     assert mirror.get("/info/listed-only").status == 502
     assert mirror.get("/gems/listed-only-1.0.0.gem").status == 502
+
+
+@pytest.mark.parametrize("path", ["/gems/{}-1.0.0.gem", "/quick/Marshal.4.8/{}-1.0.0.gemspec.rz"])
+@pytest.mark.parametrize("body", [b"", b"Access denied by policy.\n"])
+def test_file_of_a_server_without_checksums_is_what_its_name_says(folder, legacy, path, body):
+    name = f"sentence-{len(body)}-of-{len(path)}"
+    legacy.add(name)
+    assert folder.get(f"/info/{name}").status == 200
+    legacy.misbehave(path.format(name), Answer(body=body), repeat=True)
+    assert folder.get(path.format(name)).status == 502
+    legacy.behave()
+    assert folder.get(path.format(name)).status == 200

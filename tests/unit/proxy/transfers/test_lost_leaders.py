@@ -74,7 +74,7 @@ class Process:
             algorithms=("sha1",),
             digests_of=lambda row: {**row.digests, "sha256": row.sha256},
         )
-        self.transfer = Transfer(download, PLACE, path=PLACE[1], context=context, on_end=lambda: None)
+        self.transfer = Transfer(download, PLACE, path="b.bin", context=context, on_end=lambda: None)
 
     def start(self) -> None:
         self.transfer.start(_permit())
