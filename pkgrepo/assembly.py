@@ -204,6 +204,7 @@ class Assembly:
             cache_counters=proxies.counters,
             fetching=proxies.fetching,
             package_files=proxies.package_files,
+            settle=proxies.settle,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )

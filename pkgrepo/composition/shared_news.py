@@ -7,6 +7,7 @@ topic            content
 login.failed     the keys of a failed login, which all processes count
 login.done       account and address of a login, which all processes trust from now on
 audit            a question: rows of the audit log that wait in memory are written before it is answered
+proxy.settle     a question: what proxies have served and not stored yet is stored before it is answered
 proxy.files      the id of a proxy repository, of whose files nothing that is only in memory counts any more
 proxy.documents  the same, and the keys of documents that were removed
 proxy.transfer   a notice about a file that is fetched, see L{pkgrepo.proxy.transfers.notices}; what is only for
@@ -45,7 +46,7 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
-FILES, DOCUMENTS = "proxy.files", "proxy.documents"
+FILES, DOCUMENTS, SETTLE = "proxy.files", "proxy.documents", "proxy.settle"
 WINNER, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
 TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
 ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
@@ -103,6 +104,16 @@ def answer_flushes(peers: Peers, audit_log: AuditLog) -> None:
         return b""
 
     peers.answer(AUDIT, flush)
+
+
+def answer_settling(peers: Peers, settle: Callable[[], Awaitable[None]]) -> None:
+    """Store what proxies have served when another process asks."""
+
+    async def answer() -> bytes:
+        await settle()
+        return b""
+
+    peers.answer(SETTLE, answer)
 
 
 class ProxyNews:

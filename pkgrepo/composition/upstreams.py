@@ -47,7 +47,15 @@ from pkgrepo.storage.key_leases import KeyLeases
 
 from .core import Core
 from .formats import indexed_formats
-from .shared_news import FetchNews, ProxyNews, receive_mistrust, receive_purges, receive_winners
+from .shared_news import (
+    SETTLE,
+    FetchNews,
+    ProxyNews,
+    answer_settling,
+    receive_mistrust,
+    receive_purges,
+    receive_winners,
+)
 
 if TYPE_CHECKING:
     from pkgrepo.storage.catalog.postgresql import Nodes
@@ -109,6 +117,7 @@ class ProxyParts:
             clock=core.clock,
             formats=formats,
         )
+        self._peers = core.peers
         self._publisher = core.publisher
         self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying, sharing=sharing))
         keeper = Keeper(
@@ -133,6 +142,7 @@ class ProxyParts:
         )
         self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
         receive_purges(core.peers, core.registry, kept, self.package_files)
+        answer_settling(core.peers, self._settle_own)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(
@@ -175,6 +185,16 @@ class ProxyParts:
     def check_settings(self) -> None:
         """Check the settings of upstream connections. :raises Invalid: one cannot be used"""
         self.upstreams.check_settings()
+
+    async def settle(self) -> None:
+        """Store at once what clients were given and may wait to be stored (``proxy.store_delay``), in all processes."""
+        await self._settle_own()
+        await self._peers.gather(SETTLE)
+
+    async def _settle_own(self) -> None:
+        with self._publisher.hurrying(), self._kept.hurrying():
+            await self.transfers.settle()
+            await self._kept.settle()
 
     async def stop(self) -> None:
         """End transfers, the connections to upstreams, and the worker processes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
@@ -53,6 +55,7 @@ class Services:
     cache_counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles
+    settle: Callable[[], Awaitable[None]]  # have what proxies have served stored, before something of it is removed
     max_upload: int
     public_url: str = ""
 

@@ -43,6 +43,7 @@ class Removal(PackageHandlers):
         For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
         deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set.
         """
+        await self._settle(call.repository)
         if self._images.are_in(call.repository):
             image, dry = await self._find_package(call), call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
@@ -63,6 +64,7 @@ class Removal(PackageHandlers):
     )
     async def delete_package(self, call: Call) -> DeletedVersion:
         """Deletes its versions one after the other; an error leaves the remaining ones in place."""
+        await self._settle(call.repository)
         package = await self._find_package(call)
         call.object = f"{call.repository.path}/{package.key}"
         if self._images.are_in(call.repository):
@@ -87,6 +89,7 @@ class Removal(PackageHandlers):
         deleted: list[str] = []
         missing: list[str] = []
         rejected: list[Rejected] = []
+        await self._settle(call.repository)
         for path in body.paths:
             try:
                 await self._delete_path(call, path.strip("/"))
@@ -123,6 +126,10 @@ class Removal(PackageHandlers):
         return await self._set_state(call, version, VersionState.LIVE, "")
 
     # Below
+
+    async def _settle(self, repository: Repository) -> None:
+        if repository.type is RepositoryType.PROXY:
+            await self._services.shared.settle()
 
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
         if self._images.are_in(call.repository):

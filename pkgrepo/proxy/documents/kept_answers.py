@@ -170,6 +170,14 @@ class KeptAnswers:
         else:
             under_way.addCallback(lambda _: then())
 
+    async def settle(self) -> None:
+        """Wait until all answers are stored that were given to clients already, which is soon."""
+        with self.hurrying():
+            for storing in list(self._under_way.values()):
+                ended: Deferred[None] = Deferred()
+                storing.addCallback(_passing, ended)
+                await ended
+
     def hold(self, repository: Repository, held: Held) -> Held:
         """Keep an answer in memory."""
         return self._hold(repository.id, held)
@@ -295,6 +303,11 @@ class KeptAnswers:
         if not storing.called:
             self._under_way[key] = storing
             storing.addCallback(forget)
+
+
+def _passing(result: T, ended: Deferred[None]) -> T:
+    ended.callback(None)
+    return result
 
 
 def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:

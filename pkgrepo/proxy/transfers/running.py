@@ -62,6 +62,13 @@ class Transfers:
         """The transfer of the file with this path in a repository, if it is under way."""
         return self._running.get(_key(repository_id, path, identity))
 
+    async def settle(self) -> None:
+        """Wait until all files that are verified are recorded, which is soon; or are not kept, as they cannot be."""
+        with self._context.hurrying():
+            for transfer in list(self._running.values()):
+                if transfer.is_verified:
+                    await transfer.stop()
+
     async def stop(self) -> None:
         """Give up all transfers, and wait until nothing of them is left."""
         for transfer in list(self._running.values()):

@@ -108,6 +108,11 @@ class Transfer(Generic[T]):
         """The name of the route that it comes from."""
         return self._download.route
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether readers may have all bytes of it."""
+        return self._verified is not None
+
     def when_recorded(self, listener: Callable[[T], None]) -> None:
         """Call a function with the row of the file when it is recorded, in the reactor's thread; not if it fails."""
         if self._file is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +11,29 @@ import pytest_twisted
 from pkgrepo.storage.catalog.packages import events
 from tests.support.images import digest_of, make_image, make_index
 from tests.support.inprocess_server import until_value, value_of
+from tests.support.memory_server import running_stacks
 from tests.support.upstreams.container import ContainerUpstream
+
+from .conftest import Mirror
 
 pytestmark = pytest.mark.server
 
 PURGE = "cache/purge"
 NOTHING = {"packages": 0, "versions": 0, "files": 0, "documents": 0, "freed_bytes": 0, "dry_run": False}
+
+
+@pytest_twisted.async_yield_fixture
+async def slow(tmp_path: Path, upstream: Any) -> Any:
+    """A proxy whose files and documents wait for a minute to be stored."""
+    async with running_stacks(tmp_path) as make:
+        found = Mirror(await make(proxy__allow_private=["127.0.0.1"], proxy__store_delay="1m"), upstream)
+        await found.create()
+        yield found
+
+
+async def read_whole(mirror: Any, name: str) -> None:
+    assert (await mirror.get(f"/{name}")).status == 200
+    assert (await mirror.get(mirror.upstream.tarball_path(name, "1.0.0"))).status == 200
 
 
 async def evicted(mirror: Any) -> list[tuple[str, str, str]]:
@@ -33,6 +51,31 @@ async def documents(mirror: Any) -> int:
 async def limits(mirror: Any) -> None:
     """What happens every hour."""
     await mirror.stack.assembly._proxies._limits.run_once()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_served_and_is_not_stored_yet_is_purged(slow: Any, upstream: Any) -> None:
+    tarball = upstream.add("waiting")
+    path = upstream.tarball_path("waiting", "1.0.0")
+    await read_whole(slow, "waiting")
+    assert await slow.names() == []
+    told = await slow.api("POST", PURGE)
+    assert (told["packages"], told["files"], told["documents"]) == (1, 1, 1)
+    upstream.forget()
+    await read_whole(slow, "waiting")
+    assert (upstream.count("/waiting"), upstream.count(path)) == (1, 1)
+    assert (await slow.api("POST", PURGE, {"dry_run": True}))["freed_bytes"] >= len(tarball)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_served_and_is_not_stored_yet_is_deleted(slow: Any, upstream: Any) -> None:
+    for at in ("/package/main%2Fmirror/brief", "/package/main%2Fmirror/brief/versions/1.0.0"):
+        upstream.add("brief")
+        await read_whole(slow, "brief")
+        assert (await slow.stack.ok("DELETE", at))["deleted"] == ["brief/-/brief-1.0.0.tgz"]
+    await read_whole(slow, "brief")
+    body = {"paths": ["brief/-/brief-1.0.0.tgz"]}
+    assert (await slow.api("DELETE", "packages", body))["deleted"] == body["paths"]
 
 
 @pytest_twisted.ensureDeferred

@@ -41,6 +41,7 @@ class EvictionRequests:
         if identity.anonymous:
             raise AuthenticationRequired
         await access.require(identity, Action.ADMIN, repository)
+        await self._services.settle()
         file = target.of if isinstance(target, Checksum) else target
         keys = await self._services.catalog.look(_document_keys, repository.id, file)
         if keys:
