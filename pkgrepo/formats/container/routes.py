@@ -38,7 +38,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 
-from .names import parse_name
+from .names import is_image_name, parse_name
 from .paths import ImagePath, PathKind, parse_path
 from .refusals import ERRORS
 from .target import Target
@@ -158,12 +158,16 @@ class RegistrySite:
         self, request: Request, place: ImagePath, action: Action, base: str
     ) -> tuple[Identity, Target]:
         own = self._repository
-        scope = place.name if own is None else f"{own.path}/{place.name}"
-        identity = await self._authorization.authenticate(request, scope_of(scope, action))
+        prefix = "" if own is None else f"{own.path}/"
+        scope, source = f"{prefix}{place.name}", ""
+        if place.kind is PathKind.UPLOADS and request.parameter(b"mount"):
+            mounted = request.parameter(b"from") or ""
+            source = f"{prefix}{mounted}" if is_image_name(mounted) else ""
+        identity = await self._authorization.authenticate(request, scope_of(scope, action, source))
         if own is None:
-            target = await self._authorization.resolve(request, identity, place.name, action)
+            target = await self._authorization.resolve(request, identity, place.name, action, source)
         else:
-            target = Target(own, place.name, place.name, base, scope)
+            target = Target(own, place.name, place.name, base, scope, source=source)
         if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
             # whoever may read it is told why nothing can be pushed to it
             await self._authorization.require(request, identity, target, Action.READ)

@@ -33,7 +33,8 @@ class Target:
     An image, its ``name`` in the request below ``base``, and the name in the ``scope`` of tokens.
 
     ``base`` is ``/v2``, or the address of the repository followed by it. With ``terms`` the image is that of a member
-    of the addressed repository. Of a push ``virtual`` is the addressed repository if it publishes to this one.
+    of the addressed repository. Of a push ``virtual`` is the addressed repository if it publishes to this one, and
+    ``source`` the image out of which a blob is to be mounted, as the scopes of tokens name it; empty for none.
     """
 
     repository: Repository
@@ -43,6 +44,7 @@ class Target:
     scope: str
     terms: Terms | None = None
     virtual: Repository | None = None
+    source: str = ""
 
     @property
     def shown(self) -> Repository:

@@ -56,9 +56,11 @@ class Authorization:
             bearer = (request.header(b"authorization") or b"")[:7].lower() == b"bearer "
             raise self.challenge(request, scope, str(error), "invalid_token" if bearer else "") from None
 
-    async def resolve(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
+    async def resolve(
+        self, request: Request, identity: Identity, name: str, action: Action, source: str = ""
+    ) -> Target:
         """
-        The image that a name below ``/v2/`` means.
+        The image that a name below ``/v2/`` means; ``source`` is that of L{Target}.
 
         :raises Refusal: the name belongs to no repository that the caller may see
         """
@@ -69,9 +71,9 @@ class Authorization:
             found = self._addresses.find_default(request.authority, name)
         if found is None:
             if identity.anonymous:
-                raise self.challenge(request, scope_of(name, action), str(unknown(identity, name)))
+                raise self.challenge(request, scope_of(name, action, source), str(unknown(identity, name)))
             raise await self._not_found(identity, name)
-        return Target(found.repository, found.image, name, "/v2", name)
+        return Target(found.repository, found.image, name, "/v2", name, source=source)
 
     async def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
         """
@@ -81,12 +83,13 @@ class Authorization:
         """
         request.repository = target.repository.path
         access, repository, image = self._services.access, target.repository, target.image
+        scope = scope_of(target.scope, action, target.source)
         try:
             await access.require(identity, action, repository, image)
         except AuthenticationRequired as error:
             known = await access.knows(identity, repository)
             sentence = str(error if known else unknown(identity, target.name))
-            raise self.challenge(request, scope_of(target.scope, action), sentence) from None
+            raise self.challenge(request, scope, sentence) from None
         except NotFound:
             raise await self._not_found(identity, target.name) from None
         except Forbidden as error:
@@ -97,7 +100,7 @@ class Authorization:
                 sentence = await self._owner_refusal(identity, action, repository, image)
             if not sentence:
                 sentence = "the token was not issued for this"
-                raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
+                raise self.challenge(request, scope, sentence, "insufficient_scope") from None
             if action is Action.READ:
                 raise await self._not_found(identity, target.name) from None
             raise Refusal(403, sentence, "DENIED") from None
@@ -177,6 +180,11 @@ class Authorization:
         return Refusal(401, sentence, "UNAUTHORIZED", detail=detail, headers=((b"WWW-Authenticate", value),))
 
 
-def scope_of(name: str, action: Action) -> str:
-    """The scope of a token for an action on an image, as challenges spell it."""
-    return f"repository:{name}:{_WORDS[action]}"
+def scope_of(name: str, action: Action, source: str = "") -> str:
+    """
+    The scope of a token for an action on an image, as challenges spell it.
+
+    With ``source`` a second scope follows, to pull that image: a mount needs both.
+    """
+    own = f"repository:{name}:{_WORDS[action]}"
+    return f"{own} {scope_of(source, Action.READ)}" if source else own

@@ -11,7 +11,7 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import ANONYMOUS, Action, Identity, Repository
 from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
 
@@ -20,8 +20,8 @@ class BlobMounts:
     Mounts blobs from images that the caller may read.
 
     The credentials of the request must allow reading the source: docker, containerd and crane get a token that may pull
-    from it. If a mount fails for any reason, the answer asks the client to upload the blob, and tells nothing about
-    the source.
+    from it. A token for the target alone is enough if everybody may read the source. If a mount fails for any reason,
+    the answer asks the client to upload the blob, and tells nothing about the source.
     """
 
     def __init__(self, services: Services, addresses: ImageAddresses, members: MemberContent) -> None:
@@ -37,7 +37,11 @@ class BlobMounts:
         """
         digest = str(parse_digest(text))
         async for repository, image in self._sources(request, target, digest, source):
-            if not repository.active or not await self._services.access.may(identity, Action.READ, repository, image):
+            may = self._services.access.may
+            if not repository.active or not (
+                await may(ANONYMOUS, Action.READ, repository, image)
+                or await may(identity, Action.READ, repository, image)
+            ):
                 continue
             where = Target(repository, image, image, "", "")
             if await self._members.mount(where, target, digest, client_of(request)):

@@ -184,6 +184,7 @@ async def test_a_token_for_the_catalog_shows_what_its_user_may_see(registry: Reg
 async def test_a_mount_needs_a_token_that_may_pull_its_source(registry: Registry) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write")
+    await registry.stack.ok("PATCH", "/repository/main%2Fimages", {"visibility": "private"})
     digest = await registry.push_blob(b"layer", name="main/images/base")
     push, pull = f"repository:{APP}:pull,push", "repository:main/images/base:pull"
     for source in ("&from=main/images/base", ""):
@@ -192,6 +193,38 @@ async def test_a_mount_needs_a_token_that_may_pull_its_source(registry: Registry
         assert (await registry.below("HEAD", f"blobs/{digest}", who=token)).status == 404
     token = await bearer(registry, push, pull, who="bob")
     assert (await registry.start(f"?mount={digest}&from=main/images/base", who=token)).status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_for_the_target_mounts_what_everybody_may_read(registry: Registry) -> None:
+    await registry.stack.add_user("bob")
+    await registry.stack.grant("bob", "main/images", "read", "write")
+    digest = await registry.push_blob(b"layer", name="main/images/base")
+    token = await bearer(registry, f"repository:{APP}:pull,push", who="bob")
+    assert (await registry.start(f"?mount={digest}&from=main/images/base", who=token)).status == 201
+    assert (await registry.below("HEAD", f"blobs/{digest}", who=token)).status == 200
+
+
+@pytest.mark.parametrize("where", ["/v2/main/images", "/repositories/main/images/v2"])
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        ("&from={}base/image", " repository:main/images/base/image:pull"),
+        ("", ""),
+        ("&from=x%22,error=%22y", ""),
+        ("&from=a%20b", ""),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_challenge_of_a_mount_names_both_images(
+    registry: Registry, where: str, source: str, more: str
+) -> None:
+    source = source.format("main/images/" if where.startswith("/v2") else "")
+    for who, error in ((None, ""), (await bearer(registry, "repository:main/images/other:pull"), "insufficient_scope")):
+        path = f"{where}/app/blobs/uploads/?mount={digest_of(b'layer')}{source}"
+        reply = await registry.stack.call("POST", path, who=who)
+        wanted = f'{REALM},scope="repository:{APP}:pull,push{more}"' + (f',error="{error}"' if error else "")
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, wanted)
 
 
 @pytest_twisted.ensureDeferred
