@@ -11,6 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from pkgrepo.auth.login.hashing import PERMITS, HashingThreads
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.concurrency import hops
 from pkgrepo.concurrency.batches import Linger
@@ -82,7 +83,9 @@ class Core:
         self._buckets: list[BucketBlobStore] = []
         self._process_locks: dict[Path, ProcessLock] = {}
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
-        self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
+        permits = None if peers is None else self.lease_folder / "password-permits"
+        hashing = HashingThreads(self.pools.add("password", PERMITS), permits)
+        self.passwords = Passwords(hashing, reactor, parallel=PERMITS, min_length=config.auth.password_min)
         self.images = ImageAddresses(
             self.registry, default=config.container.default_repository, hosts=config.container.hosts
         )

@@ -205,3 +205,37 @@ async def test_workers_that_start_at_once_agree_on_one_catalog(path):
     await run(path, FIRST)
     await gatherResults([ensureDeferred(run(path, (*FIRST, SECOND), (settings.increment, "x"))) for _ in range(4)])
     assert await run(path, (*FIRST, SECOND), (settings.get, "x")) == ["4"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_key_columns_come_first(path):
+    # SQLite before 3.41 reports an error of such a table otherwise, see migration 32.
+    await run(path, ALL)
+    connection = apsw.Connection(str(path))
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%WITHOUT ROWID%'")
+    for (name,) in tables.fetchall():
+        places = [place for (place,) in connection.execute("SELECT pk FROM pragma_table_info(?)", (name,))]
+        count = sum(place > 0 for place in places)
+        assert places[:count] == list(range(1, count + 1)), name
+    connection.close()
+
+
+ROWS = {
+    "manifest_ref": {"manifest_id": 1, "package_id": 2, "digest": "d", "kind": "layer"},
+    "signature": {"manifest_id": 1, "package_id": 2, "subject": "s", "key_id": "k"},
+    "first_sight": {"repository_id": 1, "package_key": "p", "tag": "t", "digest": "d", "seen_at": 3, "moved_at": 4},
+}
+
+
+def test_rows_are_kept_when_their_columns_are_reordered():
+    connection = apsw.Connection(":memory:")
+    for migration in ALL[:31]:
+        connection.execute(migration.sql)
+    connection.execute("PRAGMA foreign_keys = OFF")
+    for table, row in ROWS.items():
+        places = ", ".join("?" for _ in row)
+        connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", tuple(row.values()))
+    connection.execute(ALL[31].sql)
+    for table, row in ROWS.items():
+        found = connection.execute(f"SELECT {', '.join(row)} FROM {table}").fetchall()
+        assert found == [tuple(row.values())]

@@ -1,0 +1,2 @@
+-- The order of columns matters to SQLite only.
+SELECT 1;
