@@ -99,17 +99,43 @@ class Configuration(ConfigurationHandlers):
         """A null body resets the part to its default. The name of the format as key replaces the fixed part."""
         repository = await call.fresh_repository()
         call.check_unchanged(self._part(repository, key))
-        if is_whole(self._format(repository), key):
-            if not isinstance(body, dict):
-                raise Invalid("a configuration is an object")
-            config, pointer = {**repository.settings, **_without_warnings(body)}, ""
-        else:
-            name = part_name(self._format(repository), key)
-            config, pointer = with_part(self._whole(repository), name, _without_warnings(body)), f"/{name}"
-        repository = await self._replace(call, repository, config, pointer)
-        return Value(self._with_warnings(repository, self._part(repository, key)))
+        return await self._replace_part(call, repository, key, _without_warnings(body))
+
+    @table.route(
+        "PATCH",
+        "/repository/<repository>/config/<key>",
+        access=EDITORS,
+        summary="Change fields of one part of the configuration",
+        body=dict[str, Any],
+        answer=Any,
+        audit="repository.configure",
+        conditional=True,
+    )
+    async def patch_part(self, call: Call, body: dict[str, Any], key: str) -> Value:
+        """
+        Sets the fields in the body, such as one of push_rules, and leaves the others (JSON Merge Patch, RFC 7396).
+
+        A null resets a field to its default, if it has one. Only parts that are objects can be changed so.
+        """
+        repository = await call.fresh_repository()
+        before = self._part(repository, key)
+        call.check_unchanged(before)
+        if not isinstance(before, dict | None):
+            raise Invalid(f"{key} is no object: replace it with PUT")
+        return await self._replace_part(call, repository, key, _merged(before, _without_warnings(body)))
 
     # Below
+
+    async def _replace_part(self, call: Call, repository: Repository, key: str, value: Any) -> Value:
+        if is_whole(self._format(repository), key):
+            if not isinstance(value, dict):
+                raise Invalid("a configuration is an object")
+            config, pointer = {**repository.settings, **value}, ""
+        else:
+            name = part_name(self._format(repository), key)
+            config, pointer = with_part(self._whole(repository), name, value), f"/{name}"
+        repository = await self._replace(call, repository, config, pointer)
+        return Value(self._with_warnings(repository, self._part(repository, key)))
 
     def _with_warnings(self, repository: Repository, answer: Any) -> Any:
         warnings = warnings_of(self._services, repository)
@@ -126,6 +152,19 @@ class Configuration(ConfigurationHandlers):
         if name not in parts(format_) and not name.startswith("x_"):
             raise NotFound("configuration key", key)
         return self._whole(repository).get(name)
+
+
+def _merged(before: Any, patch: Any) -> Any:
+    """The value after a patch (RFC 7396 section 2)."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = dict(before) if isinstance(before, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = _merged(kept.get(name), value)
+    return kept
 
 
 def _without_warnings(body: Any) -> Any:

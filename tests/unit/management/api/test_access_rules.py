@@ -135,6 +135,7 @@ ROUTE_ACCESS = {
     "DELETE /users/<id>/permissions/<place>": USER_MANAGERS,
     "PATCH /project/<key>": ACCOUNT_HOLDERS,
     "PATCH /repository/<repository>": EDITORS,
+    "PATCH /repository/<repository>/config/<key>": EDITORS,
     "PATCH /storage/<id>": SYSTEM_MANAGERS,
     "PATCH /user/me": ACCOUNT_HOLDERS,
     "PATCH /user/token/<id>": ACCOUNT_HOLDERS,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.memory_server import Stack
 
 HOSTED: list[dict[str, Any]] = [
@@ -137,6 +138,57 @@ async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack
     assert keys[0] == "python"
     assert {"auth", "page", "policy"} <= set(keys)
     assert (await stack.api("GET", f"/repository/{made['id']}/configs", who=None)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_patch_of_a_part_leaves_its_other_fields(stack: Stack) -> None:
+    made = await stack.add_repository("images", format="docker")
+    path = f"/repository/{made['id']}/config"
+    before = await stack.ok("GET", f"{path}/push_rules")
+    changed = {"must_use_auth_token_for_push": not before["must_use_auth_token_for_push"]}
+    for key in ("push_rules", "docker_push_rules"):
+        assert await stack.ok("PATCH", f"{path}/{key}", changed) == {**before, **changed}
+    assert await stack.ok("GET", f"{path}/push_rules") == {**before, **changed}
+    assert await stack.ok("PATCH", f"{path}/auth", {"enabled": True}) == {"enabled": True}  # it was not set
+    policy = await stack.ok("PUT", f"{path}/policy", {"allow_delete": False})
+    assert await stack.ok("PATCH", f"{path}/policy", {"allow_delete": None}) == {**policy, "allow_delete": True}
+    page = await stack.ok("PUT", f"{path}/page", "a text")
+    for key, body, status, pointer in (
+        ("push_rules", {"colour": 1}, 422, "/colour"),
+        ("push_rules", {"must_be_project_member": "x"}, 422, "/must_be_project_member"),
+        ("push_rules", {}, 422, None),
+        ("push_rules", [], 422, None),
+        ("page", {"text": "x"}, 422, None),
+        ("colour", {"red": True}, 404, None),
+    ):
+        reply = await stack.api("PATCH", f"{path}/{key}", body)
+        assert reply.status == status, (key, body, reply.body)
+        assert pointer is None or reply.pointer == pointer
+    assert await stack.ok("GET", f"{path}/push_rules") == {**before, **changed}
+    assert await stack.ok("GET", f"{path}/page") == page
+    assert (await stack.api("PATCH", f"{path}/push_rules", changed, headers={"If-Match": '"old"'})).status == 412
+    assert (await stack.api("PATCH", f"{path}/push_rules", changed, who=None)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_patch_of_routes_keeps_their_credentials(stack: Stack) -> None:
+    route = {"url": "https://registry.example/", "name": "up", "auth": {"username": "ci", "password": "hidden-word"}}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}, "policy": {"minimum_release_age": 2}}
+    made = await stack.add_repository("mirror", config=config)
+    path = f"/repository/{made['id']}/config"
+    sealed = await _sealed(stack, made["id"])
+    await stack.ok("PATCH", f"{path}/policy", {"reserved_names": ["acme-*"]})
+    policy = await stack.ok("GET", f"{path}/policy")
+    assert (policy["minimum_release_age"]["days"], policy["reserved_names"]) == (2, ["acme-*"])
+    shown = await stack.ok("GET", f"{path}/proxy")
+    assert await stack.ok("PATCH", f"{path}/proxy", {"routes": shown["routes"]}) is not None
+    assert await _sealed(stack, made["id"]) == sealed
+
+
+async def _sealed(stack: Stack, uid: str) -> Any:
+    """The routes as they are stored, with sealed credentials."""
+    repository = await stack.assembly.core.catalog.look(repositories.find_repository, uid)
+    return repository.config["proxy"]
 
 
 @pytest_twisted.ensureDeferred
