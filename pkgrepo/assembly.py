@@ -37,6 +37,8 @@ from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.keys import check_key
+from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
+from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 
@@ -84,6 +86,8 @@ class Assembly:
         await core.start()
         first = await self._enter()
         password = await provisioning.prepare(core, config)
+        if first:
+            await self._release_leases()
         identification = await make_identification(core, config, reactor)
         self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()
@@ -167,6 +171,14 @@ class Assembly:
             self.core.alone = await nodes.enter()
             await check_key(self.core)
         return first and self.core.alone
+
+    async def _release_leases(self) -> None:
+        """Release the uploads and deployments that killed processes worked on: no other process runs."""
+        core = self.core
+        await core.catalog.write(release_all_leases)
+        for storage in core.registry.storages():
+            now_ms = core.clock.now_ms()
+            await core.catalog.write(release_interrupted, storage.id, now_ms, now_ms)
 
     async def _leave(self) -> bool:
         """End this note. Returns whether no other process serves the catalog."""

@@ -9,9 +9,11 @@ import apsw
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
+from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.inprocess_server import no_failures, until
 from tests.support.memory_server import Stack
@@ -83,6 +85,42 @@ async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_pa
         assert catalog.peek(list_audit, action="6 days ago")
     finally:
         await second.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_that_is_alone_releases_what_killed_processes_worked_on(tmp_path: Path) -> None:
+    first = Stack(tmp_path)
+    await first.start()
+    await first.add_repository("images", format="docker")
+    await first.add_repository("java", format="maven")
+    core = first.assembly.core
+    images, java = (core.registry.find("main", name) for name in ("images", "java"))
+    now_ms = core.clock.now_ms()
+    place = {"repository_id": images.id, "storage_id": images.storage_id, "package_key": "app"}
+    await core.catalog.write(uploads.add_upload, uid="u", user_id=None, state=b"", now_ms=now_ms, **place)
+    await core.catalog.write(uploads.lease_upload, "u", "killed", now_ms + 20_000, now_ms)
+    await core.catalog.write(add_bundle, java.id, now_ms + 20_000)
+    await first.stop()
+    second = Stack(tmp_path)
+    await second.start()
+    try:
+        catalog = second.assembly.core.catalog
+        assert not catalog.peek(uploads.find_upload, "u", now_ms).leased
+        assert catalog.peek(lambda r: r.one("SELECT lease_until FROM deployment WHERE uid = 'd'")) == (None,)
+    finally:
+        await second.stop()
+
+
+def add_bundle(tx: Transaction, repository_id: int, until_ms: int) -> None:
+    """Insert a deployment that waits for its user, as one is published by a process that holds its lease."""
+    tx.send(
+        """
+        INSERT INTO deployment (uid, repository_id, name, state, automatic, actor, size, lease_until, created_at,
+                                touched_at)
+        VALUES ('d', ?, 'bundle', 'PUBLISHING', 0, '', 0, ?, ?, ?)
+        """,
+        (repository_id, until_ms, until_ms, until_ms),
+    )
 
 
 @pytest_twisted.ensureDeferred

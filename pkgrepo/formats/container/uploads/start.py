@@ -23,7 +23,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.blobs import link_blob
-from pkgrepo.storage.catalog.blobs.uploads import add_upload
+from pkgrepo.storage.catalog.blobs.uploads import add_upload, check_room
 
 from .answers import created_answer, progress_headers
 from .mount import BlobMounts
@@ -44,6 +44,7 @@ class UploadStartRequests:
         Start an upload; or mount a blob, or store the body as a blob.
 
         :raises DigestInvalid, DigestMismatch, TooLarge: nothing is stored
+        :raises Forbidden: the caller has too many unfinished uploads
         """
         mount = request.parameter(b"mount")
         if mount and await self._mounts.mount(request, target, identity, mount, request.parameter(b"from") or ""):
@@ -59,6 +60,8 @@ class UploadStartRequests:
         if hint and hint not in HEX_LENGTHS:
             raise DigestInvalid(f"digests of {hint[:40]} are not supported; use sha256 or sha512")
         algorithms = () if hint in ("", "sha256") else (hint,)
+        now_ms = self._services.clock.now_ms()
+        await self._services.catalog.look(check_room, identity.user_id, now_ms)
         async with self._services.publisher.stage(target.repository) as staged:
             upload = staged.begin(algorithms, self._services.max_upload)
             async with upload:
@@ -71,7 +74,7 @@ class UploadStartRequests:
             package_key=target.image,
             user_id=identity.user_id,
             state=state,
-            now_ms=self._services.clock.now_ms(),
+            now_ms=now_ms,
             algorithms=algorithms,
         )
         return Answer(202, headers=progress_headers(target, upload.id, 0))

@@ -6,8 +6,9 @@ state of a session      next state                                          what
 ======================  ==================================================  ===================================
 idle                    leased: a request takes the lease                   the row, and the bytes up to
                                                                             ``position``
-leased                  idle: the holder saves or releases it, or the       the same; later bytes were never
-                        lease expires; removed: the upload ends             acknowledged
+leased                  idle: the holder saves or releases it, the lease    the same; later bytes were never
+                        expires, or a server starts that runs alone;        acknowledged
+                        removed: the upload ends
 removed                 none                                                nothing
 ======================  ==================================================  ===================================
 """
@@ -16,8 +17,12 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.rows import exists, number
 
+MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
+IDLE_MS = 3_600_000  # after which an upload may give way to another one of its user
 EXPIRES_MS = 24 * 3_600_000  # after the last touch; a client that returns later starts a new upload
 EXPIRED_BATCH = 50  # rows that one transaction removes
 
@@ -63,7 +68,21 @@ def add_upload(
     now_ms: int,
     algorithms: tuple[str, ...] = (),
 ) -> None:
-    """Insert an upload session, and remove some expired ones, whose bytes the blob store sweeps later."""
+    """
+    Insert an upload session, and remove some expired ones, whose bytes the blob store sweeps later.
+
+    If the user has ``MOST_OPEN``, some that have been idle for longest give way; see ``check_room``.
+    """
+    if _count_open(tx, user_id, now_ms) >= MOST_OPEN:
+        tx.send(
+            """
+            DELETE FROM upload WHERE uid IN (
+                SELECT uid FROM upload WHERE user_id IS NOT DISTINCT FROM ? AND touched_at < ?
+                ORDER BY touched_at LIMIT ?
+            )
+            """,
+            (user_id, now_ms - IDLE_MS, EXPIRED_BATCH),
+        )
     tx.send(
         """
         INSERT INTO upload (uid, repository_id, storage_id, package_key, user_id, algorithms, state, created_at,
@@ -76,6 +95,32 @@ def add_upload(
         "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE touched_at < ? ORDER BY touched_at LIMIT ?)",
         (now_ms - EXPIRES_MS, EXPIRED_BATCH),
     )
+
+
+def check_room(r: Reader, user_id: int | None, now_ms: int) -> None:
+    """
+    Check that a user may begin another upload; all anonymous writers are one user.
+
+    :raises Forbidden: there are ``MOST_OPEN``, and each of them was used within ``IDLE_MS``
+    """
+    if _count_open(r, user_id, now_ms) >= MOST_OPEN and not exists(
+        r,
+        "SELECT 1 FROM upload WHERE user_id IS NOT DISTINCT FROM ? AND touched_at < ? LIMIT 1",
+        (user_id, now_ms - IDLE_MS),
+    ):
+        raise Forbidden(
+            f"there are {MOST_OPEN} unfinished uploads of yours: finish or cancel some, or wait for an hour"
+        )
+
+
+def _count_open(r: Reader, user_id: int | None, now_ms: int) -> int:
+    """The number of uploads of a user, which is not counted beyond ``MOST_OPEN``."""
+    sql = """
+        SELECT COUNT(*) FROM (
+            SELECT 1 FROM upload WHERE user_id IS NOT DISTINCT FROM ? AND touched_at >= ? LIMIT ?
+        ) x
+    """
+    return number(r, sql, (user_id, now_ms - EXPIRES_MS, MOST_OPEN))
 
 
 def find_upload(r: Reader, uid: str, now_ms: int) -> UploadSession | None:
@@ -123,6 +168,11 @@ def save_upload(tx: Transaction, uid: str, holder: str, state: bytes, position: 
 def release_lease(tx: Transaction, uid: str, holder: str) -> None:
     """Release a lease without a change of the upload's progress."""
     tx.send("UPDATE upload SET lease_by = NULL, lease_until = NULL WHERE uid = ? AND lease_by = ?", (uid, holder))
+
+
+def release_all_leases(tx: Transaction) -> None:
+    """Release the leases of all uploads: none of the processes that held them runs any more."""
+    tx.send("UPDATE upload SET lease_by = NULL, lease_until = NULL WHERE lease_until IS NOT NULL")
 
 
 def remove_leased_upload(tx: Transaction, uid: str, holder: str) -> bool:

@@ -181,3 +181,17 @@ async def test_the_lease_of_a_killed_process_expires(registry: Registry) -> None
     uid = started.headers["docker-upload-uuid"]
     assert await core.catalog.write(uploads.lease_upload, uid, "somebody gone", now_ms + 300, now_ms)
     assert (await registry.continue_upload(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_unfinished_uploads_of_a_user_are_bounded(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MOST_OPEN", 2)
+    started = [await registry.start() for _ in range(2)]
+    refused = await registry.start()
+    assert (refused.status, code(refused)) == (403, "DENIED")
+    assert "2 unfinished uploads" in refused.body.decode()
+    assert (await registry.start(f"?digest={digest_of(DATA)}", raw=DATA)).status == 201
+    assert (await registry.continue_upload(started[0], "DELETE")).status == 204
+    assert (await registry.start()).status == 202

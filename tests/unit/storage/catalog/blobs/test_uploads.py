@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pkgrepo.errors import Forbidden
 from pkgrepo.storage.catalog.blobs import uploads
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
@@ -86,3 +89,38 @@ def test_an_upload_that_was_not_touched_for_a_day_is_expired() -> None:
     )
     assert not catalog.do(uploads.remove_upload, UID)
     assert catalog.peek(uploads.unfinished_uploads, repository_id, NOW) == (1, NOW)
+
+
+def test_a_start_that_is_alone_releases_all_leases() -> None:
+    catalog = catalog_with_upload()
+    catalog.do(uploads.lease_upload, UID, "killed", NOW + 30, NOW)
+    catalog.do(uploads.release_all_leases)
+    found = catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW)
+    assert (found.leased, found.abandoned) == (False, False)
+    assert not catalog.do(uploads.save_upload, UID, "killed", b"lost", 5, NOW)
+
+
+@pytest.mark.parametrize("user_id", [1, None])
+def test_the_open_uploads_of_a_user_are_bounded(monkeypatch: pytest.MonkeyPatch, user_id: int | None) -> None:
+    monkeypatch.setattr(uploads, "MOST_OPEN", 3)
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+
+    def open_one(uid: str, now_ms: int, user_id: int | None = user_id) -> None:
+        catalog.peek(uploads.check_room, user_id, now_ms)
+        place = {"repository_id": repository.id, "storage_id": repository.storage_id, "package_key": "app"}
+        catalog.do(uploads.add_upload, uid=uid, user_id=user_id, state=b"", now_ms=now_ms, **place)
+
+    for number in range(3):
+        open_one(f"old{number}", NOW + number)
+    with pytest.raises(Forbidden, match="3 unfinished uploads"):
+        open_one("refused", NOW + uploads.IDLE_MS)
+    open_one("of-another-user", NOW + uploads.IDLE_MS, 2)
+    catalog.do(uploads.lease_upload, "old0", "holder", NOW + uploads.IDLE_MS + 30, NOW + uploads.IDLE_MS)
+    open_one("new", NOW + uploads.IDLE_MS + 2)  # the second one has been idle for an hour
+    found = [catalog.peek(uploads.find_upload, f"old{number}", NOW + 3) is not None for number in range(3)]
+    assert found == [True, False, True]
+    with pytest.raises(Forbidden):
+        open_one("refused", NOW + uploads.IDLE_MS + 2)
+    catalog.do(uploads.remove_upload, "new")
+    open_one("again", NOW + uploads.IDLE_MS + 2)
