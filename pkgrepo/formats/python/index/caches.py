@@ -9,6 +9,7 @@ from pkgrepo.model import Document
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .merged_lists import MergedLists
+from .project_lists import Project
 
 
 @frozen(eq=False)
@@ -16,5 +17,5 @@ class IndexCaches:
     """The pages of projects, the project lists of hosted repositories, and those of the others."""
 
     pages: SplicedDocuments
-    lists: PackageLists[str, Document]
+    lists: PackageLists[Project, Document]
     merged_lists: MergedLists

@@ -28,7 +28,7 @@ from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
 from .pages import NAME_LIST
-from .project_lists import PROJECT_LISTS, all_names
+from .project_lists import NAME_LISTS, all_names
 
 MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
 
@@ -90,7 +90,7 @@ class MergedLists:
 
         def render() -> Document:
             names = lists[0] if len(lists) == 1 else list(_merge(lists))
-            return PROJECT_LISTS.render(PackageList(names), serial, kind)
+            return NAME_LISTS.render(PackageList(names), serial, kind)
 
         document = await services.pools.cpu(render)
         self._kept[repository.id, kind] = (stamp, document)

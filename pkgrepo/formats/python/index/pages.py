@@ -169,6 +169,11 @@ def listed_json(names: Iterable[str]) -> bytes:
     return b",".join(b'{"name":%b}' % _encode(name) for name in names)
 
 
+def listed_json_with_serials(projects: Iterable[tuple[str, int]]) -> bytes:
+    """The same with the serial of each project, without which bandersnatch 6 mirrors none."""
+    return b",".join(b'{"_last-serial":%d,"name":%b}' % (serial, _encode(name)) for name, serial in projects)
+
+
 def listed_html(names: Iterable[str]) -> bytes:
     """Entries of the HTML project list, linked to the projects' pages."""
     return "\n".join(f'<a href="{quote(collapse(name))}/">{escape(name)}</a><br>' for name in names).encode()

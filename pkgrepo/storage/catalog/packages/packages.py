@@ -128,6 +128,11 @@ def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
     return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
 
 
+def package_serials(r: Reader, repository_id: int) -> list[tuple[str, str, int]]:
+    """The same, with the serial of the last change of each package."""
+    return r.all("SELECT key, name, serial FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
+
+
 def names_of(r: Reader, repository_id: int, keys: Sequence[str]) -> dict[str, str]:
     """The names of those packages with one of these keys that a repository has, by key."""
     found: dict[str, str] = {}
