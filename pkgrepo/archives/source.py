@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-from pkgrepo.errors import Invalid
+from attrs import define
+
+from pkgrepo.errors import Invalid, PkgrepoError
 
 
 class Source:
@@ -43,3 +45,46 @@ class Source:
     def refuse(self, why: str) -> Invalid:
         """The error that refuses this file. Its message is the name of the file followed by ``why``."""
         return Invalid(f"{self.name} {why}", "content")
+
+
+@define
+class PartMissing(PkgrepoError):  # noqa: N818 - named for what is the case
+    """The bytes from ``start`` to ``end`` (exclusive) of a file are not there."""
+
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"the bytes from {self.start} to {self.end} are not there"
+
+
+class PartialSource(Source):
+    """A file of ``size`` bytes, of which only some parts are there."""
+
+    def __init__(self, size: int, name: str) -> None:
+        super().__init__(b"", name)
+        self.size = size
+        self._parts: dict[int, bytes] = {}
+
+    def add(self, start: int, data: bytes) -> None:
+        """Add the bytes from ``start`` on."""
+        self._parts[start] = data
+
+    def read(self, start: int, count: int) -> bytes:
+        """
+        See L{Source.read}.
+
+        :raises PartMissing: the first part that is needed and not there
+        """
+        end = start + count
+        if not 0 <= start <= end <= self.size:
+            raise self.refuse("is truncated")
+        found = bytearray()
+        while len(found) < count:
+            at = start + len(found)
+            holding = ((first, data) for first, data in self._parts.items() if first <= at < first + len(data))
+            first, data = next(holding, (at, b""))
+            if not data:
+                raise PartMissing(at, min((each for each in self._parts if at < each < end), default=end))
+            found += data[at - first : end - first]
+        return bytes(found)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -87,15 +87,19 @@ class ZipArchive:
     """
     The members of a zip file. The constructor checks the whole archive, except for the content of its members.
 
+    With ``select``, which names some of the entries, only the local headers of these are read and checked, and only
+    these members can be read: for an archive of which not all bytes are there.
+
     :raises Invalid: the archive is damaged or ambiguous, exceeds a limit, or has an unsafe name
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, select: Callable[[Mapping[str, Entry]], Collection[str]] | None = None) -> None:
         self._source = source
         directory = _find_directory(source)
         self.entries = _read_entries(source, directory)
         _check_sizes(source, self.entries)
-        self._data = _check_local_headers(source, directory, self.entries)
+        selected = None if select is None else select(self.entries)
+        self._data = _check_local_headers(source, directory, self.entries, selected)
 
     def read(self, name: str, limit: int) -> bytes | None:
         """
@@ -324,14 +328,22 @@ def _check_sizes(source: Source, entries: dict[str, Entry]) -> None:
         raise source.refuse(f"would unpack to more than {budget} bytes, far more than it is packed")
 
 
-def _check_local_headers(source: Source, directory: _Directory, entries: dict[str, Entry]) -> dict[str, int]:
-    """Offset of each member's data. Checks that headers and data fill the file up to the directory without gaps."""
+def _check_local_headers(
+    source: Source, directory: _Directory, entries: dict[str, Entry], selected: Collection[str] | None
+) -> dict[str, int]:
+    """
+    Offset of the data of each member, or of those that are ``selected``.
+
+    Checks that headers and data fill the file up to the directory without gaps.
+    """
     starts: dict[str, int] = {}
     ordered = sorted(entries.values(), key=lambda entry: entry.offset)
     bounds = [entry.offset for entry in ordered] + [directory.start]
     if bounds[0] != 0:
         raise source.refuse("has data before its first entry")
     for entry, (at, end) in zip(ordered, pairwise(bounds), strict=True):
+        if selected is not None and entry.name not in selected:
+            continue
         head = source.read(at, _LOCAL.size)
         signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = _LOCAL.unpack(head)
         names = source.read(at + _LOCAL.size, name_length + extra_length)

@@ -137,6 +137,8 @@ class ProxyParts:
             keeper=keeper,
             counters=self.counters,
             mistrusted=self._mistrusted,
+            formats=formats,
+            pools=core.pools,
             on_mismatch=self.package_files.doubt,
             largest=config.server.max_upload,
         )

@@ -6,12 +6,16 @@ from functools import partial
 from typing import Final
 
 from attrs import evolve
+from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import UpstreamMismatch
 from pkgrepo.gateway.answers.content import SAFE, Present, arriving, sends_all
+from pkgrepo.gateway.answers.pieces import deliver_pieces
+from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
+from pkgrepo.proxy.fetching import READ_IN_PARTS
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.found_files import FoundFile, Want, same_file
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -51,11 +55,11 @@ async def answer_file(
     if found is None:
         return None
     file = found.file
-    if isinstance(file, RemoteFile) and request.method == b"HEAD" and file.source.size is not None:
-        announced = Content(file.source.size, open=_unavailable)
-        return services.files.answer_arriving(repository, file.source, announced, headers or SAFE, present)
     content: ArrivingBody | bytes | File | None = found.content
     if isinstance(file, RemoteFile) and content is None:
+        answer = await _answer_unfetched(services, request, repository, file, headers or SAFE, present)
+        if answer is not None:
+            return answer
         file, content = await _fetch(services, repository, package, path, file)
     if isinstance(file, RemoteFile):
         assert content is not None, "it was fetched"
@@ -86,6 +90,40 @@ async def answer_file(
     return answer
 
 
+async def _answer_unfetched(
+    services: Services,
+    request: Request,
+    repository: Repository,
+    file: RemoteFile,
+    headers: Fields,
+    present: Present | None,
+) -> Answer | None:
+    """The answer to a HEAD, or to a request for a far part of a file, which is passed on; None if it is fetched."""
+    in_parts = request.header(b"range") is not None and file.source.path.endswith(READ_IN_PARTS)
+    if request.method != b"HEAD" and not in_parts:
+        return None
+    size = await services.fetching.size(file)
+    if size is None:
+        return None
+    body = Content(size, deliver=partial(_deliver_part, services, file, size))
+    answer = services.files.answer_arriving(repository, file.source, body, headers, present)
+    part = select(request.method, request.fields, answer)
+    if request.method == b"HEAD" or (part.status == 206 and services.fetching.passes_on(file, part.start, part.end)):
+        return answer
+    return None
+
+
+async def _deliver_part(
+    services: Services, file: RemoteFile, size: int, consumer: IConsumer, start: int, end: int
+) -> None:
+    """Write a part of a file as the upstream sends it; if it sends no parts, when all of it is kept."""
+    async with services.fetching.open_part(file, size, start, end) as response:
+        if response is not None:
+            await deliver_pieces(response.chunks, consumer, 0, end - start)
+            return
+    await services.files.deliver(await services.fetching.finish(file), consumer, start, end)
+
+
 async def _fetch(
     services: Services, repository: Repository, package: str, path: str, file: RemoteFile
 ) -> tuple[File | RemoteFile, ArrivingBody | bytes | File]:
@@ -111,10 +149,6 @@ def _record_kept(services: Services, identity: Identity, file: File) -> None:
     """Record the download of a file that was sent while it arrived."""
     if file.role is None:
         services.downloads.record(file, identity, fetched=True)
-
-
-def _unavailable() -> int:
-    raise AssertionError("the answer to a HEAD has no body")
 
 
 async def find_package_file(

@@ -197,6 +197,20 @@ class IProxiedFormat(IIndexedFormat):
         """
 
 
+class IContainingFormat(Interface):
+    """A proxied format some of whose files are also in others. Provided beside ``IProxiedFormat``."""
+
+    def container_of(file: Any) -> Any:
+        """The ``FileSource`` of the file in which a file of an upstream (``RemoteFile``) is; None if it is in none."""
+
+    def read_out(container: Any, file: Any) -> bytes:
+        """
+        The bytes of a ``RemoteFile``, of its container (an ``archives.source.Source``), which may lack parts. Blocks.
+
+        :raises PartMissing: one that is needed; :raises Invalid: it is not in there
+        """
+
+
 class IRestorableFormat(Interface):
     """A proxied format whose sidecars suffice to serve what is kept. Provided beside ``IProxiedFormat``."""
 

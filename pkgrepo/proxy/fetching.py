@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Final
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from pkgrepo.errors import UpstreamFailed, UpstreamMismatch
-from pkgrepo.interfaces import ICatalog, IUpstreamResponse
+from pkgrepo.concurrency.single_flight import shield
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
+from pkgrepo.interfaces import ICatalog, IContainingFormat, IProxiedFormat, IUpstreamResponse
 from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.pools import Pools
 
 from .configuration import find_route
+from .contained import ReadOut, WholeNeeded, read_out
 from .counters import CacheCounters
 from .keeping import Keeper
 from .mistrusted import MistrustedFiles
 from .remote_files import RemoteFile
+from .transfers.answers import part_of
 from .transfers.arriving import ArrivingBody
 from .transfers.download import Download, Headers
 from .transfers.running import Transfers
+from .transfers.transfer import Transfer
 from .upstream.instances import Upstreams
+
+SMALL_CONTAINER: Final = 128 * 1024  # bytes; a file up to this is fetched whole, and verified, rather than in parts
+FAR: Final = 1024 * 1024  # bytes before a part; fewer are fetched with it, and kept
+READ_IN_PARTS: Final = (".whl", ".conda")  # zip archives: clients read the directory at the end, and single members
+LARGEST_PART: Final = 8 * 1024 * 1024  # bytes; who wants more wants the file
 
 log = Logger()
 
@@ -33,6 +45,9 @@ log = Logger()
 class Fetching:
     """
     Fetches the files that documents of upstreams list. ``largest`` is the size of the largest file in bytes.
+
+    Some ``formats`` have files that are also in others (L{IContainingFormat}). One that the upstream does not have is
+    read out of the other, of which only the parts are asked for that are needed; if they cannot be had, the whole.
 
     ``on_mismatch`` is called with a file of which the upstream has sent another one than its document announced.
     """
@@ -47,6 +62,8 @@ class Fetching:
         keeper: Keeper,
         counters: CacheCounters,
         mistrusted: MistrustedFiles,
+        formats: Mapping[str, IProxiedFormat],
+        pools: Pools,
         on_mismatch: Callable[[RemoteFile], Coroutine[Any, Any, None]],
         largest: int,
     ) -> None:
@@ -57,29 +74,84 @@ class Fetching:
         self._keeper = keeper
         self._counters = counters
         self._mistrusted = mistrusted
+        self._formats = formats
+        self._pools = pools
         self._on_mismatch = on_mismatch
         self._limits = ReadLimits(largest)
 
-    async def content(self, remote: RemoteFile) -> ArrivingBody | bytes | File:
+    async def content(self, remote: RemoteFile, *, takes_whole: bool = True) -> ArrivingBody | bytes | File:
         """
         A file as soon as there is anything to send; see L{Transfer.content}. A part of it ends when it is verified.
+
+        With ``takes_whole`` that may be when the whole file is kept in which it is.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises UpstreamMismatch: it has another file there; its document is asked for again when the file is looked for
         :raises StorageFull, StorageFailed: it cannot be stored
+        :raises WholeNeeded: it needs the whole file in which it is
         """
         kept = await self._find(remote)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
         self._counters.add(remote.repository.id, CacheCounts(misses=1))
-        transfer = self._transfers.get(
-            remote.repository.id, remote.source.path, lambda: self._download(remote), identity=remote.identity
-        )
         try:
-            return await transfer.content(holds_parts=True)
+            return await self._transfer(remote).content(holds_parts=True)
         except UpstreamMismatch:  # perhaps of a transfer by another process
             await self._on_mismatch(remote)
             raise
+        except WholeNeeded:
+            container = self._container_of(remote)
+            if container is None or not takes_whole:
+                raise
+            # A client that does not wait so long finds it the next time.
+            await shield(self.finish(container))
+            found = await self._find(remote)
+            if found is None:
+                raise _not_contained(remote) from None
+            return found
+
+    async def finish(self, remote: RemoteFile) -> File:
+        """A file when it is kept. It raises what ``content`` raises."""
+        kept = await self._find(remote)
+        return kept if kept is not None else await self._transfer(remote).finish()
+
+    async def size(self, remote: RemoteFile) -> int | None:
+        """The size in bytes of a file that is not kept; None if the upstream does not tell it."""
+        if remote.source.size is not None:
+            return remote.source.size
+        container = self._container_of(remote)
+        if container is not None and container.source.url == remote.source.url:
+            return None
+        with suppress(UpstreamFailed):
+            async with self._open(remote, {}, method="HEAD") as response:
+                return response.length if response.status == 200 else None
+        return None
+
+    def passes_on(self, remote: RemoteFile, start: int, end: int) -> bool:
+        """
+        Whether a part of a file is asked of the upstream alone, and not kept, since the bytes before it are far more.
+
+        Nothing shows that such a part is right, so it is done only for files that are ``READ_IN_PARTS``, and for none
+        of which the upstream has sent a wrong one.
+        """
+        if (remote.repository.id, remote.identity) in self._mistrusted or end - start > LARGEST_PART:
+            return False
+        transfer = self._transfers.find(remote.repository.id, remote.source.path, identity=remote.identity)
+        return start - (0 if transfer is None else transfer.available) >= FAR
+
+    @asynccontextmanager
+    async def open_part(
+        self, remote: RemoteFile, size: int, start: int, end: int
+    ) -> AsyncIterator[IUpstreamResponse | None]:
+        """
+        The response of the upstream with a part of a file of ``size`` bytes; None if it sends no parts.
+
+        :raises NotFound, UpstreamFailed: see ``content``
+        """
+        async with self._open(remote, {"Range": f"bytes={start}-{end - 1}"}) as response:
+            if response.status in (404, 410):
+                raise NotFound("file", remote.source.path)
+            yield response if part_of(response) == (start, end, size) else None
 
     def when_kept(self, remote: RemoteFile, listener: Callable[[File], None]) -> None:
         """Call a function with the row of a file of which ``content`` gave bytes, as soon as there is one."""
@@ -87,15 +159,49 @@ class Fetching:
         if transfer is not None:
             transfer.when_recorded(listener)
 
+    def _transfer(self, remote: RemoteFile) -> Transfer[File]:
+        place = remote.repository.id, remote.source.path
+        return self._transfers.get(*place, lambda: self._download(remote), identity=remote.identity)
+
+    def _open(
+        self, remote: RemoteFile, headers: Mapping[str, str], *, method: str = "GET"
+    ) -> AbstractAsyncContextManager[IUpstreamResponse]:
+        upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))
+        return upstream.open(method, remote.source.url, headers, limits=self._limits, subject=remote.key)
+
+    def _container_of(self, remote: RemoteFile) -> RemoteFile | None:
+        """The file in which a file is, too."""
+        format_ = self._formats[remote.repository.format]
+        source = IContainingFormat(format_).container_of(remote) if IContainingFormat.providedBy(format_) else None
+        return None if source is None else evolve(remote, source=source)
+
+    @asynccontextmanager
+    async def _open_contained(self, remote: RemoteFile, container: RemoteFile) -> AsyncIterator[IUpstreamResponse]:
+        """The response of the upstream with a file, or one that is read out of the other if it does not have it."""
+        if remote.source.url != container.source.url:
+            async with self._open(remote, {}) as response:
+                if response.status not in (404, 410):
+                    yield response
+                    return
+        if await self._find(container) is not None:
+            raise _not_contained(remote)  # it would have been found when that was kept
+        size, path = await self.size(container), remote.source.path
+        if size is not None and size <= SMALL_CONTAINER:
+            raise WholeNeeded(path)
+        format_ = IContainingFormat(self._formats[remote.repository.format])
+        open_, cpu = partial(self._open, container), self._pools.cpu
+        data = await read_out(open_, path, size, lambda parts: format_.read_out(parts, remote), cpu)
+        yield ReadOut(container.url, data)
+
     async def _find(self, remote: RemoteFile) -> File | None:
         found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
         return found if found is not None and remote.is_kept_as(found) else None
 
     def _download(self, remote: RemoteFile) -> Download[File]:
-        upstream = self._upstreams.of(remote.repository.id, find_route(remote.repository, remote.route))
+        container = self._container_of(remote)
 
         def open_(headers: Mapping[str, str]) -> AbstractAsyncContextManager[IUpstreamResponse]:
-            return upstream.open("GET", remote.source.url, headers, limits=self._limits, subject=remote.key)
+            return self._open(remote, headers) if container is None else self._open_contained(remote, container)
 
         place = remote.repository.id, remote.identity
 
@@ -121,6 +227,12 @@ class Fetching:
             again=again,
             shared=place not in self._mistrusted,
         )
+
+
+def _not_contained(remote: RemoteFile) -> PkgrepoError:
+    if remote.source.digests:
+        return UpstreamFailed(remote.route, "it does not have a file that it announced, nor is that in another one")
+    return NotFound("file", remote.source.path)
 
 
 def _report(failure: Any) -> None:

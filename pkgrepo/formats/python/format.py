@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.archives.source import Source
 from pkgrepo.formats.python.index.caches import IndexCaches
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
 from pkgrepo.formats.python.index.listed_releases import read_listed
@@ -15,13 +16,14 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest
 from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS
 from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
-from pkgrepo.formats.python.proxied.releases import make_release
+from pkgrepo.formats.python.proxied.releases import container_of, make_release, read_out
 from pkgrepo.formats.python.proxied.restoring import restore_page
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import (
     ICachingFormat,
+    IContainingFormat,
     IFormat,
     IProbedFormat,
     IProxiedFormat,
@@ -32,6 +34,7 @@ from pkgrepo.interfaces import (
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.documents.restored import restored_document
+from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
@@ -51,7 +54,9 @@ from .routes import PythonSite
 from .setup import install_snippets, snippets
 
 
-@implementer(IFormat, ICachingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat)
+@implementer(
+    IFormat, ICachingFormat, IContainingFormat, IProbedFormat, IProxiedFormat, IRestorableFormat, ISplicedFormat
+)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -102,6 +107,14 @@ class PythonFormat(FormatBase):
     ) -> tuple[Release, Indexer]:
         """See L{IProxiedFormat.make_release}."""
         return await make_release(file, staged, blob, pools), index_project
+
+    def container_of(self, file: RemoteFile) -> FileSource | None:
+        """See L{IContainingFormat.container_of}."""
+        return container_of(file)
+
+    def read_out(self, container: Source, file: RemoteFile) -> bytes:
+        """See L{IContainingFormat.read_out}."""
+        return read_out(container, file)
 
     def restore_documents(self, reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
         """See L{IRestorableFormat.restore_documents}."""

@@ -165,6 +165,15 @@ class Files:
             start += len(piece)
             yield piece
 
+    async def deliver(self, file: File, consumer: IConsumer, start: int, end: int) -> None:
+        """
+        Write the bytes from ``start`` to ``end`` (exclusive) of a stored file; see L{Content}.
+
+        :raises BlobMissing: the storage has lost them
+        """
+        store = await self._stores.of(self._registry.storage(file.storage_id))
+        await _deliver(store, file.locator, consumer, start, end)
+
     async def inspect(self, pool: Pool, storage_id: int, blob: BlobInfo | File, look: Callable[[int | bytes], T]) -> T:
         """
         Call ``look`` on a thread with a descriptor of stored bytes, or with these if they are small.

@@ -117,6 +117,15 @@ def size_of_whole(response: IUpstreamResponse, offset: int) -> int | None:
     return size
 
 
+def part_of(response: IUpstreamResponse) -> tuple[int, int, int] | None:
+    """Which bytes of a file a 206 sends: start, end (exclusive) and the size of the whole; None if it is none."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    if response.status != 206 or found is None:
+        return None
+    start, end, size = int(found[1]), int(found[2]) + 1, int(found[3])
+    return (start, end, size) if start < end <= size and response.length in (None, end - start) else None
+
+
 def _check_status(route: str, path: str, response: IUpstreamResponse, wanted: int) -> None:
     if response.status in (404, 410):
         raise NotFound("file", path)

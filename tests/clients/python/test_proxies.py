@@ -19,6 +19,7 @@ from tests.support.python_peers import devpi, pypiserver
 from tests.support.server_process import running
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.upstreams.faults import corrupted
+from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.python import PythonUpstream
 
 # The wheels that are published, with their requirements.
@@ -272,6 +273,22 @@ def test_file_that_the_upstream_replaces_is_installed_again(
                 bench.run(*command, "changing-lib")
                 printed = bench.run(python, "-c", "import sys; print(open(sys.path[-1] + '/changing.txt').read())")
                 assert printed.strip() == content.decode()
+
+
+@pytest.mark.parametrize("offered", [False, True])
+def test_versions_are_resolved_without_the_wheels(mirror: Mirror, scripted: PythonUpstream, *, offered: bool) -> None:
+    scripted.add("leaf-lib", "1.0", metadata=False)
+    name, _ = scripted.add("heavy-lib", "1.0", requires=["leaf-lib"], metadata=offered, pad=5_000_000)
+    scripted.serve(f"{scripted.file_path(name)}.metadata", Answer(404))
+    with mirror(scripted.simple) as scene:
+        bench = scene.bench()
+        wanted = bench.folder / "in.txt"
+        wanted.write_text("heavy-lib\n")
+        printed = bench.run(client("uv"), "pip", "compile", "--index-url", scene.index.simple, wanted)
+        assert "leaf-lib==1.0" in printed
+        report = ["install", "--dry-run", "--no-cache-dir", "-i", scene.index.simple, "heavy-lib"]
+        assert "leaf-lib-1.0" in bench.pip(bench.venv(), *report)
+        assert scripted.sent(scripted.file_path(name)) < 200_000
 
 
 def test_end_date_hides_newer_files(mirror: Mirror, scripted: PythonUpstream) -> None:

@@ -52,17 +52,20 @@ class PythonUpstream(ScriptedUpstream):
         sdist: bool = False,
         metadata: bool = True,
         pad: int = 0,
+        extra_files: Mapping[str, bytes] | None = None,
         **members: Any,
     ) -> tuple[str, bytes]:
         """
         Publish a wheel or source distribution. Returns its file name and bytes.
 
-        ``requires`` are dependencies; ``metadata``: the page offers its metadata; ``pad`` bytes are added to it;
-        ``members`` are additional members of the file in the page.
+        ``requires`` are dependencies; ``metadata``: the page offers its metadata; ``pad`` bytes are added to it, and
+        ``extra_files``; ``members`` are additional members of the file in the page.
         """
         fields: Fields = [("Requires-Dist", each) for each in requires]
         make = make_sdist if sdist else make_wheel
-        filename, data = make(project, version, requires_python=requires_python, fields=fields, pad=pad)
+        filename, data = make(
+            project, version, requires_python=requires_python, fields=fields, pad=pad, extra_files=extra_files
+        )
         file: dict[str, Any] = {
             "filename": filename,
             "url": self.file_url(filename),

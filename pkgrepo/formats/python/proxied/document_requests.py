@@ -88,7 +88,11 @@ class ProjectDocuments:
             if not path or not found:
                 return {}
             remote = found.file  # or the row of one that another request has fetched since the look-up above
-            content = await self._services.fetching.content(remote) if isinstance(remote, RemoteFile) else remote
+            content = (
+                await self._services.fetching.content(remote, takes_whole=False)
+                if isinstance(remote, RemoteFile)
+                else remote
+            )
             if isinstance(content, ArrivingBody):
                 content.close()  # it is kept for the next time
                 return {}

@@ -4,7 +4,8 @@ The normalisers of project pages and of the list of projects.
 Of a page of an upstream they make its top, and an entry with fragments for each file.
 
 What a client would take for an address is replaced by one of ours. Files whose names are not those of wheels or source
-distributions, or that have no usable address, are left out. This module runs in a child process and imports little.
+distributions, or that have no usable address, are left out. The METADATA of each wheel is offered, also if the upstream
+does not offer it. This module runs in a child process and imports little.
 """
 
 from __future__ import annotations
@@ -138,9 +139,13 @@ def _entry(file: ListedFile, name: FileName, version_text: str, url: str, links:
     our_url = "../../" + "/".join(quote(part) for part in path.split("/"))
     time = _time(file.upload_time)
     sources = [_source(path, url, file.hashes, file.size)]
-    if file.core_metadata is not False:
-        digests = {} if file.core_metadata is True else file.core_metadata
+    core_metadata = file.core_metadata
+    if core_metadata is not False:
+        digests = {} if core_metadata is True else core_metadata
         sources.append(_source(path + METADATA, _with_suffix(url, METADATA), digests))
+    elif name.kind == "bdist_wheel":  # it is read out of the wheel
+        core_metadata = True
+        sources.append(_source(path + METADATA, url, {}))
     if file.has_sig:
         sources.append(_source(path + SIGNATURE, _with_suffix(url, SIGNATURE), {}))
     provenance = None if file.provenance is None else links.find(file.provenance)
@@ -154,7 +159,7 @@ def _entry(file: ListedFile, name: FileName, version_text: str, url: str, links:
         size=file.size,
         upload_time=time,
         yanked=file.yanked,
-        core_metadata=file.core_metadata,
+        core_metadata=core_metadata,
         has_sig=file.has_sig,
         provenance=None if provenance is None else our_url + PROVENANCE,
         other=file.other,

@@ -2,7 +2,8 @@
 How files of upstreams are kept: distributions and their companions, as files of a version.
 
 What the upstream serves is kept although a publish would refuse it; then it has no metadata. The METADATA of a wheel is
-kept beside it, so that it can be had when the upstream is down, and from upstreams that do not offer it.
+kept beside it, so that it can be had when the upstream is down. Of a wheel that is not kept it is read by itself, from
+upstreams that do not offer it, or offer it and do not have it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from pkgrepo.formats.python.layout import METADATA, split_companion
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import FileName, parse_filename
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
-from pkgrepo.formats.python.upload.wheel import read_metadata
+from pkgrepo.formats.python.upload.wheel import read_metadata, read_metadata_alone
 from pkgrepo.model import BlobInfo, NewFile
+from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -68,9 +70,24 @@ def _attributes(file: RemoteFile, name: FileName) -> dict[str, Any]:
 
 
 def _may_keep(file: RemoteFile, metadata: bytes) -> bool:
-    """Whether these are the bytes that the upstream offers as metadata, or it offers none."""
+    """Whether these may be the bytes that the upstream offers as metadata, or it offers none."""
     offered = next((each for each in file.entry.files if each.path == file.source.path + METADATA), None)
-    return offered is None or offered.digests.get("sha256") == hashlib.sha256(metadata).hexdigest()
+    announced = None if offered is None else offered.digests.get("sha256")
+    return announced is None or announced == hashlib.sha256(metadata).hexdigest()
+
+
+def container_of(file: RemoteFile) -> FileSource | None:
+    """The wheel that has the METADATA beside it, too."""
+    distribution, role = split_companion(file.source.path)
+    if role != METADATA or parse_filename(distribution.rsplit("/", 1)[-1], project=file.key).kind != "bdist_wheel":
+        return None
+    return next((each for each in file.entry.files if each.path == distribution), None)
+
+
+def read_out(wheel: Source, file: RemoteFile) -> bytes:
+    """The METADATA of a wheel. :raises PartMissing: it lacks a part; :raises Invalid: it has none"""
+    distribution, _ = split_companion(file.source.path.rsplit("/", 1)[-1])
+    return read_metadata_alone(wheel, parse_filename(distribution, project=file.key))
 
 
 def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
@@ -23,7 +24,7 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
     :raises Invalid: it is not a valid wheel of that project and version
     """
     archive = ZipArchive(source)
-    folder = _find_dist_info(source, archive, filename)
+    folder = _find_dist_info(source, archive.entries, filename)
     metadata = _read_metadata(source, archive, folder)
     record = archive.read(f"{folder}/RECORD", RECORD_SIZE)
     if record is None or f"{folder}/WHEEL" not in archive.entries:
@@ -40,7 +41,17 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
 def read_metadata(source: Source, filename: FileName) -> bytes:
     """The same of a wheel whose other parts do not matter. :raises Invalid: it has none"""
     archive = ZipArchive(source)
-    return _read_metadata(source, archive, _find_dist_info(source, archive, filename))
+    return _read_metadata(source, archive, _find_dist_info(source, archive.entries, filename))
+
+
+def read_metadata_alone(source: Source, filename: FileName) -> bytes:
+    """
+    The same of a wheel of which not all parts need be there.
+
+    :raises PartMissing: one that is needed; :raises Invalid: it has none
+    """
+    archive = ZipArchive(source, lambda entries: [f"{_find_dist_info(source, entries, filename)}/METADATA"])
+    return _read_metadata(source, archive, _find_dist_info(source, archive.entries, filename))
 
 
 def _read_metadata(source: Source, archive: ZipArchive, folder: str) -> bytes:
@@ -50,8 +61,8 @@ def _read_metadata(source: Source, archive: ZipArchive, folder: str) -> bytes:
     return metadata
 
 
-def _find_dist_info(source: Source, archive: ZipArchive, filename: FileName) -> str:
-    tops = (name.partition("/") for name in archive.entries)
+def _find_dist_info(source: Source, entries: Iterable[str], filename: FileName) -> str:
+    tops = (name.partition("/") for name in entries)
     folders = sorted({top for top, slash, _ in tops if slash and top.endswith(DIST_INFO)})
     if len(folders) != 1:
         found = " and ".join(folders[:3]) or "none"

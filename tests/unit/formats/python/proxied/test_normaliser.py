@@ -78,9 +78,11 @@ def test_what_the_upstream_does_not_say_is_left_out() -> None:
     [({"sha256": OTHER}, {"sha256": OTHER}), (True, True), ({}, True), ({"sha256": "z"}, True), (False, False)],
 )
 def test_metadata_is_found_in_all_spellings_of_json(key: str, value: Any, expected: Any) -> None:
-    entry = read_one(page(listed(**{key: value})))
-    assert shown(entry)["core-metadata"] == expected
-    assert len(entry.files) == (1 if expected is False else 2)
+    wheel, sdist = (read_one(page(listed(name, **{key: value}))) for name in (WHEEL, SDIST))
+    assert (shown(wheel)["core-metadata"], shown(sdist)["core-metadata"]) == (expected or True, expected)
+    urls = [each.url for each in wheel.files]
+    assert urls == [urls[0], urls[0] if expected is False else f"{urls[0]}.metadata"]
+    assert len(sdist.files) == (1 if expected is False else 2)
 
 
 @pytest.mark.parametrize("name", ["data-core-metadata", "data-dist-info-metadata"])
@@ -89,7 +91,7 @@ def test_metadata_is_found_in_all_spellings_of_json(key: str, value: Any, expect
     [(f'="sha256={OTHER}"', {"sha256": OTHER}), ('="true"', True), ("", True), ('="false"', False)],
 )
 def test_metadata_is_found_in_all_spellings_of_html(name: str, value: str, expected: Any) -> None:
-    entry = read_one(html(anchor(attributes=name + value)))
+    entry = read_one(html(anchor(SDIST, attributes=name + value)))
     assert shown(entry)["core-metadata"] == expected
 
 
