@@ -25,6 +25,7 @@ from typing import Any
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.blobs.syscalls import sync_file_system
 
 from .durable_file import fsync_path
 
@@ -117,6 +118,17 @@ class LayoutFolder:
         """Make a document and its name durable (fsync)."""
         for each in (self.file(path), self.file(path).parent):
             fsync_path(each)
+
+    def sync_all(self) -> None:
+        """Make all of the layout durable. :raises OSError: some of it may be lost"""
+        try:
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            sync_file_system(descriptor)
+        finally:
+            os.close(descriptor)
 
     def draft(self) -> Draft:
         """Create a temporary file for a document that is too large for memory."""
@@ -275,6 +287,7 @@ class LayoutFolder:
                     raise
                 self._into(shutil.copyfile, source, temporary)
                 os.chmod(temporary, 0o444)
+                fsync_path(Path(temporary))  # ``is_linked`` compares no more than the size of a copy
         # POSIX: renaming one link of a file onto another link of it does nothing and leaves both.
         with suppress(OSError):
             os.unlink(temporary)

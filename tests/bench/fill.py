@@ -31,7 +31,7 @@ from pkgrepo.repositories.publish.releases import Release, publish_releases
 from pkgrepo.storage.catalog.packages import events, followed_wheels
 from pkgrepo.storage.catalog.packages.followed_wheels import Followed
 from pkgrepo.storage.catalog.server import repositories, settings
-from pkgrepo.storage.catalog.server.layout_pending import CURSOR
+from pkgrepo.storage.catalog.server.layout_pending import CURSOR, MARK
 
 from .packages.releases import ACTOR, FILLERS
 
@@ -45,6 +45,7 @@ def publish_all(
     publish_releases(tx, repository, releases, ACTOR, indexer, now_ms)
     seq = events.last_seq(tx)
     settings.put(tx, CURSOR, str(seq))
+    settings.put(tx, MARK, str(seq))
     for channel in repositories.companions_of(tx, repository.id):
         followed_wheels.put_followed(tx, channel.id, Followed(seq, converting=True))
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import psycopg
 
-from pkgrepo.storage.catalog.server.layout_pending import CURSOR
+from pkgrepo.storage.catalog.server.layout_pending import CURSOR, MARK
 
 from .packages.filler import BASE
 
@@ -142,7 +142,7 @@ def _count(session: Session, repository: str, times: int) -> None:
     """Move what counts rows on: the sequences, the counts of the repository, and the cursors of its followers."""
     for table, column in (("package", "id"), ("version", "id"), ("file", "id"), ("event", "seq")):
         session.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}")
-    session.execute("UPDATE setting SET value = (SELECT max(seq) FROM event) WHERE key = %s", (CURSOR,))
+    session.execute("UPDATE setting SET value = (SELECT max(seq) FROM event) WHERE key = ANY(%s)", ([CURSOR, MARK],))
     session.execute("UPDATE followed_wheels SET seq = (SELECT max(seq) FROM event)")
     session.execute(
         "UPDATE repository SET serial = serial * %(times)s, bytes_used = bytes_used * %(times)s,"

@@ -1,9 +1,6 @@
 """Blob stores on full file systems, and on one whose power is cut."""
 
-import fcntl
 import os
-import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -15,20 +12,11 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.blobs.slice_writer import SLICE
 from tests.support.blob_checks import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
 from tests.support.blob_stores import FilesystemCase
+from tests.support.power_cuts import ext4_disk, mount
 
 pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
-FS_IOC_SHUTDOWN = 0x8004587D  # the number in linux/fs.h
-NO_LOG_FLUSH = 2  # discards everything that was not synced, as a power cut does
-
-
-def mount(*arguments: str) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount file systems")
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"this machine does not mount: {done.stderr.strip()}")
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -100,24 +88,8 @@ async def test_below_the_low_water_mark_uploads_are_refused_and_reads_work(case,
 @pytest.fixture
 def disk(tmp_path):
     """An ext4 file system; ``cut()`` simulates a power cut, and mounts it again."""
-    if shutil.which("mkfs.ext4") is None:
-        pytest.skip("mkfs.ext4 is not installed")
-    image, place = tmp_path / "image", tmp_path / "disk"
-    with image.open("wb") as file:
-        file.truncate(96 * MIB)
-    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
-    place.mkdir()
-    mount("-o", "loop", str(image), str(place))
-
-    def cut() -> None:
-        fd = os.open(place, os.O_RDONLY)
-        fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
-        os.close(fd)
-        subprocess.run(["umount", str(place)], check=True)
-        subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
-
-    yield place, cut
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    with ext4_disk(tmp_path, 96 * MIB) as found:
+        yield found
 
 
 @pytest.mark.parametrize("kind", ["unnamed", "named"])

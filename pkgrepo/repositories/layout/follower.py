@@ -9,12 +9,21 @@ exception: its folder is removed before anything is shown of a later repository 
 kept in             what                                changed by
 ==================  ==================================  ========================================================
 setting (cursor)    the last event that was handled     each batch of events, once shown or recorded as pending
+setting (mark)      the last event that was handled     ``MARK_AFTER_S`` after a change, each ``MARK_EVENTS`` events,
+                    when all files were made durable    and at a stop
 ``layout_pending``  entries that could not be shown     added in the transaction that moves the cursor; removed
                     (full disk, missing blob), and      once they are shown: retried at each start, then with
                     packages to compare as a whole      exponential back-off, or soon after a full disk has room
 ==================  ==================================  ========================================================
 
 A crash repeats some work and loses none. While the catalog cannot be written, the cursor does not move.
+
+Files of the layout are not made durable one by one: after a power cut, new ones may be empty or missing. (Measured with
+ext4 and the two sidecars of a small version: 1.3 ms, with fsync of both and of their folders 6.3 ms, with one syncfs
+2.0 ms, all of it competing with the fsyncs of publishes; to compare 600 changes again takes a start 1 s.) Each start
+therefore returns the cursor to the mark, and what is shown of the events after it is compared with the catalog and
+mended, beside the requests. After a clean stop there are no such events. While some are left, the layout counts as
+behind.
 
 What a proxy keeps is shown when it has kept nothing more for a moment: during an install the threads that show it
 would take the interpreter and the disk from the requests, and show a package once for each of its files.
@@ -54,6 +63,8 @@ MAX_PAUSE_S = 10.0
 PAUSE_FACTOR = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
 QUIET_S = 2.0  # seconds without a change of a proxy, after which its changes are shown; an install has shorter pauses
 LONGEST_QUIET_S = 30.0  # seconds that its first change waits at most
+MARK_AFTER_S = 600.0  # seconds from a change until the mark is moved, which syncs the file system
+MARK_EVENTS = 10_000  # events after the mark until it is moved; to compare them again takes some seconds
 BYTES_PER_S = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
 
 
@@ -71,13 +82,17 @@ class LayoutFollower(Service):
         self._pools = context.pools
         self._updater = LayoutUpdater(context)
         self._storages = StorageLayouts(context)
-        self._retries = Retries(context, self._show_pending, self.notify)
+        self._retries = Retries(context, self._show_pending, self._storages.sync, self.notify)
         self._following: Deferred[None] | None = None
         self._open = False  # whether more work may begin
         self._notified = False
         self._config_serial = -1
         self._pauses = True
         self._pausing: Deferred[None] | None = None
+        self._returns = True  # whether the cursor must be returned to the mark first
+        self._marked = 0  # the event at the mark
+        self._mark_due = False
+        self._mark_timer: IDelayedCall | None = None
         self._quiet: IDelayedCall | None = None
         self._quiet_until = 0.0  # in the reactor's seconds, at most
 
@@ -88,10 +103,20 @@ class LayoutFollower(Service):
         self._begin()
 
     def stopService(self) -> Deferred[None] | None:
-        """Stop after the current batch; L{catch_up_and_mark_closed} handles the rest."""
+        """Stop after the current batch, and move the mark; L{catch_up_and_mark_closed} handles the rest."""
         super().stopService()
         self._close()
-        return self._following
+        stopping = Deferred.fromCoroutine(self._stop(self._following))
+        stopping.addErrback(_report_failure)
+        return stopping
+
+    async def _stop(self, following: Deferred[None] | None) -> None:
+        if following is not None:
+            await following
+        try:
+            await self._move_mark()
+        finally:
+            self._returns = True  # another process may be the follower before this one is again
 
     async def mark_open(self, *, joining: bool = False) -> None:
         """
@@ -119,6 +144,7 @@ class LayoutFollower(Service):
         if timeout.active():
             timeout.cancel()
         try:
+            await self._move_mark()  # before the layout may look complete
             await self._storages.mark_closed(await self.backlog())
         except FAILURES:
             log.failure("it is not known what the readable layout lacks")
@@ -177,6 +203,7 @@ class LayoutFollower(Service):
     def _close(self) -> None:
         self._open = False
         self._end_quiet()
+        self._cancel_mark_timer()
         self._retries.close()
         if self._pausing is not None:
             self._pausing.cancel()
@@ -186,9 +213,13 @@ class LayoutFollower(Service):
             self._notified = False
             began, written = monotonic(), self._updater.large_images.written
             try:
+                if self._returns:
+                    await self._return_to_mark()
                 await self._show_repositories()
                 await self._retries.run_page()
                 await self._handle_events()
+                if self._mark_due:
+                    await self._move_mark()
             except FAILURES:  # of the catalog; what cannot be shown is recorded as pending instead
                 self._retries.abandon()
                 raise
@@ -214,11 +245,51 @@ class LayoutFollower(Service):
             failed = await self._show_batch(batch)
             cursor = batch[-1].seq
             await self._catalog.write(layout_pending.move_cursor, cursor, failed)
+            if cursor - self._marked >= MARK_EVENTS:
+                await self._move_mark()
+            elif self._mark_timer is None and self._open:
+                self._mark_timer = IReactorTime(self._pools.reactor).callLater(MARK_AFTER_S, self._mark_timer_fired)
             if failed:
                 self._report(failed)
                 self._retries.schedule()
             else:
                 self._retries.schedule_sooner()
+
+    async def _return_to_mark(self) -> None:
+        """Have the events handled again whose files may be lost or empty, if the last run has not ended with a stop."""
+        again = await self._catalog.write(layout_pending.return_to_mark)
+        self._marked = await self._catalog.look(layout_pending.cursor)
+        self._returns = False
+        if again:
+            log.info(
+                "the readable layout is compared with the last {count} changes: it was not closed by a clean stop",
+                count=again,
+            )
+
+    async def _move_mark(self) -> None:
+        """
+        Make what was shown durable, and note that it is.
+
+        :raises OSError: some of it may be lost; :raises PkgrepoError: a storage cannot be opened
+        """
+        self._mark_due = False
+        self._cancel_mark_timer()
+        seq = await self._catalog.look(layout_pending.cursor)
+        if self._returns or seq == self._marked:
+            return  # another process follows, or has followed since; or there is nothing new
+        await self._storages.sync()
+        await self._catalog.write(layout_pending.move_mark, seq)
+        self._marked = seq
+
+    def _mark_timer_fired(self) -> None:
+        self._mark_timer = None
+        self._mark_due = True
+        self.notify()
+
+    def _cancel_mark_timer(self) -> None:
+        timer, self._mark_timer = self._mark_timer, None
+        if timer is not None:
+            timer.cancel()
 
     async def _show_batch(self, batch: Sequence[Event]) -> dict[Entry, str]:
         """Show what some events name. Returns what could not be shown, with the reasons."""

@@ -38,18 +38,20 @@ class Retries(MaintenanceWork):
     """
     The passes over the pending entries, and the timer between them.
 
-    ``show`` shows an entry and returns what of it could not be shown, with the reasons. ``notify`` has the follower
-    call ``run_page`` soon.
+    ``show`` shows an entry and returns what of it could not be shown, with the reasons. ``sync`` makes what it wrote
+    durable. ``notify`` has the follower call ``run_page`` soon.
     """
 
     def __init__(
         self,
         context: MaintenanceContext,
         show: Callable[[Entry], Awaitable[dict[Entry, str]]],
+        sync: Callable[[], Awaitable[None]],
         notify: Callable[[], None],
     ) -> None:
         super().__init__(context)
         self._show = show
+        self._sync = sync
         self._notify = notify
         self._open = False
         self._scheduling = True
@@ -106,6 +108,8 @@ class Retries(MaintenanceWork):
             tried.append(each)
         if not tried:
             return
+        if any(each not in failed for each in tried):
+            await self._sync()  # their events are before the mark, so that only the entries know what to show
         await self._catalog.write(layout_pending.record_attempts, tried, failed)
         current.after = tried[-1]
         current.reasons.update(failed.values())

@@ -54,6 +54,17 @@ class StorageLayouts(MaintenanceWork):
                 )
             await self._write_status(storage, CatalogStatus(at=at, missing=missing, begun=self._opened_at))
 
+    async def sync(self) -> None:
+        """
+        Make everything durable that was written to the layouts.
+
+        :raises OSError: some of it may be lost; :raises PkgrepoError: a storage cannot be opened
+        """
+        for storage in await self._with_layout():
+            layout = await self._context.open_layout(storage)
+            if layout is not None:
+                await self._pools.disk(layout.sync_all)
+
     async def apply_settings(self) -> None:
         """
         Remove the layouts of storages that are to have none, and the marker of one that is to have a layout again.

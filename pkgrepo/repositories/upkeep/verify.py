@@ -22,6 +22,7 @@ from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
 from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.repositories.layout.marker import NO_LAYOUT
 from pkgrepo.repositories.layout.removed_folders import folders_of
+from pkgrepo.repositories.layout.storage_layouts import StorageLayouts
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
@@ -89,6 +90,8 @@ class Verifier(MaintenanceWork):
             await self._attempt(f"storage {storage.name!r}", self._check_storage(storage))
         for repository in self._registry.all():
             await self._attempt(repository.path, self._check_layout(repository))
+        if self._report.mended:
+            await self._attempt("what was mended", StorageLayouts(self._context).sync())
         return self._report
 
     async def run_blobs(self, repository: Repository) -> VerifyReport:

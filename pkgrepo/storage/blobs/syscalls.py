@@ -19,6 +19,22 @@ _WRITE = 2  # SYNC_FILE_RANGE_WRITE of linux/fs.h
 _SYNC_RANGE = getattr(_LIBC, "sync_file_range", None)
 if _SYNC_RANGE is not None:
     _SYNC_RANGE.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+_SYNC_FS = getattr(_LIBC, "syncfs", None)
+if _SYNC_FS is not None:
+    _SYNC_FS.argtypes = (ctypes.c_int,)
+
+
+def sync_file_system(fd: int) -> None:
+    """
+    Make everything durable that was written to the file system of a descriptor (syncfs, else sync).
+
+    :raises OSError: something could not be written; since Linux 5.8 also if that happened after the last call
+    """
+    if _SYNC_FS is None:
+        os.sync()
+    elif _SYNC_FS(fd):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def reserve(fd: int, size: int) -> None:

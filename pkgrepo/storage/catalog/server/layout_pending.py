@@ -1,7 +1,8 @@
 """
 What the readable layout does not show yet: pending entries, and the events after the cursor.
 
-A pending entry is removed once it is shown. There is at most one entry per package and version.
+A pending entry is removed once it is shown. There is at most one entry per package and version. What was shown of the
+events up to the mark is on the disk; of those between mark and cursor, a power cut may lose or empty files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pkgrepo.storage.catalog.packages.events import last_seq
 from . import settings
 
 CURSOR = "readable_layout_cursor"  # the setting with the sequence number of the last event that was handled
+MARK = "readable_layout_mark"  # the same of the last one that was handled when all files were made durable
 
 
 @frozen(order=True)
@@ -74,6 +76,27 @@ def move_cursor(tx: Transaction, seq: int, failed: Mapping[Entry, str]) -> None:
     """Move the cursor to ``seq``, and add the entries that could not be shown, with the reasons."""
     _put_failed(tx, failed)
     settings.put(tx, CURSOR, str(seq))
+
+
+def move_mark(tx: Transaction, seq: int) -> None:
+    """Move the mark to ``seq``, the cursor at a time after which everything was made durable."""
+    settings.put(tx, MARK, str(seq))
+
+
+def return_to_mark(tx: Transaction) -> int:
+    """
+    Move the cursor back to the mark, for the events after it to be handled again. Returns the number of these.
+
+    Without a mark, as in a catalog of an earlier release, it is set to the cursor.
+    """
+    seq = cursor(tx)
+    mark = settings.get(tx, MARK)
+    if mark is None:
+        move_mark(tx, seq)
+        return 0
+    if int(mark) < seq:
+        settings.put(tx, CURSOR, mark)
+    return max(0, seq - int(mark))
 
 
 def record_attempts(tx: Transaction, tried: Iterable[Entry], failed: Mapping[Entry, str]) -> None:

@@ -16,6 +16,7 @@ from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_sdist, make_wheel
 
+MARK_AFTER_S = 1e6  # longer than any delay of retries
 FIRST = make_wheel("first", "1.0")
 SECOND = make_wheel("second", "1.0")
 
@@ -47,6 +48,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(follower, "IReactorTime", lambda _reactor: found)
     monkeypatch.setattr(retries, "IReactorTime", lambda _reactor: found)
     monkeypatch.setattr(follower, "pause_after", lambda *_: 0)
+    monkeypatch.setattr(follower, "MARK_AFTER_S", MARK_AFTER_S)
     return found
 
 
@@ -92,7 +94,7 @@ async def test_entries_that_failed_on_a_full_disk_are_retried_until_shown(world,
     assert is_shown(world, SECOND)
     assert not backlog.failed
     assert (await world.verify()).problems == []
-    assert clock.getDelayedCalls() == []
+    assert [each.getTime() for each in clock.getDelayedCalls()] == [MARK_AFTER_S]
 
 
 @pytest_twisted.ensureDeferred

@@ -86,7 +86,7 @@ async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
 async def test_a_removal_before_a_stop_is_handled_by_the_next_start(world):
     await world.publish(*OLD)
     await world.follow()
-    assert world.follower.stopService() is None
+    await world.follower.stopService()
     await purge(world, await remove(world))
     assert "py/.repository.json" in world.shown()
     await world.follow()

@@ -1,0 +1,54 @@
+"""An ext4 file system whose power is cut, which discards everything that was not synced."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FS_IOC_SHUTDOWN = 0x8004587D  # the number in linux/fs.h
+NO_LOG_FLUSH = 2  # discards everything that was not synced, as a power cut does
+
+
+def mount(*arguments: str) -> None:
+    """Mount a file system; the test is skipped where that is impossible."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount file systems")
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this machine does not mount: {done.stderr.strip()}")
+
+
+@contextmanager
+def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[Callable[[], object]], None]]]:
+    """
+    Yield the folder of a new file system of ``size`` bytes, and ``cut(between)``, which mounts it again.
+
+    ``between`` is called while all access fails, to end the processes that have files open there.
+    """
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed")
+    image, place = folder / "image", folder / "disk"
+    with image.open("wb") as file:
+        file.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    place.mkdir()
+    mount("-o", "loop", str(image), str(place))
+
+    def cut(between: Callable[[], object] = lambda: None) -> None:
+        fd = os.open(place, os.O_RDONLY)
+        fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        os.close(fd)
+        between()
+        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+
+    yield place, cut
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
