@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.test_shared_fetches import Download
 from tests.support.configurations import proxy
+from tests.support.odd_files import zip_of
 from tests.support.server_process import ServerProcess, restarts
 from tests.support.upstreams.messages import HEAD, Fault
 from tests.support.upstreams.server import ScriptedUpstream
@@ -18,7 +19,7 @@ from tests.support.workers import connect_to_each, kill, wait_for_workers, worke
 pytestmark = pytest.mark.faults
 
 Routes = tuple[ScriptedUpstream, ScriptedUpstream]
-BODY = b"of the first" * 100_000
+BODY = zip_of(b"of the first" * 100_000)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def split(routes: Routes, version: str) -> tuple[str, str]:
     """The paths of a version's jar, which the first route has, and of its sources, which the second has."""
     base = f"/org/example/split/{version}/split-{version}"
     routes[0].serve(f"{base}.jar", BODY)
-    routes[1].serve(f"{base}-sources.jar", b"of the second")
+    routes[1].serve(f"{base}-sources.jar", zip_of(b"of the second"))
     return f"{base}.jar", f"{base}-sources.jar"
 
 
@@ -79,7 +80,7 @@ def test_a_worker_chooses_the_route_when_the_one_that_did_is_killed(server: Serv
     second = Download(other, public(sources))
     sleep(0.3)  # so that it waits
     kill(worker_of(server.pid, one))
-    assert second.finish() == (200, b"of the second")
+    assert second.finish() == (200, zip_of(b"of the second"))
 
 
 def test_a_new_worker_asks_for_the_route_of_a_file_that_arrives(server: ServerProcess, routes: Routes) -> None:
