@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pkgrepo.errors import ReadOnly
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.registry import Registry
 
 from .configuration import virtual_config_of
+
+_WHAT_WORKS: Final = (
+    "Its policy.reserved_names keeps a package from clients, and policy.minimum_release_age versions that are new"
+)
 
 
 def check_publishes(repository: Repository) -> None:
@@ -20,13 +26,28 @@ def check_publishes(repository: Repository) -> None:
     if repository.type is RepositoryType.PROXY:
         raise ReadOnly(
             f"repository {repository.path} is a proxy: its packages come from upstream, and nothing is published, "
-            "changed or deleted in it"
+            f"changed or deleted in it. {_WHAT_WORKS}"
         )
     if repository.type is RepositoryType.VIRTUAL and not _targets(repository):
         raise ReadOnly(
             f"repository {repository.path} is virtual, and its configuration has no publish_to: "
             "publish to one of its members"
         )
+
+
+def check_yanks(repository: Repository) -> None:
+    """
+    Check that a version can be yanked in this repository itself, so that its clients see it.
+
+    :raises ReadOnly: its packages come from upstreams or members, and clients would not see it
+    """
+    if repository.type is RepositoryType.PROXY:
+        raise ReadOnly(
+            f"repository {repository.path} is a proxy: clients see what its upstream says of a version, so nothing is "
+            f"yanked in it. {_WHAT_WORKS}"
+        )
+    if repository.type is RepositoryType.VIRTUAL:
+        raise ReadOnly(f"repository {repository.path} is virtual: yank the version in the member that has it")
 
 
 def publishes(repository: Repository) -> bool:

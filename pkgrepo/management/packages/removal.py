@@ -7,6 +7,7 @@ from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
+from pkgrepo.proxy.publishing import check_yanks
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -41,7 +42,8 @@ class Removal(PackageHandlers):
         Deletes all files of the version, and the package if this was its last version.
 
         For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
-        deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set.
+        deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set. Of a proxy
+        repository only what is cached is deleted: it is fetched again when a client asks for it.
         """
         await self._settle(call.repository)
         if self._images.are_in(call.repository):
@@ -110,7 +112,11 @@ class Removal(PackageHandlers):
         audit="version.yank",
     )
     async def yank(self, call: Call, body: Reason, version: str) -> schemas.VersionState:
-        """Clients no longer select the version unless it is pinned; its files stay available. Not for images (409)."""
+        """
+        Clients no longer select the version unless it is pinned; its files stay available.
+
+        Not for images (409), and not in proxy and virtual repositories (405), where it would change nothing.
+        """
         return await self._set_state(call, version, VersionState.YANKED, body.reason)
 
     @table.route(
@@ -122,7 +128,7 @@ class Removal(PackageHandlers):
         audit="version.unyank",
     )
     async def unyank(self, call: Call, version: str) -> schemas.VersionState:
-        """The version becomes live again. Not for images (409)."""
+        """The version becomes live again. Not for images (409), and not in proxy and virtual repositories (405)."""
         return await self._set_state(call, version, VersionState.LIVE, "")
 
     # Below
@@ -134,6 +140,7 @@ class Removal(PackageHandlers):
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
         if self._images.are_in(call.repository):
             raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
+        check_yanks(call.repository)
         package, found = await self._find_version(call, version)
         indexer = self._services.formats[call.repository.format].index
         reason = " ".join(reason.split())

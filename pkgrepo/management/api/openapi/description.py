@@ -33,6 +33,7 @@ ALWAYS = {
     503: "The repository is inactive, or a part of the server is unavailable; see Retry-After.",
 }
 WHEN_CHANGING = {
+    405: "The repository is of a type in which this changes nothing.",
     409: "The request conflicts with the current state.",
     413: "The body is too large.",
     507: "The disk is full.",
