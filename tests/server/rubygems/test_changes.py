@@ -84,6 +84,23 @@ def test_a_yank_needs_permission(push, rb, token_texts):
     assert statuses(rb, "kept-1.0") == [200, 200]
 
 
+def test_a_token_for_some_gems_yanks_and_restores_these_only(push, rb, token_texts):
+    for name in ("team-own", "teamless"):
+        assert push(name, "1.0").status == 200
+    team = {"Authorization": token_texts["team yanks"]}
+    form = "gem_name={}&version=1.0"
+    refused = rb.as_user().ask("DELETE", YANK, form.format("teamless"), team)
+    assert (refused.status, "teamless" in refused.text) == (403, True)
+    assert statuses(rb, "teamless-1.0") == [200, 200]
+    assert rb.as_user().ask("DELETE", YANK, form.format("team-own"), team).status == 200
+    assert statuses(rb, "team-own-1.0") == [404, 404]
+    assert rb.ask("DELETE", YANK, form.format("teamless")).status == 200
+    assert rb.as_user().ask("PUT", UNYANK, form.format("teamless"), team).status == 403
+    assert statuses(rb, "teamless-1.0") == [404, 404]
+    assert rb.as_user().ask("PUT", UNYANK, form.format("team-own"), team).status == 200
+    assert statuses(rb, "team-own-1.0") == [200, 200]
+
+
 def test_a_yank_by_the_api_hides_the_files_too(push, rb, api):
     assert push("managed-yank", "1.0").status == 200
     address = "/package/main%2Frb/managed-yank/versions/1.0"
