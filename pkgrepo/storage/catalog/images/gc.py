@@ -5,7 +5,8 @@ Garbage collection of images: which manifests and blobs of an image are not need
 object     is needed if
 =========  ============================================================================================================
 manifest   a tag points to it, or serves it while the new one is in quarantine; or a needed index lists it; or its
-           subject is a needed manifest (signatures and other referrers)
+           subject is a needed manifest (signatures and other referrers). A tag that cosign made about another manifest
+           of the image counts only while that one is needed
 blob       a manifest of the image refers to it
 both       touched within the grace period, or promised to a client (see L{promises}): clients push blobs before the
            manifest, and manifests before the index
@@ -27,6 +28,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from .linked_blobs import is_needed
 from .manifests import has_manifest
 from .promises import is_promised, list_promised
+from .referrers import subject_of_tag
 
 
 @frozen
@@ -76,15 +78,15 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
     reader thread.
     """
     found = _manifests(r, package_id)
-    tags = r.all("SELECT digest, served FROM tag WHERE package_id = ?", (package_id,))
-    tagged = {digest for row in tags for digest in row if digest is not None}
+    tagged, about = _tagged(r, package_id, found)
     promised = list_promised(r, package_id, now_ms)
-    in_use = _reachable(found, tagged)
+    in_use = _reachable(found, about, tagged)
     needed = in_use if untagged else set(found)
     touched = {name: each.touched_ms for name, each in found.items() if each.touched_ms >= before_ms}
-    young = _reachable(found, needed | touched.keys()) if untagged else needed
-    kept = _reachable(found, young | (promised.keys() & found.keys())) if untagged else needed
-    removable = _parents_first({name: each for name, each in found.items() if name not in kept})
+    young = _reachable(found, about, needed | _with_subjects(touched, about)) if untagged else needed
+    held = _with_subjects(promised.keys() & found.keys(), about)
+    kept = _reachable(found, about, young | held) if untagged else needed
+    removable = _parents_first({name: each for name, each in found.items() if name not in kept}, about)
     referenced = set().union(*(found[name].references for name in kept))
     links = r.all("SELECT sha256, sha512, touched_at FROM package_blob WHERE package_id = ?", (package_id,))
     unreferenced = {
@@ -113,12 +115,13 @@ def may_remove_manifest(
     """
     Whether a manifest of a plan is still unneeded, now that it is to be removed.
 
-    References from manifests that are ``planned`` for removal as well do not count.
+    References from manifests that are ``planned`` for removal as well do not count, and neither do the tags of cosign
+    about those that are removed already.
     """
     row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None or row[1] >= before_ms:
         return False
-    if _is_tagged(tx, package_id, digest) or is_promised(tx, package_id, digest, now_ms):
+    if _is_tagged(tx, package_id, digest, planned) or is_promised(tx, package_id, digest, now_ms):
         return False
     parents = tx.all(
         """
@@ -173,9 +176,34 @@ def _manifests(r: Reader, package_id: int) -> dict[str, _Manifest]:
     return found
 
 
-def _reachable(found: Mapping[str, _Manifest], roots: Iterable[str]) -> set[str]:
+def _tagged(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> tuple[set[str], dict[str, list[str]]]:
+    """
+    The digests that tags point to; and, by the manifest found that they are about, those at the tags of cosign.
+
+    Signatures may be kept apart from their images (COSIGN_REPOSITORY): a tag about what the image does not have counts.
+    """
+    tagged: set[str] = set()
+    about: dict[str, list[str]] = {}
+    for name, *digests in r.all("SELECT name, digest, served FROM tag WHERE package_id = ?", (package_id,)):
+        subject = subject_of_tag(name)
+        for digest in digests:
+            if digest is None:
+                continue
+            if subject is None or subject not in found or subject == digest:
+                tagged.add(digest)
+            else:
+                about.setdefault(subject, []).append(digest)
+    return tagged, about
+
+
+def _with_subjects(names: Collection[str], about: Mapping[str, list[str]]) -> set[str]:
+    """These manifests, and what they are about by a tag of cosign: one is not removed before the other."""
+    return {*names, *(subject for subject, some in about.items() if any(each in names for each in some))}
+
+
+def _reachable(found: Mapping[str, _Manifest], about: Mapping[str, list[str]], roots: Iterable[str]) -> set[str]:
     """The roots, and recursively the children and the referrers of each manifest found."""
-    referrers: dict[str, list[str]] = {}
+    referrers = {subject: [each for each in some if each in found] for subject, some in about.items()}
     for each in found.values():
         if each.subject is not None:
             referrers.setdefault(each.subject, []).append(each.digest)
@@ -191,7 +219,7 @@ def _reachable(found: Mapping[str, _Manifest], roots: Iterable[str]) -> set[str]
     return reached
 
 
-def _parents_first(manifests: Mapping[str, _Manifest]) -> tuple[str, ...]:
+def _parents_first(manifests: Mapping[str, _Manifest], about: Mapping[str, list[str]]) -> tuple[str, ...]:
     """
     The manifests in removal order: an index before its children, and a subject before its referrers.
 
@@ -203,13 +231,19 @@ def _parents_first(manifests: Mapping[str, _Manifest]) -> tuple[str, ...]:
         for child in each.children & manifests.keys():
             parents[child].add(name)
     both = {name: {*before, *({manifests[name].subject} & manifests.keys())} for name, before in parents.items()}
+    for subject in about.keys() & manifests.keys():
+        for name in manifests.keys() & about[subject]:
+            both[name].add(subject)
     try:
         return tuple(str(name) for name in TopologicalSorter(both).static_order())
     except CycleError:
         return tuple(TopologicalSorter(parents).static_order())
 
 
-def _is_tagged(r: Reader, package_id: int, digest: str) -> bool:
-    """Whether a tag points to a manifest, or serves it while the new one is in quarantine."""
-    row = r.one("SELECT 1 FROM tag WHERE package_id = ? AND ? IN (digest, served) LIMIT 1", (package_id, digest))
-    return row is not None
+def _is_tagged(r: Reader, package_id: int, digest: str, planned: Collection[str]) -> bool:
+    """Whether a tag that counts points to a manifest, or serves it while the new one is in quarantine."""
+    for (name,) in r.all("SELECT name FROM tag WHERE package_id = ? AND ? IN (digest, served)", (package_id, digest)):
+        subject = subject_of_tag(name)
+        if subject is None or subject not in planned or has_manifest(r, package_id, subject):
+            return True
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from pkgrepo.storage.catalog.columns import at, load
 from pkgrepo.storage.catalog.rows import column, every
 
 TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
+_TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")
 
 
 @frozen
@@ -28,6 +30,12 @@ class Referrer:
 
 
 _COLUMNS = "m.digest, COALESCE(m.artifact_type, ''), m.media_type, m.size"
+
+
+def subject_of_tag(tag: str) -> str | None:
+    """The digest of the manifest that a tag of cosign is about; None for other tags."""
+    match = _TAG.fullmatch(tag)
+    return None if match is None else f"sha256:{match[1]}"
 
 
 def list_referrers(r: Reader, package_id: int, digest: str, limit: int) -> list[Referrer]:

@@ -14,6 +14,7 @@ from pkgrepo.repositories.upkeep import gc
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises
 from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
+from pkgrepo.storage.catalog.packages import tags
 from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
@@ -77,6 +78,10 @@ class Scene:
             or self.catalog.peek(linked_blobs.find_in_package, self.repository.storage_id, package_id, digest)
             is not None
         )
+
+    def tags(self) -> set[str]:
+        """The tags of the image."""
+        return {each.name for each in self.catalog.peek(tags.list_tags, self._package().id)}
 
     _known: frozenset[str] | set[str] = frozenset()
 
@@ -153,6 +158,46 @@ def test_a_referrer_is_removed_with_its_subject(scene: Scene) -> None:
     assert set(plan.manifests) == {digest_of(b"signature"), digest_of(b"untagged")}
     scene.carry_out(plan)
     assert not scene.has("signature")
+
+
+def cosign_tag(content: str, suffix: str = "sig") -> str:
+    return f"{digest_of(content.encode()).replace(':', '-')}.{suffix}"
+
+
+@pytest.mark.parametrize("suffix", ["sig", "att", "sbom"])
+def test_what_cosign_has_tagged_is_removed_with_its_subject(scene: Scene, suffix: str) -> None:
+    scene.put("signature", tag=cosign_tag("untagged", suffix))
+    scene.put("of the signature", tag=cosign_tag("signature", suffix))
+    scene.put("of the kept", tag=cosign_tag("kept", suffix))
+    plan = scene.plan()
+    assert plan.manifests == tuple(digest_of(each) for each in (b"untagged", b"signature", b"of the signature"))
+    scene.carry_out(plan)
+    assert [scene.has(each) for each in ("untagged", "signature", "of the signature")] == [False] * 3
+    assert [scene.has(each) for each in ("kept", "of the kept")] == [True, True]
+    assert scene.tags() == {"v1", cosign_tag("kept", suffix)}
+
+
+def test_signatures_of_what_is_elsewhere_or_has_another_tag_stay(scene: Scene) -> None:
+    scene.put("signature", tag=cosign_tag("in another image"))
+    scene.put("also tagged", tag=cosign_tag("untagged"))
+    scene.put("also tagged", tag="v9")
+    scene.put("itself", tag=cosign_tag("itself"))
+    scene.carry_out(scene.plan())
+    assert [scene.has(each) for each in ("signature", "also tagged", "itself", "untagged")] == [True, True, True, False]
+
+
+def test_a_subject_stays_while_its_signature_is_young(scene: Scene) -> None:
+    scene.put("signature", tag=cosign_tag("untagged"), now_ms=LATER)
+    assert digest_of(b"untagged") not in scene.plan().manifests
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_signature_stays_whose_subject_is_needed_after_the_plan(scene: Scene, change: str) -> None:
+    scene.put("signature", tag=cosign_tag("untagged"))
+    plan = scene.plan()
+    CHANGES[change](scene)
+    scene.carry_out(plan)
+    assert (scene.has("untagged"), scene.has("signature")) == (True, True)
 
 
 BLOB_CHANGES: dict[str, Callable[[Scene], object]] = {
