@@ -24,7 +24,7 @@ from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.answers.content import arriving
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Content, Fields
+from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
@@ -87,8 +87,16 @@ class ProxiedReads:
                 counted=found.outcome is not Outcome.MISS,
             )
 
+        async def read_again(holder: Holder) -> Answer:
+            try:
+                return await read(holder)
+            except Refusal as refusal:
+                if refusal.status != 404 or holder.is_hosted:
+                    raise
+            return await read(holder)  # a purge may have removed what was ensured
+
         try:
-            return await self._images.holders.first(target, read, trace, by_digest=is_digest_like(reference))
+            return await self._images.holders.first(target, read_again, trace, by_digest=is_digest_like(reference))
         except NotFound:
             raise manifests.unknown(reference) from None
 
@@ -105,8 +113,14 @@ class ProxiedReads:
             shown, upstream = holder.target.shown, self._images.blobs
             if not holder.is_hosted:
                 await self._images.ages.check_blob(holder, str(digest))
-            if holder.is_hosted or await upstream.find(repository, image, digest) is not None:
+            if holder.is_hosted:
                 return await self._blobs.get(request, holder.target, identity, text)
+            if await upstream.find(repository, image, digest) is not None:
+                try:
+                    return await self._blobs.get(request, holder.target, identity, text)
+                except Refusal as refusal:
+                    if refusal.status != 404:  # else a purge has removed it meanwhile
+                        raise
             if request.method == b"HEAD":
                 size = await upstream.size(repository, image, digest)
                 return blob_answer(shown, digest, Content(size, open=_open_nothing))
@@ -136,7 +150,7 @@ class ProxiedReads:
                 return await self._tags.get(request, image, identity, rest, beside=holder.beside)
             repository, generation = image.repository, self._services.catalog.generation()
             try:
-                found = await self._images.lists.tags(repository, image.image)
+                found = await self._images.lists.tags(repository, image.image, after=last)
             except UpstreamDenied:
                 raise
             except UpstreamFailed:
@@ -146,7 +160,8 @@ class ProxiedReads:
                 return tags_answer(image, kept, size, STALE)
             after = bisect_right(found.entries, last)
             headers = STALE if found.confirmation.stale else ()
-            answer = tags_answer(image, found.entries[after : after + size + 1], size, headers)
+            page = found.entries[after : after + size + 1]
+            answer = tags_answer(image, page, size, headers, has_more=found.following is not None)
             document = found.document
 
             def fresh(r: Reader) -> bool:

@@ -204,16 +204,12 @@ class MutableFiles:
             checked_ms=now_ms,
             fresh_until_ms=now_ms + _ttl_ms(proxy, request),
         )
-        await self._context.publisher.change_with_blobs(
-            upstream_documents.put_documents, proxy, staged, [blob], [(document, blob)]
+        stored = await self._context.publisher.change_with_blobs(
+            upstream_documents.put_document, proxy, staged, [blob], document, blob
         )
         self._stale_until_ms.pop((proxy.id, request.key), None)
-        found: UpstreamDocument | None = await self._context.catalog.look(
-            upstream_documents.find_document, proxy.id, request.key
-        )
-        if found is None:
-            raise NotFound("file", request.path)  # it was purged at once
-        return found
+        # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
+        return evolve(document, storage_id=proxy.storage_id, sha256=blob.sha256, size=blob.size, locator=stored.locator)
 
 
 def _ttl_ms(proxy: Repository, request: FileRequest) -> int:

@@ -17,9 +17,14 @@ from .package import ensure_image, get_image, remove_if_empty
 
 @frozen
 class Stored:
-    """The result of storing staged copies: ``surplus`` are locators of copies that the catalog does not use."""
+    """
+    The result of storing staged copies: ``surplus`` are locators of copies that the catalog does not use.
+
+    ``locator`` is that of the blob, where one was stored.
+    """
 
     surplus: tuple[str, ...]
+    locator: str = ""
 
 
 @define
@@ -51,7 +56,7 @@ def link_blob(
     _link(tx, repository, image, info.sha256, info.size, digest, client, now_ms)
     if upload is not None:
         uploads.remove_upload(tx, upload)
-    return Stored(() if claimed.locator == info.locator else (info.locator,))
+    return Stored(() if claimed.locator == info.locator else (info.locator,), claimed.locator)
 
 
 def mount_blob(

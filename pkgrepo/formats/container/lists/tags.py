@@ -61,10 +61,12 @@ class TagListRequests:
         return answer
 
 
-def tags_answer(target: Target, found: Sequence[str], size: int, more_headers: Fields = ()) -> Answer:
-    """The answer with a page of at most ``size`` tags; there is another page if more are ``found``."""
+def tags_answer(
+    target: Target, found: Sequence[str], size: int, more_headers: Fields = (), *, has_more: bool = False
+) -> Answer:
+    """The answer with a page of at most ``size`` tags; there is another page if more are ``found``, or ``has_more``."""
     headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
-    if len(found) > size:
+    if len(found) > size or has_more:
         found = found[:size]
         if found:
             headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)

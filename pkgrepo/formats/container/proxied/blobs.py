@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from attrs import define
 
-from pkgrepo.errors import NotFound, UpstreamFailed, existing
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
@@ -186,14 +186,14 @@ class UpstreamBlobs:
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
             name = str(digest)
-            await self._publisher.change_with_blobs(
+            stored = await self._publisher.change_with_blobs(
                 link_blob, repository, staged, [blob], image, blob, name, None, None
             )
             receiving.recorded = True  # from now on the others find it in the catalog
             for other in sorted(receiving.images - {image}):
                 await self._publisher.change(mount_blob, repository, other, repository, image, name, None)
-            found = await self.find(repository, image, digest)
-            return existing(found, "blob", name)
+            # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
+            return LinkedBlob(0, blob.sha256, blob.size, stored.locator, 0)
 
         return Download(
             route=route,

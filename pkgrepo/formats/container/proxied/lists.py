@@ -1,12 +1,14 @@
 """
 Lists of upstreams: the tags of an image, and the referrers of a manifest.
 
-They are kept whole, are asked for again after ``cache_ttl``, and are served stale while the upstream fails. An upstream
-without the referrers API has an index of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
+They are kept whole, are asked for again after ``cache_ttl``, and are served stale while the upstream fails. A list of
+tags that is too long for that is kept in parts, each of which is fetched when a client comes to it. An upstream without
+the referrers API has an index of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -37,7 +39,8 @@ from .registry_client import RegistryClient, next_page
 ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
 PAGE: Final = 1000
 MOST_PAGES: Final = 100
-MOST_TAGS: Final = 50_000
+MOST_TAGS: Final = 50_000  # of a part
+MOST_PARTS: Final = 100
 MOST_REFERRERS: Final = 2000
 MOST_BYTES: Final = 4 * 1024 * 1024  # of the entries of a list of referrers
 
@@ -54,7 +57,8 @@ class _Index(msgspec.Struct):
     manifests: list[dict[str, Any]] | None = None
 
 
-Ask = Callable[[Place], Awaitable[Sequence[Any]]]
+Answered = tuple[Sequence[Any], str | None]  # entries, and the rest of the path of what follows them
+Ask = Callable[[Place], Awaitable[Answered]]
 
 
 @frozen
@@ -64,6 +68,12 @@ class UpstreamList:
     entries: Sequence[Any]
     document: UpstreamDocument
     confirmation: Confirmation
+
+    @property
+    def following(self) -> str | None:
+        """The rest of the path of the next part; None if there is none."""
+        rest: str | None = self.document.meta.get("following")
+        return rest
 
 
 class UpstreamLists:
@@ -87,13 +97,27 @@ class UpstreamLists:
         self._absences = absences
         self._flight: TracedFlight[UpstreamDocument] = TracedFlight()
 
-    async def tags(self, repository: Repository, image: str, trace: Trace | None = None) -> UpstreamList:
+    async def tags(
+        self, repository: Repository, image: str, trace: Trace | None = None, *, after: str = ""
+    ) -> UpstreamList:
         """
-        All tags of an image, in bytewise order.
+        All tags of an image in bytewise order, or the part of them that has those ``after`` one.
+
+        Registries list tags in this order (OCI distribution 1.1, "Listing Tags").
 
         :raises NotFound: there is no such image; :raises UpstreamFailed: that is not known, and no list is kept
         """
-        return await self._get(repository, image, f"tags/{image}", self._ask_tags, trace)
+        key = f"tags/{image}"
+        found = await self._get(repository, image, key, partial(self._ask_tags, f"tags/list?n={PAGE}"), trace)
+        for _ in range(MOST_PARTS):
+            if found.following is None or after < found.entries[-1]:
+                break
+            name = hashlib.sha256(found.following.encode()).hexdigest()[:16]
+            ask = partial(self._ask_tags, found.following)
+            last, found = found.entries[-1], await self._get(repository, image, f"{key}+{name}", ask, trace)
+            if not found.entries or found.entries[-1] <= last:
+                break  # the list of this upstream leads back
+        return found
 
     async def referrers(self, repository: Repository, image: str, digest: Digest) -> UpstreamList:
         """
@@ -123,12 +147,12 @@ class UpstreamLists:
     async def _refresh(
         self, repository: Repository, image: str, key: str, ask: Ask, before: UpstreamDocument | None, trace: Trace
     ) -> UpstreamDocument:
-        async def ask_place(place: Place) -> tuple[Place, Sequence[Any]]:
+        async def ask_place(place: Place) -> tuple[Place, Answered]:
             return place, await ask(place)
 
         config = proxy_config_of(repository)
         try:
-            place, entries = await self._places.first(repository, image, ask_place, trace)
+            place, answered = await self._places.first(repository, image, ask_place, trace)
         except NotFound:
             self._absences.note(repository, key)
             if before is not None:
@@ -139,9 +163,10 @@ class UpstreamLists:
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
             trace.add(StepKind.STALE, **times_of(before))
-            state = self._state(before.route, image, key, before.meta["entries"], STALE_RETRY_MS, before, stale=True)
+            answered = before.meta["entries"], before.meta.get("following")
+            state = self._state(before.route, image, key, answered, STALE_RETRY_MS, before, stale=True)
         else:
-            state = self._state(place.route.name, image, key, entries, config.ttl_s * 1000, before)
+            state = self._state(place.route.name, image, key, answered, config.ttl_s * 1000, before)
             trace.add(StepKind.FETCHED, route=place.route.name, at_ms=state.checked_ms, what=key)
         state = evolve(state, trace=trace.store())
         await self._publisher.change(upstream_documents.put_document, repository, state, None)
@@ -152,37 +177,36 @@ class UpstreamLists:
         route: str,
         image: str,
         key: str,
-        entries: Sequence[Any],
+        answered: Answered,
         fresh_ms: int,
         before: UpstreamDocument | None,
         *,
         stale: bool = False,
     ) -> UpstreamDocument:
-        now_ms = self._clock.now_ms()
-        same = before is not None and before.meta.get("entries") == entries
+        now_ms, (entries, following) = self._clock.now_ms(), answered
+        meta = {"entries": entries, **({"following": following} if following else {})}
+        same = before is not None and all(before.meta.get(each) == meta.get(each) for each in ("entries", "following"))
         return UpstreamDocument(
             key=key,
             package_key=image,
             route=route,
-            meta={"entries": entries, **({"stale": True} if stale else {})},
+            meta={**meta, **({"stale": True} if stale else {})},
             fetched_ms=before.fetched_ms if before is not None and same else now_ms,
             checked_ms=now_ms,
             fresh_until_ms=now_ms + fresh_ms,
         )
 
-    async def _ask_tags(self, place: Place) -> Sequence[str]:
+    async def _ask_tags(self, first: str, place: Place) -> Answered:
         found: set[str] = set()
-        rest: str | None = f"tags/list?n={PAGE}"
+        rest: str | None = first
         for _ in range(MOST_PAGES):
             if rest is None or len(found) >= MOST_TAGS:
                 break
             page, rest = await self._page(place, rest, _TagPage)
             found.update(each for each in page.tags or () if is_tag(each))
-        if rest is not None:
-            log.warn("{name} has more tags than are listed here", name=place.name)
-        return sorted(found)[:MOST_TAGS]
+        return sorted(found), rest if found else None
 
-    async def _ask_referrers(self, place: Place, digest: Digest) -> Sequence[Mapping[str, Any]]:
+    async def _ask_referrers(self, place: Place, digest: Digest) -> Answered:
         try:
             found = await self._read_referrers(place, f"referrers/{digest}")
         except NotFound:
@@ -191,7 +215,7 @@ class UpstreamLists:
         if not found:
             # Registries say this of every digest and image, so that it does not tell where the image is.
             raise NotFound("referrer", str(digest))
-        return found
+        return found, None
 
     async def _read_referrers(self, place: Place, first: str) -> Sequence[Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}

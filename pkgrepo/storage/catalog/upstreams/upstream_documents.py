@@ -64,9 +64,14 @@ class DocumentFigures:
 
 @frozen
 class Stored:
-    """The result of storing an answer: ``surplus`` are locators of copies that the catalog does not use."""
+    """
+    The result of storing an answer: ``surplus`` are locators of copies that the catalog does not use.
+
+    ``locator`` is that of its blob; empty without one, and for several answers.
+    """
 
     surplus: tuple[str, ...] = ()
+    locator: str = ""
 
 
 _SELECT = """
@@ -165,7 +170,9 @@ def put_document(
             document.fresh_until_ms,
         ),
     )
-    return Stored() if claimed is None or blob is None or claimed.locator == blob.locator else Stored((blob.locator,))
+    if claimed is None or blob is None:
+        return Stored()
+    return Stored(() if claimed.locator == blob.locator else (blob.locator,), claimed.locator)
 
 
 def put_documents(

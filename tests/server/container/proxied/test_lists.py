@@ -34,6 +34,15 @@ def test_tags_are_listed_from_all_pages(make: Make) -> None:
     assert (rest.json["tags"], rest.headers["warning"]) == (expected[3:], '110 - "stale"')
 
 
+def test_a_list_of_tags_that_leads_back_ends(make: Make) -> None:
+    scene = make()
+    circle = Answer(200, b'{"tags":["a","b"]}', {"Link": '</v2/app/tags/list?n=4&last=b>; rel="next"'})
+    scene.upstream.misbehave("/v2/app/tags/list", circle, repeat=True)
+    assert scene.get("app/tags/list").json["tags"] == ["a", "b"]
+    reply = scene.get("app/tags/list?last=b")
+    assert (reply.json["tags"], "link" in reply.headers) == ([], False)
+
+
 def test_referrers_are_listed(make: Make) -> None:
     scene = make()
     signature = make_artifact(ONE, "application/x.signature", annotations={"by": "us"})
