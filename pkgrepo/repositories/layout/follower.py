@@ -89,8 +89,9 @@ class LayoutFollower(Service):
         self._config_serial = -1
         self._pauses = True
         self._pausing: Deferred[None] | None = None
-        self._returns = True  # whether the cursor must be returned to the mark first
-        self._marked = 0  # the event at the mark
+        self._returns = False  # whether the cursor must be returned to the mark first
+        self._marked: int | None = None  # the event at the mark; None in a process that must not move it
+        self._sound = True  # whether each sync has succeeded: after a failure the next one would, too, and mean nothing
         self._mark_due = False
         self._mark_timer: IDelayedCall | None = None
         self._quiet: IDelayedCall | None = None
@@ -100,6 +101,7 @@ class LayoutFollower(Service):
         """Handle what happened since the last run, and retry what could not be shown."""
         super().startService()
         self._pauses = True
+        self._returns = True
         self._begin()
 
     def stopService(self) -> Deferred[None] | None:
@@ -116,7 +118,7 @@ class LayoutFollower(Service):
         try:
             await self._move_mark()
         finally:
-            self._returns = True  # another process may be the follower before this one is again
+            self._marked = None  # another process may be the follower now
 
     async def mark_open(self, *, joining: bool = False) -> None:
         """
@@ -140,12 +142,13 @@ class LayoutFollower(Service):
         No new batch begins after ``timeout_s`` seconds; the next start handles the rest.
         """
         timeout = IReactorTime(self._pools.reactor).callLater(max(0.0, timeout_s), self._close)
+        self._returns = True  # it goes back nowhere if the last follower has stopped in order
         await self.catch_up()
         if timeout.active():
             timeout.cancel()
         try:
-            await self._move_mark()  # before the layout may look complete
-            await self._storages.mark_closed(await self.backlog())
+            if await self._move_mark(always=True):  # before the layout may look complete
+                await self._storages.mark_closed(await self.backlog())
         except FAILURES:
             log.failure("it is not known what the readable layout lacks")
 
@@ -245,9 +248,9 @@ class LayoutFollower(Service):
             failed = await self._show_batch(batch)
             cursor = batch[-1].seq
             await self._catalog.write(layout_pending.move_cursor, cursor, failed)
-            if cursor - self._marked >= MARK_EVENTS:
+            if self._marked is not None and cursor - self._marked >= MARK_EVENTS:
                 await self._move_mark()
-            elif self._mark_timer is None and self._open:
+            elif self._marked is not None and self._mark_timer is None and self._open:
                 self._mark_timer = IReactorTime(self._pools.reactor).callLater(MARK_AFTER_S, self._mark_timer_fired)
             if failed:
                 self._report(failed)
@@ -258,7 +261,7 @@ class LayoutFollower(Service):
     async def _return_to_mark(self) -> None:
         """Have the events handled again whose files may be lost or empty, if the last run has not ended with a stop."""
         again = await self._catalog.write(layout_pending.return_to_mark)
-        self._marked = await self._catalog.look(layout_pending.cursor)
+        self._marked = await self._catalog.look(layout_pending.cursor) if self._sound else None
         self._returns = False
         if again:
             log.info(
@@ -266,20 +269,28 @@ class LayoutFollower(Service):
                 count=again,
             )
 
-    async def _move_mark(self) -> None:
+    async def _move_mark(self, *, always: bool = False) -> bool:
         """
-        Make what was shown durable, and note that it is.
+        Make what was shown durable, also without new events if ``always``, and note that it is. Returns whether it is.
 
         :raises OSError: some of it may be lost; :raises PkgrepoError: a storage cannot be opened
         """
         self._mark_due = False
         self._cancel_mark_timer()
+        if self._marked is None:
+            return False
         seq = await self._catalog.look(layout_pending.cursor)
-        if self._returns or seq == self._marked:
-            return  # another process follows, or has followed since; or there is nothing new
-        await self._storages.sync()
-        await self._catalog.write(layout_pending.move_mark, seq)
-        self._marked = seq
+        if seq == self._marked and not always:
+            return True
+        try:
+            await self._storages.sync()
+        except OSError:
+            self._sound, self._marked = False, None
+            raise
+        if seq != self._marked:
+            await self._catalog.write(layout_pending.move_mark, seq)
+            self._marked = seq
+        return True
 
     def _mark_timer_fired(self) -> None:
         self._mark_timer = None

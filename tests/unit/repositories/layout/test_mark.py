@@ -123,8 +123,9 @@ async def test_after_a_clean_stop_nothing_is_compared_again(world, syncs, monkey
     await world.follow()
     assert syncs == []  # no publish waits for the disk
     await world.stop()
-    await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert len(syncs) == 1
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
+    assert len(syncs) == 2  # documents of repositories have no events
     crash(world)
     handled = []
     monkeypatch.setattr(LayoutFollower, "_show_batch", lambda *given: handled.append(given))
@@ -142,6 +143,47 @@ async def test_a_layout_that_cannot_be_synced_is_neither_marked_nor_complete(wor
     await world.stop()
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert (places(world), await missing(world)) == (before, None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_after_a_failed_sync_no_later_one_moves_the_mark(world, clock, syncs):
+    await world.follower.mark_open()
+    await world.publish(*FIRST)
+    await world.follow()
+    before = places(world)
+    syncs.append("fails")
+    clock.advance(follower.MARK_AFTER_S)
+    await until(lambda: clock.advance(0) or world.follower._following is None)
+    syncs.clear()  # the disk works again
+    await world.publish(*SECOND)
+    await world.follow()
+    clock.advance(follower.MARK_AFTER_S)
+    await world.stop()
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
+    assert places(world)[2] == before[2]
+    assert places(world)[1] > before[1]
+    assert await missing(world) is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_again(world, syncs, monkeypatch):
+    monkeypatch.setattr(follower, "MARK_EVENTS", 1)
+    await world.publish(*FIRST)
+    await world.follow()
+    await world.catalog.write(settings.put, MARK, "0")
+    await world.publish(*SECOND)
+    syncs.clear()
+    handled = []
+    show = LayoutFollower._show_batch
+
+    async def counted(self, batch):
+        handled.extend(each.package_key for each in batch)
+        return await show(self, batch)
+
+    monkeypatch.setattr(LayoutFollower, "_show_batch", counted)
+    await LayoutFollower(world.context).catch_up()
+    last, cursor, mark = places(world)
+    assert (cursor, mark, set(handled), syncs) == (last, 0, {"second"}, [])
 
 
 @pytest_twisted.ensureDeferred
