@@ -20,6 +20,7 @@ from twisted.python.usage import UsageError
 
 from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import MOST_WORKERS, Config, ConfigError, read_config
+from pkgrepo.errors import PkgrepoError
 from pkgrepo.process.allocator import keep_freed_buffers
 from pkgrepo.process.garbage import settle
 from pkgrepo.process.log_output import make_observer
@@ -134,6 +135,8 @@ def _make_server(config: Config, reactor: Any) -> IService:
         return make_service(config, reactor)
     except BadCertificate as error:
         sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
+    except PkgrepoError as error:  # a library for the database is not installed
+        sys.exit(f"pkgrepo: {error}")
 
 
 def _make_master(options: Options, config: Config, count: int, file: IO[str] | None, reactor: Any) -> IService:

@@ -11,6 +11,7 @@ from pkgrepo.composition.core import Core
 from pkgrepo.config import Config, explain
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.startup.checks import start_problems
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 
 from .settings import Sources
 
@@ -36,5 +37,7 @@ def check_config(sources: Sources, *, explained: bool) -> None:
 def _start_problems(config: Config) -> list[str]:
     try:
         return list(start_problems(Core(config, reactor), config))
+    except CatalogUnusable as error:  # its library is not installed
+        return [f"database.url: {error}"]
     except OSError as error:
         return [sentence_of(error)]

@@ -44,8 +44,8 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
     check_owner(config.data.dir)
 
     async def run(reactor: object) -> None:
-        core = Core(config, reactor)
         try:
+            core = Core(config, reactor)
             await core.start()
             try:
                 await work(core)

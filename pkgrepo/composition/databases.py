@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 
 AnyCatalog: TypeAlias = "SqliteCatalog | PostgresCatalog"
-NO_DRIVER = "PostgreSQL needs psycopg; install pkgrepo[postgresql]"
+NO_DRIVER = 'the database is PostgreSQL, and psycopg is not installed: pip install "WHEEL[postgresql]"'
 
 
 def make_catalog(config: Config, reactor: Any) -> AnyCatalog:

@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from twisted.python.usage import UsageError
 
 from pkgrepo.config import Config
+from pkgrepo.errors import PkgrepoError
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.process.allocator import keep_freed_buffers
 from pkgrepo.process.garbage import settle
@@ -54,6 +55,9 @@ class _Worker:
             server = Server(config, self._reactor, self.membership)
         except BadCertificate as error:
             self.refuse(f"TLS cannot be set up: {error}")
+            return
+        except PkgrepoError as error:  # a library for the database is not installed
+            self.refuse(str(error))
             return
         server.when_ready().addCallbacks(lambda _: settle(), self._fail)
         self._reactor.addSystemEventTrigger("before", "shutdown", server.stopService)

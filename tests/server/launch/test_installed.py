@@ -16,6 +16,7 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
 
+ABSENT = "postgresql://user@127.0.0.1:1/name"  # nothing listens there
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "bin", "pkgrepo", "twisted")
 
 
@@ -70,3 +71,8 @@ def test_a_fresh_checkout_serves_with_one_command(checkout, tmp_path):
     second = serve([str(checkout / "bin" / "serve"), "--set", "log.access=false"], tmp_path / "run")
     assert_serves(second)
     assert "installing" not in second.output
+    for times in (1, 0):
+        third = serve([str(checkout / "bin" / "serve"), "--set", f"database.url={ABSENT}"], tmp_path / "run")
+        assert third.wait() == 1
+        assert third.output.count("installing pkgrepo with [postgresql]") == times, third.output
+        assert "pkgrepo could not start: the database cannot be used" in third.output

@@ -9,6 +9,7 @@ import signal
 import pytest
 import requests
 
+from tests.support.server_process import ROOT
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -89,3 +90,18 @@ def test_the_log_is_json_where_the_configuration_says_so(run_twistd):
     ready = re.compile("serving at|workers serve at")
     assert any(line.get("level") == "info" and ready.search(line.get("message", "")) for line in lines)
     assert any(line.get("status") for line in lines), "no line of the access log"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_library_that_is_not_installed_is_named(run_twistd, tmp_path, workers):
+    (tmp_path / "absent").mkdir()
+    (tmp_path / "absent" / "psycopg.py").write_text("raise ModuleNotFoundError(__name__)")
+    environ = {
+        "PYTHONPATH": f"{tmp_path / 'absent'}:{ROOT}",
+        "PKGREPO_DATABASE__URL": "postgresql://user@127.0.0.1:1/name",
+        "PKGREPO_SERVER__WORKERS": workers,
+    }
+    server = run_twistd(environ=environ, patched=False)
+    assert server.wait() == 1
+    assert 'psycopg is not installed: pip install "WHEEL[postgresql]"' in server.output
+    assert "Traceback" not in server.output

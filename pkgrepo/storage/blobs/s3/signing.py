@@ -47,7 +47,7 @@ def make_signer(region: str, key: AccessKey | None) -> Signer:
         from botocore.credentials import Credentials  # noqa: PLC0415
         from botocore.session import Session  # noqa: PLC0415
     except ImportError:
-        raise Conflict("a storage in a bucket needs the optional dependencies: install pkgrepo[s3]") from None
+        raise Conflict('a storage is in a bucket, and botocore is not installed: pip install "WHEEL[s3]"') from None
 
     class Auth(S3SigV4Auth):  # type: ignore[misc]
         """Takes the digest of the body from the caller, which has computed it on a thread."""
