@@ -40,6 +40,7 @@ from pkgrepo.management.repositories.configuration.routes import Configuration
 from pkgrepo.management.repositories.members import RepositoryMembers
 from pkgrepo.management.repositories.retired_names import RetiredNames
 from pkgrepo.management.repositories.routes import Repositories
+from pkgrepo.management.repositories.uploads import OpenUploads
 from pkgrepo.management.server.health import HealthChecks
 from pkgrepo.management.server.routes import Server
 from pkgrepo.management.statistics.routes import Statistics
@@ -64,6 +65,7 @@ HANDLERS = (
     Repositories,
     RepositoryMembers,
     RetiredNames,
+    OpenUploads,
     Upstreams,
     CachePurges,
     ConfigurationKeys,

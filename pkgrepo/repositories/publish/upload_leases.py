@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from attrs import define, frozen
 from twisted.internet import reactor as _reactor
@@ -69,6 +69,22 @@ class UploadLeases:
             raise
         finally:
             renewal.stop()
+
+    async def cancel(
+        self,
+        uid: str,
+        staging: AbstractAsyncContextManager[Staged],
+        client_gone: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """
+        Remove an upload with its bytes; ``staging`` stages in its repository.
+
+        :raises UploadUnknown: there is no such upload; :raises Conflict: see ``hold``
+        """
+        async with self.hold(uid, client_gone) as lease, staging as staged:
+            await lease.remove()
+            upload = await lease.resume(staged)
+            await upload.abort()
 
     async def _acquire(self, uid: str, holder: str, client_gone: Callable[[], bool]) -> UploadSession:
         deadline_ms = self._clock.now_ms() + WAIT_S * 1000

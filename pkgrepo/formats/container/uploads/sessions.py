@@ -83,7 +83,8 @@ class UploadSessionRequests:
     async def delete(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
         """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
         await self._find(target, identity, uid)
-        await finish_without_client(self._cancel(request, target, uid))
+        staging = self._services.publisher.stage(target.repository)
+        await finish_without_client(self._leases.cancel(uid, staging, lambda: request.gone))
         return Answer(204, headers=VERSION)
 
     @asynccontextmanager
@@ -126,15 +127,6 @@ class UploadSessionRequests:
             await self._services.publisher.change_with_blobs(
                 link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
             )
-
-    async def _cancel(self, request: Request, target: Target, uid: str) -> None:
-        async with (
-            self._leases.hold(uid, lambda: request.gone) as lease,
-            self._services.publisher.stage(target.repository) as staged,
-        ):
-            await lease.remove()
-            upload = await lease.resume(staged)
-            await upload.abort()
 
     async def _write(self, request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
         try:

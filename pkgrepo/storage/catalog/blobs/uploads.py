@@ -15,10 +15,13 @@ removed                 none                                                noth
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.columns import at
 from pkgrepo.storage.catalog.rows import exists, number
 
 MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
@@ -48,6 +51,24 @@ class UploadSession:
     leased: bool
     abandoned: bool
     algorithms: tuple[str, ...]
+
+
+@frozen
+class OpenUpload:
+    """An upload that has not ended, as it is shown; ``username`` is None if the caller was anonymous, or is removed."""
+
+    uid: str
+    package_key: str
+    username: str | None
+    position: int
+    leased: bool
+    created_at: datetime
+    touched_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        """When it is removed unless it is used before."""
+        return self.touched_at + timedelta(milliseconds=EXPIRES_MS)
 
 
 _SESSION = """
@@ -183,6 +204,25 @@ def remove_leased_upload(tx: Transaction, uid: str, holder: str) -> bool:
 def remove_upload(tx: Transaction, uid: str) -> bool:
     """Remove an upload; returns whether it existed."""
     return bool(tx.execute("DELETE FROM upload WHERE uid = ?", (uid,)))
+
+
+def list_open_uploads(
+    r: Reader, repository_id: int, now_ms: int, *, after: str = "", uid: str | None = None, limit: int
+) -> list[OpenUpload]:
+    """The uploads of a repository that have not expired, behind the id ``after``; or the one with this id alone."""
+    rows = r.all(
+        f"""
+        SELECT x.uid, x.package_key, u.username, x.position, x.lease_until, x.created_at, x.touched_at
+        FROM upload x LEFT JOIN account u ON u.id = x.user_id
+        WHERE x.repository_id = ? AND x.touched_at >= ? AND x.uid > ? {"" if uid is None else "AND x.uid = ?"}
+        ORDER BY x.uid LIMIT ?
+        """,
+        (repository_id, now_ms - EXPIRES_MS, after, *(() if uid is None else (uid,)), limit),
+    )
+    return [
+        OpenUpload(uid, key, username, position, until_ms is not None and until_ms > now_ms, at(created), at(touched))
+        for uid, key, username, position, until_ms, created, touched in rows
+    ]
 
 
 def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:

@@ -1,0 +1,108 @@
+"""The routes of the uploads to a repository that have not ended: blobs of images, which take several requests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from pkgrepo.concurrency.single_flight import shield
+from pkgrepo.errors import NotFound
+from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Record
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
+from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
+
+_LONGEST_ID: Final = 64  # characters
+
+
+class UploadRecord(Record):
+    """
+    An upload that has not ended.
+
+    package is the image, and user who began it, null for anonymous callers. received is the number of bytes that are
+    stored; running is whether a request is sending more of them. Nothing is left of it at expires_at unless it is used.
+    """
+
+    id: str
+    package: str
+    user: str | None
+    received: int
+    running: bool
+    created_at: datetime
+    used_at: datetime
+    expires_at: datetime
+
+
+class CancelledUpload(Record):
+    """The id of an upload that was removed with its bytes."""
+
+    id: str
+
+
+class OpenUploads(Handlers):
+    """Lists uploads, and cancels them."""
+
+    table = Table("repositories")
+
+    def __init__(self, services: ManagementServices) -> None:
+        super().__init__(services)
+        self._leases = UploadLeases(services.shared.catalog, services.shared.clock)
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/uploads",
+        access=EDITORS,
+        summary="List the uploads that have not ended",
+        answer=UploadRecord,
+        paged=True,
+    )
+    async def list_page(self, call: Call) -> Page[UploadRecord]:
+        """Those of container clients, which send a layer in several requests; they expire a day after the last one."""
+        page_request = call.page_request
+        found = await self._catalog.scan(
+            list_open_uploads,
+            call.repository.id,
+            call.now_ms,
+            after=page_request.after(""),
+            limit=page_request.limit + 1,
+        )
+        return page_request.page(found, lambda each: each.uid, _record)
+
+    @table.route(
+        "DELETE",
+        "/repository/<repository>/uploads/<id>",
+        access=EDITORS,
+        summary="Cancel an upload",
+        answer=CancelledUpload,
+        audit="upload.cancel",
+    )
+    async def cancel(self, call: Call, id: str) -> CancelledUpload:
+        """Its client is then told that there is no such upload. The answer is 409 while a request is writing to it."""
+        repository = call.repository
+        found = await self._catalog.scan(list_open_uploads, repository.id, call.now_ms, uid=id, limit=1)
+        if not found:
+            raise NotFound("upload", id[:_LONGEST_ID])
+        call.object = f"{repository.path}/{found[0].package_key}"
+        try:
+            await shield(self._leases.cancel(id, self._services.shared.publisher.stage(repository)))
+        except UploadUnknown:
+            raise NotFound("upload", id) from None
+        return CancelledUpload(id=id)
+
+
+def _record(upload: OpenUpload) -> UploadRecord:
+    return UploadRecord(
+        id=upload.uid,
+        package=upload.package_key,
+        user=upload.username,
+        received=upload.position,
+        running=upload.leased,
+        created_at=upload.created_at,
+        used_at=upload.touched_at,
+        expires_at=upload.expires_at,
+    )
