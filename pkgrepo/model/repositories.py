@@ -121,7 +121,8 @@ class Repository:
     @property
     def push_rules(self) -> Mapping[str, Any]:
         """The rules for pushes, which a companion has from its parent; one that is not set has its default."""
-        rules: Mapping[str, Any] = self.authority.config.get("push_rules") or {}
+        owner = self.authority
+        rules: Mapping[str, Any] = owner.config.get("push_rules") or owner.settings.get("push_rules") or {}
         return rules
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import msgspec
 
@@ -26,11 +26,9 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
-    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
+    """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
-    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
-
-    push_rules: configuration.PushRules = configuration.PushRules()
+    push_rules: configuration.PushRules | None = None
     policy: Policy | None = None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import msgspec
 
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -30,11 +28,9 @@ class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
-    """The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part."""
+    """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
-    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
-
-    push_rules: configuration.PushRules = configuration.PushRules()
+    push_rules: configuration.PushRules | None = None
     policy: Policy | None = None
     conda: CondaChannel | None = None
 

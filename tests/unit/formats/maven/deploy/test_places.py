@@ -35,7 +35,7 @@ def put(catalog, path, content=b"old"):
 
 def problems(catalog, *paths, overwrite=False):
     parts = split_parts([StagedFile(path, make_blob(b"new")) for path in paths])
-    permit = PushPermit(rules=PushRules(), overwrite=overwrite, why_not=WHY_NOT, reuse=True, claims=False)
+    permit = PushPermit(rules=PushRules(), overwrite=overwrite, why_not=WHY_NOT, reuse=True)
     return dict(catalog.peek(find_problems, catalog.repository.id, parts, [permit] * len(parts)).texts())
 
 

@@ -66,7 +66,7 @@ async def test_setting_auth_closes_a_public_repository(stack: Stack) -> None:
         ("auth", {"open": True}, 422, "/open"),
         ("auth", 7, 422, ""),
         ("python", [], 422, ""),
-        ("python", {"type": "Hosted", "push_rules": {}}, 422, "/push_rules"),
+        ("python", {"type": "Hosted", "pushes": {}}, 422, "/pushes"),
         ("colour", "red", 404, None),
     ],
 )
