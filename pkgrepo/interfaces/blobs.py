@@ -196,6 +196,15 @@ class IBlobUpload(IConsumer):
     def abort() -> Awaitable[None]:
         """Remove all data; may be called at any time and more than once."""
 
+    def keep_state() -> None:
+        """
+        Let a resumed upload stay resumable from its earlier state until ``forget``: neither ``commit`` nor ``abort``
+        removes what that state needs.
+        """
+
+    def forget() -> Awaitable[None]:
+        """Remove what ``keep_state`` has kept, after ``commit`` or ``abort``. It may be called in any case."""
+
 
 class IBlob(Interface):
     """

@@ -5,8 +5,14 @@ Downloads, logins, bearer tokens and a start need no space. The log has one even
 when it no longer is.
 """
 
+import os
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
+from tests.support.configurations import hosted
+from tests.support.data_folder import wait_for
 from tests.support.full_disk import file_system, filled, small_storage
 from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image
@@ -41,9 +47,42 @@ def server(tmp_path, small):
         yield start()
 
 
+def open_files(pid):
+    """The names of the files that a process has open."""
+    names = []
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            names.append(os.readlink(each))
+    return names
+
+
 def assert_full(reply):
     assert (reply.status, "no room left" in reply.reason) == (507, True), reply
     assert "no room left" in reply.text
+
+
+@pytest.mark.sqlite("fills the disk that the file is on")
+@pytest.mark.folder("fills the disk that the blobs are on")
+def test_a_chunk_that_does_not_fit_leaves_those_before_it(tmp_path, data):
+    chunks = [os.urandom(MIB), os.urandom(2 * MIB)]
+    with restarts(tmp_path, hosted("docker", "images")) as start:
+        server = start()
+        wire = HttpClient(server.url, (USER, PASSWORD))
+        place = wire.post("/v2/main/images/app/blobs/uploads/").headers["location"]
+        assert wire.ask("PATCH", place, chunks[0]).status == 202
+        digest = digest_of(b"".join(chunks))
+        with wire.connect() as connection:
+            connection.sendall(wire.head_lines("PATCH", place, Content_Length=str(2 * MIB)) + chunks[1][:1000])
+            wait_for(lambda: "/uploads/" in "".join(open_files(server.pid)), server)
+            with filled(data):
+                connection.sendall(chunks[1][1000:])
+                assert connection.recv(1000).startswith(b"HTTP/1.1 507 ")
+                status = wire.get(place)
+                assert (status.status, status.headers["range"]) == (204, f"0-{MIB - 1}")
+        while (patched := wire.ask("PATCH", place, chunks[1])).status != 202:
+            assert patched.status == 507  # storages look once a second
+        assert wire.put(f"{place}?digest={digest}", b"").status == 201
+        assert wire.get(f"/v2/main/images/app/blobs/{digest}").body == b"".join(chunks)
 
 
 def test_an_upload_that_does_not_fit_is_refused_and_the_server_goes_on(server, small):

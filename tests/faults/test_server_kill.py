@@ -7,11 +7,13 @@ import random
 import pytest
 
 from pkgrepo.composition.core import SPOOL
+from pkgrepo.storage.catalog.engine.write_lock import WriteLock
 from tests.support.configurations import hosted
 from tests.support.data_folder import pkgrepo, wait_for
 from tests.support.http_client import HttpClient
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
+from tests.support.server_process import restarts
 from tests.support.uploader import Upload, Uploader
 
 pytestmark = pytest.mark.faults
@@ -84,6 +86,35 @@ def test_a_start_removes_temporary_files_of_killed_processes_but_not_of_running_
     make_leftovers()
     third.stop()
     assert leftovers_exist() == [True] * 3  # they are removed only at a start
+
+
+@pytest.mark.sqlite("holds the lock of the file")
+@pytest.mark.folder("waits for the file of a blob")
+def test_a_kill_before_a_blob_is_recorded_loses_no_acknowledged_chunk(tmp_path, data):
+    first, rest = os.urandom(300_000), os.urandom(200_000)
+    digest = f"sha256:{hashlib.sha256(first + rest).hexdigest()}"
+    with restarts(tmp_path, hosted("docker", "images")) as start:
+        server = start()
+        wire = HttpClient(server.url, (USER, PASSWORD))
+        place = wire.post("/v2/main/images/app/blobs/uploads/").headers["location"]
+        assert wire.ask("PATCH", place, first).status == 202
+        with wire.connect() as connection:
+            size = str(len(rest))
+            connection.sendall(wire.head_lines("PUT", f"{place}?digest={digest}", Content_Length=size) + rest[:1000])
+            wait_for(lambda: is_receiving(f"/proc/{server.pid}/fd", data), server)
+            with WriteLock(data.folder / "pkgrepo.db").hold():
+                connection.sendall(rest[1000:])
+                wait_for(lambda: bool(data.copies()), server)
+                assert server.kill() == -9
+        server = start()
+        wire = HttpClient(server.url, (USER, PASSWORD))
+        status = wire.get(place)
+        assert (status.status, status.headers["range"]) == (204, f"0-{len(first) - 1}")
+        done = wire.put(f"{place}?digest={digest}", rest)
+        assert (done.status, done.headers["docker-content-digest"]) == (201, digest)
+        assert wire.get(f"/v2/main/images/app/blobs/{digest}").body == first + rest
+        assert data.unfinished() == []
+        assert wire.get(place).status == 404
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])

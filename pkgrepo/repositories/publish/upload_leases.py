@@ -82,9 +82,7 @@ class UploadLeases:
         :raises UploadUnknown: there is no such upload; :raises Conflict: see ``hold``
         """
         async with self.hold(uid, client_gone) as lease, staging as staged:
-            await lease.remove()
-            upload = await lease.resume(staged)
-            await upload.abort()
+            await lease.discard(await lease.resume(staged))
 
     async def _acquire(self, uid: str, holder: str, client_gone: Callable[[], bool]) -> UploadSession:
         deadline_ms = self._clock.now_ms() + WAIT_S * 1000
@@ -118,12 +116,21 @@ class Lease:
     _clock: Clock
 
     async def resume(self, staged: Staged) -> IBlobUpload:
-        """The bytes so far, to append to. :raises UploadUnknown: they are lost, and the upload is removed"""
+        """
+        The bytes so far, to append to.
+
+        They stay, also after a commit, until ``IBlobUpload.forget``: what a client was told to be received must not be
+        lost if this process is killed, or has no room for more.
+
+        :raises UploadUnknown: they are lost, and the upload is removed
+        """
         try:
-            return await staged.resume(self.session.uid, self.session.state, abandoned=self.session.abandoned)
+            upload = await staged.resume(self.session.uid, self.session.state, abandoned=self.session.abandoned)
         except BlobMissing:
             await self.remove()
             raise UploadUnknown(self.session.uid) from None
+        upload.keep_state()
+        return upload
 
     async def save(self, upload: IBlobUpload) -> int:
         """
@@ -139,6 +146,12 @@ class Lease:
         if not saved:
             raise Conflict("the upload was taken over by another request")
         return position
+
+    async def discard(self, upload: IBlobUpload) -> None:
+        """Remove the upload with its bytes; these stay if its row cannot be removed."""
+        await upload.abort()
+        await self.remove()
+        await upload.forget()
 
     async def remove(self) -> None:
         """Remove the upload's row unless another request has taken the lease; the store sweeps the bytes."""

@@ -83,6 +83,7 @@ class ReceivedUpload(ABC):
         self._on_end = on_end
         self._slices = SliceWriter(queue, file, digester, storage=storage, recorded=recorded)
         self._sealed: BlobInfo | None = None
+        self._keeps_state = False
         self._phase = Phase.RECEIVING
 
     async def __aenter__(self) -> Self:
@@ -208,6 +209,16 @@ class ReceivedUpload(ABC):
         # After the clean-up: until it has run, a sweep must take the upload for one in use.
         self._on_end(self.id, None)
 
+    def keep_state(self) -> None:
+        """Stay resumable from the earlier state until ``forget``, whatever happens to this upload."""
+        self._keeps_state = True
+
+    async def forget(self) -> None:
+        """Remove what ``keep_state`` has kept."""
+        if self._keeps_state:
+            self._keeps_state = False
+            await self._forget()
+
     # For ``commit_together``
 
     @property
@@ -246,7 +257,11 @@ class ReceivedUpload(ABC):
 
     @abstractmethod
     async def _discard(self) -> None:
-        """Remove everything of an aborted upload."""
+        """Remove everything of an aborted upload, except the earlier state if that is kept."""
+
+    @abstractmethod
+    async def _forget(self) -> None:
+        """Remove the earlier state."""
 
     async def _seal_rest(self, expected: Mapping[str, str]) -> BlobInfo:
         """Seal an upload whose bytes are not only in memory."""

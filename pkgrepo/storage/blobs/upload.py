@@ -72,6 +72,15 @@ class FilesystemUpload(ReceivedUpload):
     async def _discard(self) -> None:
         await self._queue.run(self._file.discard)
 
+    def keep_state(self) -> None:
+        """See L{ReceivedUpload.keep_state}: the file keeps its name."""
+        super().keep_state()
+        self._file.keeps_name = True
+
+    async def _forget(self) -> None:
+        self._file.keeps_name = False
+        await self._queue.run(self._file.unname)
+
     def _keep_file(self) -> UploadState:
         """Runs on a disk thread."""
         digests = self._slices.digests()

@@ -7,8 +7,9 @@ state      on the disk                              next states by              
 no file    nothing                                  ``append``, ``keep``, ``place``     nothing
 unnamed    a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
 named      ``uploads/<id>/data``, or ``data-...``   ``place``, ``discard``, a sweep     remains until it is swept
-placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         remains; collected, because
-                                                    aborted), otherwise final           no row refers to it
+placed     ``blobs/ab/<sha256>.<generation>``;      ``discard`` (the commit was         remains; collected, because
+           with ``keeps_name`` named as well        aborted), ``unname``, otherwise     no row refers to it; what is
+                                                    final                               named can be resumed
 =========  =======================================  ==================================  ==========================
 
 On a file system without unnamed files an upload is named from the start. Everything here blocks, and is called by one
@@ -29,6 +30,7 @@ from .durability import Durability
 from .paths import FIRST_FILE, StorePaths, file_turn, next_file
 from .syscalls import link_descriptor, reserve
 
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,7 +40,8 @@ class UploadFile:
 
     ``file`` is its name in the upload's folder, when it has one. ``reserve`` is the disk space in bytes to reserve when
     the file is created. A disk error is kept and raised again by
-    every later call except ``discard``, because the content of the file is then unknown.
+    every later call except ``discard``, because the content of the file is then unknown. With ``keeps_name`` a file
+    that was reopened keeps its name until ``unname``, so that it can be reopened again with the same size.
     """
 
     def __init__(
@@ -60,8 +63,10 @@ class UploadFile:
         self._fd: int | None = None
         self._named = False
         self._name_durable = False
+        self._copied = False
         self._placed: Path | None = None
         self._error: OSError | None = None
+        self.keeps_name = False
         self.size = 0
 
     @cached_property
@@ -74,18 +79,22 @@ class UploadFile:
         Open a named file, and cut it off after ``size`` bytes: further bytes were never acknowledged.
 
         With a ``size`` of 0 the file may be missing. ``copied`` leaves it as it is, and opens a copy with a new name: a
-        process that has it open, or will open it still, never finds this one. It is removed at the end.
+        process that has it open, or will open it still, never finds this one. It is removed at the end. A file that is
+        the copy of a blob, too, is copied in any case: its process was killed before it could record the blob.
 
         :raises FileNotFoundError: the file is missing or shorter
         """
         path = self._path
-        if copied:
-            self.file = next_file(self.file)
         try:
-            fd = os.open(path, _FLAGS)
+            copied = copied or os.stat(path, follow_symlinks=False).st_nlink > 1
+            fd = os.open(path, _READ_FLAGS if copied else _FLAGS)
         except FileNotFoundError:
             if size:
                 raise
+            fd = None
+        if copied:
+            self.file = next_file(self.file)
+        if fd is None:
             return
         try:
             found = os.fstat(fd)
@@ -99,7 +108,7 @@ class UploadFile:
             os.close(fd)
             raise
         self._fd, self.size = fd, size
-        self._named, self._name_durable = True, not copied
+        self._named, self._name_durable, self._copied = True, not copied, copied
 
     def append(self, data: bytes) -> None:
         """Write at the end."""
@@ -176,9 +185,13 @@ class UploadFile:
             self._placed = target = self._paths.blob(locator)
             if self._named:
                 self._check_latest()
+                if self.keeps_name and not self._copied:
+                    os.link(self._path, target)
+                    return target.parent
                 self._path.rename(target)
                 self._named = False
-                self._remove_folder()
+                if not self.keeps_name:
+                    self._remove_folder()
             else:
                 link_descriptor(fd, str(target))
         return target.parent
@@ -195,9 +208,19 @@ class UploadFile:
             with suppress(OSError):
                 self._placed.unlink()
             self._placed = None
+        if not self.keeps_name:
+            self.unname()
+        elif self._copied and self._named:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            self._named = False
+
+    def unname(self) -> None:
+        """Remove all names of the upload; a blob that was placed stays. After an error the next sweep removes them."""
         if self._named:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
+        if self._named or self._copied:
             self._remove_folder()
         self._named = False
 

@@ -95,6 +95,47 @@ async def test_leaving_a_resumed_upload_removes_it(store):
     assert await nothing_is_left(store)
 
 
+@pytest.mark.parametrize("abandoned", [False, True])
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest_twisted.ensureDeferred
+async def test_a_kept_state_can_be_resumed_until_it_is_forgotten(case, store, end, abandoned):
+    first, more = body_of(300 * KIB), b" and more"
+    upload = store.begin()
+    upload.write(first)
+    state = await upload.suspend()
+    infos = []
+    for text in (b"lost", b"lost again", more):
+        resumed = await (await case.another()).resume(upload.id, state, abandoned=abandoned)
+        resumed.keep_state()
+        assert resumed.offset == len(first)
+        resumed.write(text)
+        if end == "commit" or text is more:
+            infos.append((await resumed.commit(), first + text))
+        else:
+            await resumed.abort()
+    await resumed.forget()
+    for info, body in infos:
+        assert await content(store, info.locator) == body
+        await store.delete(info.locator)
+    with pytest.raises(BlobMissing):
+        await store.resume(upload.id, state)
+    assert await nothing_is_left(store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_aborted_upload_whose_state_was_kept_leaves_nothing_when_it_is_forgotten(store):
+    upload = store.begin()
+    upload.write(b"x" * 300 * KIB)
+    state = await upload.suspend()
+    resumed = await store.resume(upload.id, state)
+    resumed.keep_state()
+    await resumed.abort()
+    await resumed.forget()
+    with pytest.raises(BlobMissing):
+        await store.resume(upload.id, state)
+    assert await nothing_is_left(store)
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_suspend_leaves_nothing(store):
     upload = store.begin()

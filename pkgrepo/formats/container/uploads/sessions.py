@@ -18,7 +18,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pkgrepo.errors import DigestMismatch
+from pkgrepo.errors import DigestMismatch, StorageFailed, StorageFull
 from pkgrepo.formats.container.access.push_rules import PushRuleCheck
 from pkgrepo.formats.container.names import Digest, parse_digest
 from pkgrepo.formats.container.promises import client_of
@@ -60,7 +60,7 @@ class UploadSessionRequests:
         Append the next chunk.
 
         :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
-        :raises TooLarge, StorageFull, StorageFailed: the upload is removed
+        :raises TooLarge: the upload is removed; :raises StorageFull, StorageFailed: it stays as it was
         """
         session = await self._find(target, identity, uid)
         self._check_head(request, target, session)
@@ -121,19 +121,24 @@ class UploadSessionRequests:
             try:
                 await self._push_rules.check_again(request, identity, target)
                 blob = await self._commit(staged, upload, lease.session, digest)
+            except (StorageFull, StorageFailed):
+                raise
             except BaseException:
-                await lease.remove()
+                await lease.discard(upload)
                 raise
             await self._services.publisher.change_with_blobs(
                 link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
             )
+            await upload.forget()
 
     async def _write(self, request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
         try:
             return await write_body(request.body, upload)
-        except BaseException:
+        except (StorageFull, StorageFailed):
             await upload.abort()
-            await lease.remove()
+            raise
+        except BaseException:
+            await lease.discard(upload)
             raise
 
     async def _commit(self, staged: Staged, upload: IBlobUpload, session: UploadSession, digest: Digest) -> BlobInfo:

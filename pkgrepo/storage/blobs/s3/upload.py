@@ -127,7 +127,7 @@ class BucketUpload(ReceivedUpload):
             if self.is_aborted or sealed is None:
                 raise CancelledError
             await self._place(sealed.locator, sealed.sha256)
-        if self._resumed is not None:
+        if self._resumed is not None and not self._keeps_state:
             with suppress(PkgrepoError):  # the blob is durable; the rests are swept
                 await self._remove_rests()
         self._queue.run(self._file.release)
@@ -242,8 +242,14 @@ class BucketUpload(ReceivedUpload):
                 await each()
         await self._queue.run(self._file.release)
 
+    async def _forget(self) -> None:
+        for each in (self._discard_parts, self._discard_rests) if self.is_aborted else (self._discard_rests,):
+            with suppress(PkgrepoError):  # it was logged; a sweep removes what stays
+                await each()
+
     async def _discard_parts(self) -> None:
-        if not self._is_placed:
+        kept = self._keeps_state and self._resumed is not None and self._resumed.parts_id is not None
+        if not self._is_placed and not kept:
             await self._parts.abort()
 
     async def _discard_objects(self) -> None:
@@ -253,7 +259,7 @@ class BucketUpload(ReceivedUpload):
                 await self._bucket.delete(key)
 
     async def _discard_rests(self) -> None:
-        if self._resumed is not None:
+        if self._resumed is not None and not self._keeps_state:
             await self._remove_rests()
 
     async def _remove_rests(self) -> None:
