@@ -244,8 +244,8 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
 
 
 def default_name(url: str) -> str:
-    """The name of a route with this URL that was given none: its host, with a port that is not the usual one."""
-    return parse_url(url).text.split("/")[2]
+    """The name of a route with this URL that was given none: its host."""
+    return parse_url(url).host
 
 
 def _check_hosts(hosts: Mapping[str, str], pointer: str) -> None:

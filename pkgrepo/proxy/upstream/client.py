@@ -182,7 +182,7 @@ class Upstream:
                     await stack.aclose()
                     response = await self._follow(evolve(request, method="GET"), target, stack)
                 if response.status not in accept:
-                    await self._check_refusal(response)
+                    await self._check_refusal(response, kind)
                 response.prepare()
                 yield response
         finally:
@@ -223,11 +223,13 @@ class Upstream:
         else:
             self.fault = None
 
-    async def _check_refusal(self, response: UpstreamResponse) -> None:
+    async def _check_refusal(self, response: UpstreamResponse, kind: str) -> None:
         if response.status in DECISIONS:
-            raise UpstreamDenied(self.name, await read_refusal(response))
+            raise UpstreamDenied(self.name, await read_refusal(response, self._reactor))
         if response.status == 401:
-            raise self.misconfigured(self._explain_401(response))
+            reason = self._explain_401(response)
+            # What its searches or audits want keeps nobody from its packages.
+            raise UpstreamMisconfigured(self.name, reason) if kind else self.misconfigured(reason)
 
     def _explain_401(self, response: UpstreamResponse) -> str:
         if parse_url(response.url).origin != self.route.target.origin:

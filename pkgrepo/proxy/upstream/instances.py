@@ -153,8 +153,9 @@ class Upstreams:
                 reason = error.reason
             else:
                 log.warn("upstream {route} cannot be used: {error}", route=route.name, error=str(error))
-            if len(self._unusable) < MOST_UPSTREAMS:
-                self._unusable[place] = (route, reason)
+            self._unusable[place] = (route, reason)
+            if len(self._unusable) > MOST_UPSTREAMS:
+                del self._unusable[next(iter(self._unusable))]
             raise UpstreamMisconfigured(route.name, reason) from None
         self._all.add(made)
         return made

@@ -12,27 +12,35 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 
+from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import UpstreamFailed
 
 from .response import UpstreamResponse
 
 DECISIONS: Final = (403, 451)  # RFC 7725: 451 for legal reasons
 MOST_BYTES: Final = 64 * 1024  # of a body that is read for its sentence
+LONGEST_S: Final = 5.0  # until the end of the body
 MOST_CHARACTERS: Final = 500  # of the sentence, which becomes a reason phrase again
 
 _KEYS: Final = ("errors", "error", "message", "detail", "msg", "reason", "title")
 _DEPTH: Final = 4
 
 
-async def read_refusal(response: UpstreamResponse) -> str:
+async def read_refusal(response: UpstreamResponse, reactor: IReactorTime) -> str:
     """The sentence with which an upstream refuses something, on one line; without any, its status."""
     body = bytearray()
-    with suppress(UpstreamFailed):  # what came before the end may be enough
+
+    async def read() -> None:
         async for chunk in response.chunks():
-            body += chunk
+            body.extend(chunk)
             if len(body) > MOST_BYTES:
                 break
+
+    with suppress(UpstreamFailed, TimedOut):  # what came before the end may be enough
+        await within(LONGEST_S, Deferred.fromCoroutine(read()), reactor, "its sentence takes long")
     media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
     return find_sentence(bytes(body[:MOST_BYTES]), media_type, response.reason) or f"it answers {response.status}"
 

@@ -21,6 +21,7 @@ from pkgrepo.errors import (
 from pkgrepo.interfaces import IUpstream, IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.connection import RECEIVED
+from pkgrepo.proxy.upstream import refusals
 from pkgrepo.proxy.upstream.instances import MOST_UPSTREAMS
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams.faults import STALL_BEFORE_HEAD, failing, redirect
@@ -130,6 +131,23 @@ async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any)
     async with upstream.open("GET", "x", accept=(403,)) as response:
         assert response.status == 403
     assert upstream.health().failures == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_refusal_without_an_end_has_the_sentence_that_came(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "LONGEST_S", 0.05)
+    server = scene.serve({"/x": Answer(403, b"blocked by policy" + b" " * 1000, {"Content-Type": "text/plain"})})
+    server.misbehave("/x", Fault(pause_at=20), repeat=True)
+    with pytest.raises(UpstreamDenied, match="'main' refuses this: blocked by policy"):
+        await fetch(scene.upstream(server.url))
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_search_wants_is_no_fault_of_the_route(scene: Any) -> None:
+    upstream = scene.upstream(scene.serve({"/search": Answer(401)}).url)
+    with capturedLogs() as events, pytest.raises(UpstreamMisconfigured):
+        await fetch(upstream, "search", kind="search")
+    assert (upstream.fault, events) == (None, [])
 
 
 @pytest.mark.parametrize(

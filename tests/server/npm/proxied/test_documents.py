@@ -205,6 +205,13 @@ def test_a_decision_of_the_better_upstream_ends_the_search(at, upstream, second,
     assert second.count(f"/{name}") == 0
 
 
+def test_a_sentence_in_any_script_is_passed_on(at, upstream):
+    sentence = "gesperrt: \u00fcberpr\u00fcft \u65e5\u672c \U0001f512"
+    upstream.misbehave("/any-script", Answer(403, json.dumps({"error": sentence}).encode()), repeat=True)
+    reply = at("short").get("/any-script")
+    assert (reply.status, sentence in reply.json["error"]) == (403, True)
+
+
 def test_a_decision_is_passed_on_also_where_an_answer_is_kept(at, upstream):
     upstream.add("decided-later")
     assert at("short").get("/decided-later").status == 200
