@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive
+from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.repositories.clock import Clock
@@ -38,6 +38,7 @@ class Outcome(StrEnum):
     RETIRED = "retired"  # as not_found: a hosted repository had it
     TOO_YOUNG = "too_young"
     INACTIVE = "inactive"  # the members that have it are switched off
+    DENIED = "denied"  # an upstream refuses it
     FAILED = "failed"  # an upstream failed, and there is nothing from before
 
 
@@ -47,6 +48,7 @@ OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     NotFound: Outcome.NOT_FOUND,
     TooYoung: Outcome.TOO_YOUNG,
     RepositoryInactive: Outcome.INACTIVE,
+    UpstreamDenied: Outcome.DENIED,
     **dict.fromkeys(FAILURES, Outcome.FAILED),
 }
 REFUSALS: Final = tuple(OUTCOMES)

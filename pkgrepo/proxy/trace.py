@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from attrs import Factory, define
 
+from pkgrepo.errors import UpstreamDenied
 from pkgrepo.storage.catalog.packages.retired_names import RETIRED
 
 
@@ -31,6 +32,7 @@ class StepKind(StrEnum):
     ABSENT = "absent"  # it has no such package
     ASKED = "asked"  # it was asked for what the package's document can be made of, which it does not have
     FAILED = "failed"
+    DENIED = "denied"  # it refuses this, so that no other route or member is asked
     STALE = "stale"  # the kept answer is used, since the route failed
     CACHED = "cached"  # the kept answer is used, since it is fresh
     GONE = "gone"  # the kept answer is used, although no route has it any more
@@ -84,6 +86,11 @@ def owner_step(owned: int | None, *, active: bool) -> StepKind:
     if owned == RETIRED:
         return StepKind.RETIRED
     return StepKind.OWNED if active else StepKind.OWNED_INACTIVE
+
+
+def failed_step(error: Exception) -> StepKind:
+    """The step that says how a route did not answer."""
+    return StepKind.DENIED if isinstance(error, UpstreamDenied) else StepKind.FAILED
 
 
 @define

@@ -23,6 +23,7 @@ _STEPS = {
     StepKind.ABSENT: "route {route} of {repository} said at {at} that it does not have {package}",
     StepKind.ASKED: "route {route} of {repository} has no index of {package} and was asked at {at} for {reason}",
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
+    StepKind.DENIED: "route {route} of {repository} refused {package} at {at}, and nothing else is asked: {reason}",
     StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
     StepKind.FILE_KEPT: "{repository} keeps the file",
     StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",

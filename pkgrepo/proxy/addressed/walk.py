@@ -19,7 +19,7 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.transfers.answers import check_no_page
 from pkgrepo.proxy.transfers.download import Headers
 from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
@@ -229,7 +229,7 @@ class Walk:
                     self._url = response.url
                     return response
             except UpstreamFailed as error:
-                self._note(StepKind.FAILED, route, str(error))
+                self._note(failed_step(error), route, str(error))
                 if not self._leave_route(error):
                     raise self._failure or error from None
             else:

@@ -40,7 +40,7 @@ from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
@@ -269,7 +269,7 @@ class Documents:
             try:
                 answer = await self._ask(repository, route, request, mine, before, trace)
             except FAILURES as error:
-                trace.add(StepKind.FAILED, route=route.name, at_ms=self._clock.now_ms(), why=str(error))
+                trace.add(failed_step(error), route=route.name, at_ms=self._clock.now_ms(), why=str(error))
                 is_decision = isinstance(error, UpstreamDenied)
                 failure = error if is_decision else failure or error
                 if is_decision or mine is not None:

@@ -20,7 +20,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstreams.upstream_documents import list_documents
 
@@ -84,7 +84,7 @@ class Places:
                 step(StepKind.ABSENT, at_ms=self._clock.now_ms())
                 continue
             except UpstreamFailed as error:
-                step(StepKind.FAILED, at_ms=self._clock.now_ms(), why=str(error))
+                step(failed_step(error), at_ms=self._clock.now_ms(), why=str(error))
                 if isinstance(error, UpstreamDenied):
                     raise  # a decision: no other route is asked for what this one refuses
                 failure, failed = failure or error, place.route

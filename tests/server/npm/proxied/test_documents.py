@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.http_client import HttpClient
 from tests.support.upstreams import faults
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer
@@ -203,6 +204,10 @@ def test_a_decision_of_the_better_upstream_ends_the_search(at, upstream, second,
         assert reply.status == 403
         assert "blocked by policy: CVE-2026-1" in reply.json["error"]
     assert second.count(f"/{name}") == 0
+    told = HttpClient(at(where).url.partition("/repositories")[0]).get(
+        f"/api/explain?repository=main/{where}&package={name}"
+    )
+    assert (told.json["outcome"], told.json["steps"][-1]["step"]) == ("denied", "denied")
 
 
 def test_a_sentence_in_any_script_is_passed_on(at, upstream):
