@@ -16,7 +16,6 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from .held import DocumentRequest, Held
 
 ABSENT: Final = frozenset({404, 410})
-NO_HEAD: Final = frozenset({405, 501})
 
 T = TypeVar("T")
 
@@ -84,7 +83,7 @@ class RouteSources:
         async with self._upstream.open("HEAD", path, {}) as response:
             if response.status == 200:
                 return True
-            if response.status in ABSENT or response.status in NO_HEAD:
+            if response.status in ABSENT:
                 return False
             raise UpstreamFailed(self._route.name, f"it answered {response.status} for {path}")
 
