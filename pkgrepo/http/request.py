@@ -63,9 +63,9 @@ class Request(server.Request):
 
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
-    ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log. ``gone``
-    turns true when the client has left; answering does nothing then. ``repeatable`` is set by those who answer from
-    memory.
+    ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log; ``notes``
+    are sentences that they add to the answer of a request that succeeds. ``gone`` turns true when the client has left;
+    answering does nothing then. ``repeatable`` is set by those who answer from memory.
     """
 
     defaultContentType = None
@@ -73,6 +73,7 @@ class Request(server.Request):
     gone = False
     principal = ""
     repository = ""
+    notes: tuple[str, ...] = ()
     cache = ""
     repeatable: Callable[[], Repeatable] | None = None
 

@@ -53,12 +53,13 @@ class Rules:
     Globs are those of ``fnmatch``, in which ``*`` also matches slashes. Case does not matter, and for reserved names
     neither does which of dashes, underscores and dots are written: ``acme-*`` also protects ``Acme_tool``, which is the
     same name for Python and easily mistaken for it elsewhere. ``pass_searches``: whether upstreams get the texts of
-    searches; None if that is not set.
+    searches; None if that is not set. ``refuse_upstream_names``: whether a name that an upstream has is not published.
     """
 
     reserved_names: tuple[str, ...] = ()
     minimum_release_age: ReleaseAge | None = None
     pass_searches: bool | None = None
+    refuse_upstream_names: bool = False
 
     def reserved_by(self, name: str) -> str | None:
         """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
@@ -214,6 +215,7 @@ def _rules(repository: Repository) -> Rules:
         reserved_names=_globs(_SEPARATORS.sub("-", each) for each in policy.get("reserved_names", ())),
         minimum_release_age=None if age is None else ReleaseAge(age["days"], _globs(age.get("exempt", ()))),
         pass_searches=policy.get("pass_searches"),
+        refuse_upstream_names=bool(policy.get("refuse_upstream_names", False)),
     )
 
 

@@ -172,6 +172,16 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
         return self
 
 
+class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
+    """
+    Rules for packages of upstreams behind a virtual repository, see L{UpstreamPolicy}.
+
+    With refuse_upstream_names a package is not published here for the first time if an upstream has one of its name.
+    """
+
+    refuse_upstream_names: bool = False
+
+
 class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """
     The configuration of a proxy repository. ``type`` and ``proxy`` are the fixed part, the others are settings.
@@ -236,7 +246,7 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
     members: Annotated[list[Text], Meta(min_length=1, max_length=MOST_MEMBERS, examples=[["main/packages"]])]
     publish_to: Text | None = None
     resolution: Literal["first", "merge"] = "first"
-    policy: UpstreamPolicy | None = None
+    policy: VirtualPolicy | None = None
 
     def normalised(self) -> Self:
         """See L{RepositoryConfig.normalised}."""

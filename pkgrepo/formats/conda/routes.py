@@ -20,12 +20,14 @@ from pkgrepo.formats.conda.anaconda.targets import WORDS
 from pkgrepo.formats.conda.index.caches import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
+from pkgrepo.formats.conda.proxied.explaining import upstream_folders
 from pkgrepo.formats.conda.proxied.requests import MemberIndexRequests
 from pkgrepo.formats.conda.upload.requests import UploadRequests
 from pkgrepo.formats.conda.wheels.unconverted_requests import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.unconverted_requests import UnconvertedRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
@@ -91,7 +93,12 @@ class CondaSite:
             return await self._write(request, parts)
         await self._services.access.admit(request, Action.READ, self._repository)
         target = publish_target(self._services.registry, self._repository)
-        return await CondaSite(self._services, target, self._caches, self._channels)._write(request, parts)  # noqa: SLF001 - of another instance
+
+        async def folders() -> list[str]:
+            return list(dict.fromkeys([*parts[:1], *await upstream_folders(self._services, self._repository)]))
+
+        services = publishing_through(self._services, request, self._repository, folders)
+        return await CondaSite(services, target, self._caches, self._channels)._write(request, parts)  # noqa: SLF001 - of another instance
 
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""

@@ -40,6 +40,7 @@ from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
@@ -162,7 +163,7 @@ class MavenSite:
             if request.method in (b"GET", b"HEAD"):
                 return None
             raise
-        return await self._site(target)._deploys.answer(request, address)  # noqa: SLF001 - its own class
+        return await self._site(request, target)._deploys.answer(request, address)  # noqa: SLF001 - its own class
 
     async def _targets(self, request: Request, path: Path) -> list[MavenSite]:
         """
@@ -179,23 +180,24 @@ class MavenSite:
         registry, target = self._services.registry, path.of if isinstance(path, Checksum) else path
         snapshot = _is_snapshot(target)
         if snapshot is not None:
-            return [self._site(publish_target(registry, self._repository, snapshot=snapshot))]
+            return [self._site(request, publish_target(registry, self._repository, snapshot=snapshot))]
         found = publish_targets(registry, self._repository)
         if isinstance(target, Metadata) and target.package_key is not None:
             look, key = self._services.catalog.look, target.package_key
             has = [await look(packages.package_serial, each.id, key) is not None for each in found]
             found = [found[has.index(True) if any(has) else 0]]
-        return [self._site(each) for each in found]
+        return [self._site(request, each) for each in found]
 
     async def _admit(self, request: Request) -> None:
         """Check that the caller may be told where changes go."""
         if self._repository.type is not RepositoryType.HOSTED:
             await self._services.access.admit(request, Action.READ, self._repository)
 
-    def _site(self, target: Repository) -> MavenSite:
+    def _site(self, request: Request, target: Repository) -> MavenSite:
         if target is self._repository:
             return self
-        return MavenSite(self._services, target, self._indexer, self._running, self._documents, self._listing_turns)
+        services = publishing_through(self._services, request, self._repository)
+        return MavenSite(services, target, self._indexer, self._running, self._documents, self._listing_turns)
 
 
 async def _delete(request: Request, target: Path, sites: Sequence[MavenSite]) -> Answer:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from attrs import evolve
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import existing
@@ -30,6 +31,7 @@ from pkgrepo.formats.npm.search.requests import SearchRequests
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
@@ -109,8 +111,10 @@ class NpmSite:
         if verb == "GET" or not _names_package(path):
             return await self._answer(request, verb, path)
         target = await self._target.find(request)
-        site = self if target is self._repository else self._site_of(target)
-        return await site._answer(request, verb, path)  # noqa: SLF001 - of another instance
+        site = self if target is self._repository else self._site_of(request, target)
+        answer = await site._answer(request, verb, path)  # noqa: SLF001 - of another instance
+        notices = tuple((b"npm-notice", each.encode("ascii", "replace")) for each in request.notes)
+        return evolve(answer, headers=(*answer.headers, *notices)) if notices else answer
 
     def _raw_path(self, request: Request) -> bytes:
         """The raw path below this repository."""
@@ -133,8 +137,9 @@ class NpmSite:
         refusal = Refusal(404, "this registry has nothing at this address", "no_such_address")
         return misplaced_upload(self._services.base_url(request), request, refusal, REGISTRY)
 
-    def _site_of(self, repository: Repository) -> NpmSite:
-        return NpmSite(self._services, repository, self._packuments, self._advisories)
+    def _site_of(self, request: Request, target: Repository) -> NpmSite:
+        services = publishing_through(self._services, request, self._repository)
+        return NpmSite(services, target, self._packuments, self._advisories)
 
     async def _choose(self, request: Request, found: Sequence[Path]) -> Path:
         """The first meaning of an ambiguous path that exists; the first of all when none exists."""

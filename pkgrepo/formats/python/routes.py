@@ -23,6 +23,7 @@ from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceive
 from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import UPLOADS, check_declared_length, misplaced_upload, receive_body
 from pkgrepo.http.answering.dispatch import answering, refusal_of
@@ -370,7 +371,7 @@ class PythonSite:
             return self
         await self._admit(request, Action.READ)
         target = publish_target(self._services.registry, self._repository)
-        return PythonSite(self._services, target, self._caches)
+        return PythonSite(publishing_through(self._services, request, self._repository), target, self._caches)
 
     async def _admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
         return await self._services.access.admit(request, action, self._repository, package)

@@ -28,6 +28,7 @@ from pkgrepo.formats.rubygems.proxied.requests import ListRequests
 from pkgrepo.formats.rubygems.push.requests import PushRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
@@ -108,7 +109,8 @@ class RubySite:
         if path.parts[:2] == ("v1", "api_key"):
             return await self._write(request, path)
         target = publish_target(self._services.registry, self._repository)
-        return await RubySite(self._services, target, self._caches, self._merged)._write(request, path)  # noqa: SLF001 - of another instance
+        services = publishing_through(self._services, request, self._repository)
+        return await RubySite(services, target, self._caches, self._merged)._write(request, path)  # noqa: SLF001 - of another instance
 
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """The same for paths that Klein's routes do not match, such as one that begins with two slashes."""

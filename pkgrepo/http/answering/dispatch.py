@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from attrs import evolve
 from klein import Klein
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
@@ -51,7 +52,10 @@ async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[],
     if passed is not None:
         hops.receive(passed)
     try:
-        await send(request, await handle())
+        answer = await handle()
+        if request.notes:
+            answer = evolve(answer, headers=(*answer.headers, *map(_warning, request.notes)))
+        await send(request, answer)
     except CancelledError:
         if not request.gone:
             raise
@@ -63,6 +67,12 @@ async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[],
                 request.abort()
             return
         await _send_error(request, errors, error)
+
+
+def _warning(note: str) -> tuple[bytes, bytes]:
+    """A sentence as a header field (RFC 7234 section 5.5)."""
+    text = note.translate({ord('"'): "'", ord("\\"): "/"})
+    return b"Warning", b'299 - "%s"' % text.encode("ascii", "replace")
 
 
 async def _send_error(request: Request, errors: ErrorTable, error: Exception) -> None:

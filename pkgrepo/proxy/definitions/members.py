@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.interfaces import Reader
@@ -15,6 +16,8 @@ from pkgrepo.storage.catalog.server import repositories
 MOST_LEVELS = 4  # of virtual repositories in virtual ones, the outermost counted
 
 _OPENNESS = (Visibility.PRIVATE, Visibility.HIDDEN, Visibility.PUBLIC)
+
+_known_virtuals: WeakKeyDictionary[Registry, tuple[int, Sequence[Repository]]] = WeakKeyDictionary()
 
 Graph = Mapping[str, Sequence[str]]  # the virtual members of each virtual repository, all as public ids
 
@@ -69,22 +72,42 @@ def check_no_member(r: Reader, repository: Repository) -> None:
 
 def exposure_warnings(registry: Registry, repository: Repository) -> list[str]:
     """
-    Warnings about what a proxy or virtual repository makes visible, as sentences.
+    Warnings about what a repository makes visible, or what makes it visible, as sentences.
 
     They name no other repository and no upstream: every reader of this repository sees them.
     """
+    found = []
     if repository.type is RepositoryType.PROXY:
         routes = proxy_config_of(repository).routes
         plain = sum(route.credentials is not None and route.target.scheme == "http" for route in routes)
-        return [f"Upstreams to which credentials are sent without encryption (http): {plain}."] if plain else []
+        if plain:
+            found.append(f"Upstreams to which credentials are sent without encryption (http): {plain}.")
     if repository.type is RepositoryType.VIRTUAL:
         members = [registry.find_uid(uid) for uid in virtual_config_of(repository).members]
         closed = sum(each is not None and _openness(each) < _openness(repository) for each in members)
         if closed:
-            return [
+            found.append(
                 f"Members that are less visible than this repository: {closed}. Its readers get their packages, too."
-            ]
-    return []
+            )
+    open_ = sum(
+        repository.uid in virtual_config_of(each).members and _openness(each) > _openness(repository)
+        for each in _virtuals(registry)
+    )
+    if open_:
+        found.append(
+            f"Virtual repositories that are more visible than this one, of which it is a member: {open_}. "
+            "Their readers get its packages, too."
+        )
+    return found
+
+
+def _virtuals(registry: Registry) -> Sequence[Repository]:
+    """All virtual repositories, found once for each state of the configuration: lists ask for every repository."""
+    kept = _known_virtuals.get(registry)
+    if kept is None or kept[0] != registry.serial:
+        found = [each for each in registry.all() if each.type is RepositoryType.VIRTUAL]
+        kept = _known_virtuals[registry] = registry.serial, found
+    return kept[1]
 
 
 def _check_levels(graph: Graph, uid: str, members: Sequence[str]) -> None:

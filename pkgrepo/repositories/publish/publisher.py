@@ -17,9 +17,10 @@ answer              the client has the response                           -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from copy import copy
+from typing import Any, Protocol, Self, TypeVar
 
 from twisted.logger import Logger, LogLevel
 
@@ -42,6 +43,8 @@ from .staged import Claim, Staged
 log = Logger()
 
 DISCARDED = 100  # blobs that one transaction marks
+
+Check = Callable[[Repository, str], Awaitable[None]]  # of the key of a package; what it raises refuses the publish
 
 T = TypeVar("T")
 C = TypeVar("C", bound="CommandResult")
@@ -81,6 +84,13 @@ class Publisher:
         self._clock = clock
         self._on_change = on_change
         self._kept = KeptTogether(catalog, clock, linger)
+        self._check: Check | None = None
+
+    def checking(self, check: Check) -> Self:
+        """The same publisher, which awaits ``check`` for each package before it publishes releases of clients."""
+        other = copy(self)
+        other._check = check  # noqa: SLF001 - its own class
+        return other
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -162,6 +172,9 @@ class Publisher:
 
         :raises FileExists: or any error of ``publish``, if one of the releases cannot be published
         """
+        if self._check is not None:
+            for key in dict.fromkeys(each.package_key for each in releases):
+                await self._check(repository, key)
         mine = staged.claim([each.blob.locator for release in releases for each in release.files])
         return await shield(self._publish(repository, tuple(releases), mine, actor, indexer))
 

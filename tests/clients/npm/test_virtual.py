@@ -107,3 +107,12 @@ def test_reserved_names_are_not_found(bench: Bench, upstream: NpmUpstream) -> No
     upstream.add("acme-secret", "9.0.0")
     assert "404" in here.install("npm-11", here.project("app"), "acme-secret", status=1)
     assert not [each.path for each in upstream.requests() if "acme" in each.path]
+
+
+@pytest.mark.parametrize("client", ["npm-9", "npm-11"])
+def test_npm_prints_that_an_upstream_has_the_name(bench: Bench, upstream: NpmUpstream, client: str) -> None:
+    name, here = f"taken-by-{client}", bench()
+    upstream.add(name, "1.0.0")
+    first = here.publish(client, here.package(name, "9.0.0"))
+    assert f"an upstream of main/all has '{name}', too: from now on only what is published here is served" in first
+    assert "an upstream" not in here.publish(client, here.package(name, "9.1.0"))

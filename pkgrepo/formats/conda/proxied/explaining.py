@@ -41,7 +41,7 @@ async def explain_package(
     key = None if version is None else version_key(version)
     steps = []
     first: Explanation | None = None
-    for subdir in await _folders(services, repository):
+    for subdir in await upstream_folders(services, repository):
         found = await explainer.explain(repository, f"{subdir}/{name}", version_key=key, revalidate=revalidate)
         steps += [each for each in found.steps if each not in steps]
         if found.outcome is Outcome.SERVED:
@@ -52,7 +52,8 @@ async def explain_package(
     return evolve(first, steps=steps)
 
 
-async def _folders(services: Services, repository: Repository) -> list[str]:
+async def upstream_folders(services: Services, repository: Repository) -> list[str]:
+    """The folders that upstreams of a repository were asked for, and noarch."""
     found = {NOARCH}
     for each in services.resolver.leaves(repository):
         if each.type is RepositoryType.PROXY:

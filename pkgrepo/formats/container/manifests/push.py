@@ -85,6 +85,7 @@ class ManifestPushRequests:
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)
         document = await parse_in_thread(self._services.pools, data, content_type, other_types=rules.other_media_types)
+        await self._members.check_new_name(request, target)
         call = _Call(request, target, identity)
         condition = _condition(request) if digest is None else None
         try:

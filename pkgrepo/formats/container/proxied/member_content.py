@@ -14,7 +14,9 @@ from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.new_names import check_new_name
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.proxy.resolving.release_age import TooYoung
@@ -94,6 +96,23 @@ class MemberContent:
         if failure is not None:
             raise failure
         return None
+
+    async def check_new_name(self, request: Request, target: Target) -> None:
+        """See L{check_new_name}. :raises Forbidden, UpstreamFailed: see there"""
+        if target.virtual is None:
+            return
+
+        async def ask() -> bool:
+            for holder in await self._lenders(target):
+                try:
+                    if not holder.is_hosted:
+                        await self._images.lists.tags(holder.target.repository, target.image)
+                        return True
+                except NotFound:
+                    continue
+            return False
+
+        await check_new_name(self._services, request, target.virtual, target.image, ask)
 
     async def _lenders(self, target: Target) -> list[Holder]:
         """The other repositories behind the virtual one that was addressed."""

@@ -54,7 +54,8 @@ class PushRequests:
             changed = await self._releases.publish(staged, blob, gem, actor_of(request, identity))
         if not changed:
             return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
-        return text_answer(f"Successfully registered gem: {spec.name} ({spec.full_version})")
+        done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
+        return text_answer("\n".join((done, *request.notes)))  # gem prints the body
 
     async def _receive(self, request: Request, staged: Staged) -> BlobInfo:
         limit = self._services.max_upload

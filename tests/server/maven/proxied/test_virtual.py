@@ -40,12 +40,14 @@ def test_what_is_hosted_is_never_asked_of_an_upstream(
     name = "/com/example/owned/1.0/owned-1.0.jar"
     stranger = first.deploy("com.example", "owned", "9.0")
     assert at("all").put(name, b"ours").status == 201
+    asked = first.count(), second.count()  # the first publish asks whether an upstream has the name
     assert at("own").get(name).body == b"ours"
     assert at("all").get(name).body == b"ours"
     for path in (stranger, f"{stranger}.sha1", "/com/example/owned/1.0/owned-1.0.pom"):
         assert at("all").get(path).status == 404
     assert versions(at("all").get("/com/example/owned/maven-metadata.xml").text) == ["1.0"]
-    assert (first.count(), second.count()) == (0, 0)
+    assert at("all").put(name.replace("1.0", "1.1"), b"ours").status == 201
+    assert (first.count(), second.count()) == asked
 
 
 def test_plugins_of_hosted_groups_are_joined_with_those_of_upstreams(at: At, first: MavenUpstream) -> None:

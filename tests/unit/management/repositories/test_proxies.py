@@ -270,6 +270,20 @@ async def test_an_editor_adds_only_members_that_they_may_read(stack: Stack) -> N
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_member_that_becomes_private_behind_a_public_repository_is_warned_of(stack: Stack) -> None:
+    one = await stack.add_repository("one")
+    path = f"/repository/{one['id']}"
+    assert (await stack.ok("PATCH", path, {"visibility": "private"}))["warnings"] == []
+    await stack.add_repository("all", config={"type": "Virtual", "members": ["main/one"]})
+    await stack.add_repository("closed", visibility="private", config={"type": "Virtual", "members": ["main/one"]})
+    assert (await stack.ok("PATCH", path, {"visibility": "public"}))["warnings"] == []
+    (warning,) = (await stack.ok("PATCH", path, {"visibility": "private"}))["warnings"]
+    assert "of which it is a member: 1. Their readers get its packages, too." in warning
+    await stack.ok("PATCH", "/repository/main%2Fall", {"visibility": "private"})
+    assert (await stack.ok("GET", path))["warnings"] == []
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_member_is_not_deleted(stack: Stack) -> None:
     one = await stack.add_repository("one")
     made = await stack.add_repository("all", config={"type": "Virtual", "members": ["main/one"]})

@@ -150,6 +150,11 @@ def test_readers_are_warned_of_members_that_are_less_visible(scene: Scene) -> No
     scene.catalog.do(repositories.update_repository, public.id, now_ms=NOW, settings={"auth": {"enabled": True}})
     assert "repository: 1." in exposure_warnings(scene.registry, asking)[0]
     assert exposure_warnings(scene.registry, public) == []
+    member = next(
+        each for each in scene.registry.all() if each.uid in virtual.config["members"] and each.uid != public.uid
+    )
+    for visibility, count in ((Visibility.PUBLIC, 0), (Visibility.HIDDEN, 1), (Visibility.PRIVATE, 1)):
+        assert len(exposure_warnings(scene.registry, evolve(member, visibility=visibility))) == count
 
 
 def test_credentials_over_plain_http_are_warned_of(scene: Scene) -> None:

@@ -1,0 +1,82 @@
+"""
+Names that are published through a virtual repository for the first time, and that an upstream of it has, too.
+
+From then on no upstream is asked for the name: a publish takes it over. So the answer says it, or the publish is
+refused with ``policy.refuse_upstream_names`` of the virtual repository. Upstreams are asked by the first publish of a
+name only, unless the name is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+from attrs import evolve
+
+from pkgrepo.errors import Forbidden, NotFound, UpstreamFailed
+from pkgrepo.http.request import Request
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import rules_of
+from pkgrepo.proxy.resolving.serving import UpstreamMember
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages.retired_names import ownership
+from pkgrepo.untrusted.quoting import quoted
+
+from .services import Services
+
+Folders = Callable[[], Awaitable[Iterable[str]]]
+Ask = Callable[[], Awaitable[bool]]  # whether an upstream has the name
+
+
+def publishing_through(
+    services: Services, request: Request, virtual: Repository, folders: Folders | None = None
+) -> Services:
+    """
+    The services for a request that is sent to ``virtual`` and changes one of its members: new names are checked.
+
+    ``folders`` finds those whose documents tell whether an upstream has a package, if each folder has its own.
+    """
+
+    async def check(_target: Repository, key: str) -> None:
+        async def ask() -> bool:
+            for document in (key,) if folders is None else [f"{each}/{key}" for each in await folders()]:
+                with suppress(NotFound):
+                    members = await services.resolver.members(virtual, document, Trace())
+                    if any(isinstance(each, UpstreamMember) for each in members.serving):
+                        return True
+            return False
+
+        await check_new_name(services, request, virtual, key, ask)
+
+    return evolve(services, publisher=services.publisher.checking(check))
+
+
+async def check_new_name(services: Services, request: Request, virtual: Repository, key: str, ask: Ask) -> None:
+    """
+    Note in the answer to a publish that an upstream has its name, too, unless a hosted member had it before.
+
+    :raises Forbidden: the repository refuses such names; :raises UpstreamFailed: it does, and that is not known
+    """
+    leaves = services.resolver.leaves(virtual)
+    hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
+    if len(hosted) == len(leaves):
+        return
+    for each in hosted:
+        if await services.catalog.look(ownership, each, key) is not None:
+            return
+    refuses = rules_of(virtual).refuse_upstream_names
+    try:
+        if not await ask():
+            return
+    except UpstreamFailed:
+        if refuses:
+            raise
+        return
+    if refuses:
+        raise Forbidden(
+            f"{quoted(key)} is not published to {virtual.path}, since an upstream has that name "
+            "(policy.refuse_upstream_names)"
+        )
+    request.notes += (
+        f"an upstream of {virtual.path} has {quoted(key)}, too: from now on only what is published here is served",
+    )
