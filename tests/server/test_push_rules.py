@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
@@ -177,6 +178,12 @@ def test_plain_files_in_the_folders_of_a_project_are_for_its_members(process, at
         assert (path, bob.put(path, b"x").status) == (path, 403)
         assert admin.put(path, b"x").status == 201
         assert (path, bob.delete(path).status) == (path, 403)
+        removal = json.dumps({"paths": [path[1:]]})
+        removed = api.as_user(*BOB).ask(
+            "DELETE", "/repository/main%2Fmembers-maven/packages", removal, {"Content-Type": "application/json"}
+        )
+        assert (removed.status, [each["path"] for each in removed.json["rejected"]]) == (200, [path[1:]])
+        assert admin.get(path).status == 200
     for path in ("/org/notes.txt", "/net/one/x.txt", "/x.txt"):
         assert (path, bob.put(path, b"x").status) == (path, 201)
         assert (path, bob.delete(path).status) == (path, 204)

@@ -162,6 +162,10 @@ class Removal(PackageHandlers):
             return
         if file is not None and file.package_id is None:
             await self._require_delete(call, None)
+            folder = file.path.rpartition("/")[0]
+            if folder:  # which may be of a project
+                access = self._services.shared.access
+                await access.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
             entry = call.entry(f"{repository.path}/{file.path}")
             await call.change_content(entry, remove_plain_file, file.path, call.actor)
             return

@@ -273,7 +273,7 @@ class LayoutFollower(Service):
         """
         Make what was shown durable, also without new events if ``always``, and note that it is. Returns whether it is.
 
-        :raises OSError: some of it may be lost; :raises PkgrepoError: a storage cannot be opened
+        :raises OSError: some of it may be lost; :raises PkgrepoError: the catalog cannot be written
         """
         self._mark_due = False
         self._cancel_mark_timer()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.model import Repository, Storage, folder_of
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.storage.catalog.packages.events import Event
@@ -58,10 +58,13 @@ class StorageLayouts(MaintenanceWork):
         """
         Make everything durable that was written to the layouts.
 
-        :raises OSError: some of it may be lost; :raises PkgrepoError: a storage cannot be opened
+        :raises OSError: some of it may be lost
         """
         for storage in await self._with_layout():
-            layout = await self._context.open_layout(storage)
+            try:
+                layout = await self._context.open_layout(storage)
+            except PkgrepoError:
+                continue  # it cannot be opened, so that nothing was written to it
             if layout is not None:
                 await self._pools.disk(layout.sync_all)
 
