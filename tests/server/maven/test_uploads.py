@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.http_client import basic
 from tests.support.maven_files import JAR, make_pom, put_all, sums
+from tests.support.npm_packages import make_publish
 
 pytestmark = pytest.mark.server
 
@@ -60,6 +61,20 @@ def test_uploads_to_other_addresses_are_told_the_right_one(mvn, method, path):
     reply = mvn.ask(method, path, JAR)
     assert reply.status in (400, 405)
     assert reply.reason.endswith(f"; deploy to {mvn.url}/")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"User_Agent": "npm/11.19.1 node/v20.20.2 linux x64"},
+        {"User_Agent": "yarn/1.22.22 npm/? node/v20"},
+        {"User_Agent": "Bun/1.4.5", "npm_command": "publish"},
+    ],
+)
+def test_an_npm_package_is_no_plain_file(mvn, headers):
+    reply = mvn.put("/some-npm-package", make_publish("some-npm-package", "1.0.0"), **headers)
+    assert (reply.status, "takes no npm packages" in reply.reason) == (415, True)
+    assert mvn.get("/some-npm-package").status == 404
 
 
 def test_a_text_file_can_be_put_anywhere(mvn):

@@ -79,6 +79,7 @@ class UploadRequests:
         identity = await self._services.access.identify(request)
         permit = await check_push(self._services, identity, self._repository, target)
         _check_whole(request)
+        _check_tool(request, target)
         if isinstance(target, Checksum):
             return await self._checksum(request, identity, target)
         expected = read_digests(request)
@@ -221,6 +222,14 @@ class UploadRequests:
 def _burned(path: str) -> Refusal:
     name = path.rpartition("/")[2]
     return Refusal(409, f"{name} was deleted, and is not published again (allow_overwrite)", "file_exists")
+
+
+def _check_tool(request: Request, target: FilePath | Checksum) -> None:
+    """Check that no npm package is put: it would be a plain file here, and its publisher would read of a success."""
+    # pnpm and yarn name npm, too, and bun 1.4 has its header.
+    is_npm = b"npm/" in (request.header(b"user-agent") or b"") or request.header(b"npm-command") is not None
+    if isinstance(target, PlainFile) and is_npm:
+        raise Refusal(415, "this is a repository of Java artifacts, and takes no npm packages", "wrong_format")
 
 
 def _check_whole(request: Request) -> None:
