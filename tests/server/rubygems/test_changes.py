@@ -145,6 +145,18 @@ def test_owners_are_listed_added_and_removed(push, rb, api):
     assert rb.as_user().ask("POST", path, "email=second").status == 401
 
 
+def test_a_token_for_some_gems_changes_the_owners_of_these_only(push, rb, token_texts):
+    for name in ("team-owned", "foreign"):
+        assert push(name, "1.0").status == 200
+    team, anonymous = {"Authorization": token_texts["team"]}, rb.as_user()
+    for name, status in (("team-owned", 200), ("foreign", 403)):
+        path = f"/api/v1/gems/{name}/owners"
+        for verb in ("POST", "DELETE"):
+            reply = anonymous.ask(verb, path, "email=admin", team)
+            assert (reply.status == 403) == (status == 403), reply
+        assert [each["handle"] for each in rb.get(f"{path}.json").json] == ["admin"]
+
+
 def test_the_email_of_an_owner_is_for_that_owner_and_those_who_manage_users(push, rb, api):
     assert push("contacts", "1.0").status == 200
     users = api.get("/users").json["items"]
