@@ -30,6 +30,7 @@ TOKENS = {
     "reader": ("main/*", ["read"], []),
     "all": ("main/*", ["read", "write", "delete"], []),
     "team": ("main/rb", ["read", "write"], ["team-*"]),
+    "team in private": ("main/private", ["read"], ["team-*"]),
     "team yanks": ("main/rb", ["read", "write", "delete"], ["team-*"]),
     "elsewhere": ("main/private", ["read", "write"], []),
 }

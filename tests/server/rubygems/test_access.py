@@ -57,6 +57,21 @@ def test_private_reads_need_credentials(private, path):
     assert private.as_user().head(path).status == 401
 
 
+def test_a_token_for_some_gems_reads_these_only(private, token_texts):
+    reader, anonymous = token_texts["team in private"], private.as_user()
+    assert private.post("/api/v1/gems", make_gem("team-inside", "1.0")).status == 200
+    for name, status in (("team-inside", 200), ("inside", 403)):
+        for path in (
+            f"/info/{name}",
+            f"/gems/{name}-1.0.gem",
+            f"/quick/Marshal.4.8/{name}-1.0.gemspec.rz",
+            f"/api/v1/gems/{name}.json",
+            f"/api/v1/versions/{name}.json",
+            f"/api/v1/gems/{name}/owners.json",
+        ):
+            assert anonymous.get(path, Authorization=reader).status == status, path
+
+
 def test_refusals_are_text_for_programs_that_print_them(private):
     agent = "Ruby, RubyGems/3.3.15 x86_64-linux Ruby/3.1.2"
     for name in ("private", "no-such-repository"):

@@ -99,6 +99,14 @@ def test_gemspec_that_cannot_be_used_is_the_fault_of_the_upstream(folder, legacy
     assert folder.get(f"/info/{name}").status == 200
 
 
+def test_gemspec_of_another_gem_is_the_fault_of_the_upstream(folder, legacy):
+    legacy.add("swapped")
+    legacy.add("swapper")
+    body = legacy.documents["/quick/Marshal.4.8/swapper-1.0.0.gemspec.rz"].body
+    legacy.misbehave("/quick/Marshal.4.8/swapped-1.0.0.gemspec.rz", Answer(body=body), repeat=True)
+    assert folder.get("/info/swapped").status == 502
+
+
 @pytest.mark.parametrize(
     "body",
     [b"<html>", gzip.compress(b"<html>"), gzip.compress(VERSION + b"[\x06i\x06")],
