@@ -24,6 +24,7 @@ from pkgrepo.storage.catalog.packages import files
 from .services import Services
 
 STALE: Final = (b"Warning", b'110 - "stale"')  # RFC 7234 section 5.5.1
+REMOVED: Final = (b"Warning", b'299 - "the upstream has removed this version"')  # section 5.5.7
 
 
 async def answer_file(
@@ -71,8 +72,8 @@ async def answer_file(
             return answer
         file = content
     answer = await services.files.answer(repository, file, headers or SAFE, present)
-    if found.stale:
-        answer = evolve(answer, headers=(*answer.headers, STALE))
+    if found.stale or found.removed:
+        answer = evolve(answer, headers=(*answer.headers, STALE if found.stale else REMOVED))
     item = file if file.role is None and file.id else None
     if found.fresh is not None and headers is None:
         services.answer_cache.put_answer(

@@ -54,12 +54,14 @@ class Rules:
     neither does which of dashes, underscores and dots are written: ``acme-*`` also protects ``Acme_tool``, which is the
     same name for Python and easily mistaken for it elsewhere. ``pass_searches``: whether upstreams get the texts of
     searches; None if that is not set. ``refuse_upstream_names``: whether a name that an upstream has is not published.
+    ``keep_removed``: whether files that a proxy keeps are served when its upstream does not list them any more.
     """
 
     reserved_names: tuple[str, ...] = ()
     minimum_release_age: ReleaseAge | None = None
     pass_searches: bool | None = None
     refuse_upstream_names: bool = False
+    keep_removed: bool = False
 
     def reserved_by(self, name: str) -> str | None:
         """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
@@ -216,6 +218,7 @@ def _rules(repository: Repository) -> Rules:
         minimum_release_age=None if age is None else ReleaseAge(age["days"], _globs(age.get("exempt", ()))),
         pass_searches=policy.get("pass_searches"),
         refuse_upstream_names=bool(policy.get("refuse_upstream_names", False)),
+        keep_removed=policy.get("keep_removed", False),
     )
 
 

@@ -158,12 +158,15 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
 
     Names that match a glob of reserved_names are never asked of an upstream. minimum_release_age may be a number of
     days. pass_searches tells whether upstreams get what people search for; unless it is set, they do not if they are
-    behind one address with a hosted repository that is private.
+    behind one address with a hosted repository that is private. With keep_removed a proxy goes on serving what it has
+    cached of versions that its upstream has removed, by their exact addresses; a virtual repository does what each
+    member says.
     """
 
     minimum_release_age: ReleaseAge | Annotated[int, Meta(ge=1, le=3650)] | None = None
     reserved_names: Patterns = []
     pass_searches: bool | None = None
+    keep_removed: bool = False
 
     def normalised(self) -> Self:
         """With the release age as an object."""

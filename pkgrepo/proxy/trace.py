@@ -41,6 +41,7 @@ class StepKind(StrEnum):
     FILE_KEPT = "file_kept"
     FILE_LISTED = "file_listed"  # an upstream lists it; it is fetched when a client asks for it
     FILE_UNLISTED = "file_unlisted"
+    FILE_REMOVED = "file_removed"  # it is kept and served, although the upstream does not list it any more
     FILE_REFUSED = "file_refused"  # it is younger than a rule allows
     UNSIGNED = "unsigned"  # readers do not see it before a trusted key has signed it
 

@@ -29,6 +29,7 @@ _STEPS = {
     StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",
     StepKind.FILE_LISTED: "route {route} of {repository} has the file; it is fetched when a client asks for it",
     StepKind.FILE_UNLISTED: "{repository} does not have the file",
+    StepKind.FILE_REMOVED: "no upstream of {repository} lists the file any more; policy.keep_removed has it served",
     StepKind.FILE_REFUSED: "{reason}",
     StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
 }

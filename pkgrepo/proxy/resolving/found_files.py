@@ -29,7 +29,8 @@ class FoundFile:
 
     ``fresh`` is a query that tells whether this is still the file at its path; None if that is not to be cached. The
     answer is also to be asked for again at ``ends_s`` (Unix seconds; 0 for never). A ``mutable`` file may be another
-    one later. It is ``stale`` if an upstream failed when it was asked again.
+    one later. It is ``stale`` if an upstream failed when it was asked again, and ``removed`` if the upstream does not
+    list it any more.
 
     ``content`` is what arrives of a file that is asked for by its path, and must be closed; None if the file is to be
     fetched by `Fetching`.
@@ -40,6 +41,7 @@ class FoundFile:
     ends_s: int = 0
     mutable: bool = False
     stale: bool = False
+    removed: bool = False
     content: ArrivingBody | bytes | None = None
 
 

@@ -10,6 +10,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.values import Entry, FileSource
@@ -61,8 +62,8 @@ class PackageFiles:
         """
         The file of a package at a path. An empty key is that of a file that belongs to none.
 
-        A kept file is served also if its upstream fails or does not list it any more. If the document that clients have
-        says that it is another one by now, that one is found.
+        A kept file is served also if its upstream fails, and with ``policy.keep_removed`` if that does not list it any
+        more. If the document that clients have says that it is another one by now, that one is found.
 
         :raises NotFound: there is no such file; :raises UpstreamFailed, RepositoryInactive: see L{Resolver.state}
         :raises TooYoung: a rule refuses it until later
@@ -97,25 +98,35 @@ class PackageFiles:
             document = self._formats[repository.format].document_of(key, path)
             members = await self._resolver.members(repository, document, trace)
         except (NotFound, UpstreamFailed) as error:
-            leaves = () if isinstance(error, NameRetired | UpstreamDenied) else self._resolver.leaves(repository)
-            active = [each for each in leaves if each.active]
-            kept = await self._find_kept(repository, active, key, path, trace)
-            if kept is None:
-                raise
-            former = any(each.id == kept.repository_id and is_former(each, kept) for each in active)
-            if former and isinstance(error, UpstreamFailed):
-                raise  # the present upstream may have another file
-            return FoundFile(kept)
+            return await self._find_unlisted(repository, key, path, trace, error)
         for member in members.serving:
             kept = await self._find_kept(repository, [member.repository], key, path, trace)
-            file: File | RemoteFile | None = kept
+            found = None if kept is None else FoundFile(kept)
             if isinstance(member, UpstreamMember):
-                file = await self._find_listed_by(repository, member, key, path, trace, kept)
-            if isinstance(file, File):
-                return FoundFile(file, same_file(file, partial(members.fresh, key=key)), members.expires_s)
-            if file is not None:
-                return FoundFile(file)
+                found = await self._find_listed_by(repository, member, key, path, trace, kept)
+            if found is not None and isinstance(found.file, File):
+                fresh = same_file(found.file, partial(members.fresh, key=key))
+                return evolve(found, fresh=fresh, ends_s=members.expires_s)
+            if found is not None:
+                return found
         raise _no_file(path)
+
+    async def _find_unlisted(
+        self, repository: Repository, key: str, path: str, trace: Trace, error: NotFound | UpstreamFailed
+    ) -> FoundFile:
+        """The file as it is kept, where no document can tell of it: an upstream failed, or none has the package."""
+        failed = isinstance(error, UpstreamFailed)
+        leaves = () if isinstance(error, NameRetired | UpstreamDenied) else self._resolver.leaves(repository)
+        active = [each for each in leaves if each.active and (failed or _keeps_removed(each))]
+        kept = await self._find_kept(repository, active, key, path, trace)
+        if kept is None:
+            raise error
+        holder = next(each for each in active if each.id == kept.repository_id)
+        if not failed:
+            return self._removed(holder, kept, trace)
+        if is_former(holder, kept):
+            raise error  # the present upstream may have another file
+        return FoundFile(kept)
 
     async def _find_alone(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile | None:
         """
@@ -143,10 +154,10 @@ class PackageFiles:
             found = await self._find_source(member, path)
             if found is not None and not _remote_of(member, key, *found).is_kept_as(kept):
                 return None
-            if found is not None:
+            if found is not None or await self._is_companion(member, kept):
                 break
-        if not answers:
-            return None
+        else:
+            return None  # the upstream may have removed it
         stamps = [(each.document.key, each.document.fetched_ms) for each in answers]
 
         def unchanged(reader: Reader) -> bool:
@@ -180,34 +191,56 @@ class PackageFiles:
         path: str,
         trace: Trace,
         kept: File | None,
-    ) -> File | RemoteFile | None:
-        """The file that an upstream's document lists, or that is ``kept``: the same, or not listed any more."""
+    ) -> FoundFile | None:
+        """
+        The file that an upstream's document lists, or that is ``kept``: the same, or one that is not listed any more.
+
+        The latter is only served with ``policy.keep_removed``, or while it is not known what the upstream has now.
+        """
         proxy = member.repository
         found = await self._find_source(member, path)
-        if found is None and kept is not None:
-            return kept
+        if found is None and kept is not None and await self._is_companion(member, kept):
+            return FoundFile(kept)
         if found is None:
             # It may be of a version that is younger than the answer: a lock file can be ahead of it.
             held = await self._documents.get(proxy, member.request, trace, revalidate=True)
             if not held.is_of(member.held):
                 member = evolve(member, held=held)
                 found = await self._find_source(member, path)
+            if found is None and held.stale and kept is not None:
+                return FoundFile(kept, stale=True)
             if found is None and held.stale:
                 raise held.missing(key)  # a newer answer may list it
+        if found is None and kept is not None and _keeps_removed(proxy):
+            return self._removed(proxy, kept, trace)
         if found is None:
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=path)
             return None
         remote = _remote_of(member, key, *found)
         if kept is not None and remote.is_kept_as(kept):
-            return kept
+            return FoundFile(kept)
         leaf = self._resolver.leaf(repository, proxy)
         self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=path)
-        return remote
+        return FoundFile(remote)
+
+    def _removed(self, proxy: Repository, kept: File, trace: Trace) -> FoundFile:
+        """A file that the upstream of a proxy does not list any more."""
+        trace.add(StepKind.FILE_REMOVED, repository=proxy.path, path=kept.path)
+        return FoundFile(kept, removed=True)
+
+    async def _is_companion(self, member: UpstreamMember, kept: File) -> bool:
+        """Whether a kept file is of one that is listed, such as metadata that were found in it."""
+        return kept.role is not None and await self._find_source(member, kept.path.rpartition(".")[0]) is not None
 
     async def _find_source(self, member: UpstreamMember, path: str) -> tuple[Entry, FileSource] | None:
         section = member.request.section
         return await self._resolver.read(member, lambda parts: parts.find_path(path, section))
+
+
+def _keeps_removed(repository: Repository) -> bool:
+    """Whether what a repository keeps is served although no upstream lists it any more."""
+    return repository.type is RepositoryType.HOSTED or rules_of(repository).keep_removed
 
 
 def _remote_of(member: UpstreamMember, key: str, entry: Entry, source: FileSource) -> RemoteFile:

@@ -28,7 +28,7 @@ CASES = {
     "policy": {
         "type": "Proxy",
         "proxy": ROUTES,
-        "policy": {"minimum_release_age": {"days": 7, "exempt": ["a*"]}, "pass_searches": False},
+        "policy": {"minimum_release_age": {"days": 7, "exempt": ["a*"]}, "pass_searches": False, "keep_removed": True},
     },
     "virtual": {"type": "Virtual", "members": ["main/a", "main/b"], "publish_to": "main/a"},
 }

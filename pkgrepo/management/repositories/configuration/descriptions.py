@@ -47,6 +47,7 @@ FIELDS: Final = {
     "from_wheels": "Pure wheels become packages in the conda channel.",
     "hosts": "Addresses under which hosts that the upstream names are reached.",
     "javadoc": "Each main jar has a javadoc jar.",
+    "keep_removed": "Go on serving cached files of versions that the upstream has removed, by their exact addresses.",
     "keys": "Public keys in PEM; without any, those of the server.",
     "library_prefix": "When library/ stands before names without a slash at the upstreams; auto tries both.",
     "manifest_mismatch": "What to do if the sent manifest differs from package.json in the tarball: tarball stores the "

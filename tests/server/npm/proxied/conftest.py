@@ -45,6 +45,7 @@ def format_server(
             proxy("npm", "short", upstream.url, cache_ttl="0"),
             proxy("npm", "faulty", upstream.url, cache_ttl="0"),
             proxy("npm", "fragile", upstream.url, cache_ttl="0"),
+            proxy("npm", "keeping", upstream.url, cache_ttl="0", policy="{ keep_removed = true }"),
             proxy("npm", "hidden", upstream.url, lines=PRIVATE),
             proxy("npm", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
             proxy("npm", "both", upstream.url, second.url),

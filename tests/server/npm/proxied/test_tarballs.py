@@ -7,7 +7,9 @@ from http.client import IncompleteRead
 
 import pytest
 
+from tests.support.http_client import HttpClient
 from tests.support.proxied import kept
+from tests.support.python_index import PASSWORD, USER
 from tests.support.upstreams.faults import corrupted
 
 pytestmark = pytest.mark.server
@@ -36,6 +38,26 @@ def test_tarball_is_fetched_once_and_served_like_a_hosted_one(mirror, upstream):
     assert mirror.get(path, Range="bytes=10-19").body == tarball[10:20]
     assert mirror.head(path).headers["content-length"] == str(len(tarball))
     assert upstream.count(path) == 1
+
+
+def test_tarball_of_an_unpublished_version_is_served_only_if_a_policy_says_so(at, upstream, format_server):
+    tarball = upstream.add("unpublished")
+    upstream.add("unpublished", "1.1.0")
+    path = "/unpublished/-/unpublished-1.0.0.tgz"
+    for where in ("short", "keeping"):
+        kept(at(where), path)
+    versions = upstream.change("unpublished")["versions"]
+    del versions["1.0.0"]
+    upstream.change("unpublished", versions=versions)
+    for where in ("short", "keeping"):
+        assert list(at(where).get("/unpublished").json["versions"]) == ["1.1.0"]
+    assert at("short").get(path).status == 404
+    reply = at("keeping").get(path)
+    assert (reply.body, "removed" in reply.headers["warning"]) == (tarball, True)
+    api = HttpClient(f"{format_server.url}/api", (USER, PASSWORD))
+    for where, outcome, step in (("short", "not_found", "file_unlisted"), ("keeping", "served", "file_removed")):
+        found = api.get(f"/explain?repository=main/{where}&package=unpublished&file={path[1:]}").json
+        assert (found["outcome"], step in {each["step"] for each in found["steps"]}) == (outcome, True)
 
 
 @pytest.mark.parametrize("path", ["/package/literal/1.0.0/literal-1.0.0.tgz", "/literal/-/1.0.0/literal-1.0.0.tgz"])

@@ -43,6 +43,8 @@ def format_server(
             hosted("python", "own"),
             proxy("python", "mirror", upstream.simple),
             proxy("python", "short", upstream.url, cache_ttl="0"),
+            proxy("python", "keeping", upstream.url, cache_ttl="0", policy="{ keep_removed = true }"),
+            virtual("python", "around-keeping", "main/keeping"),
             proxy("python", "lonely", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
             proxy("python", "old", old_upstream.url),
             proxy("python", "old-short", old_upstream.url, cache_ttl="0"),

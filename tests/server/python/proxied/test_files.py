@@ -168,13 +168,34 @@ def test_all_kinds_of_source_distributions_are_kept(mirror, upstream):
         assert mirror.get(f"/packages/two-sources/1.0/{other}").body == archive(ending)
 
 
-def test_kept_file_is_served_when_the_upstream_forgets_it(at, upstream, keep):
-    short = at("short")
-    name, data = upstream.add("forgotten")
-    keep(short, f"/packages/forgotten/1.0/{name}")
-    del upstream.projects["forgotten"]
-    assert short.get("/simple/forgotten/").status == 404
-    assert short.get(f"/packages/forgotten/1.0/{name}").body == data
+@pytest.mark.parametrize("whole", [True, False], ids=["project", "release"])
+def test_file_that_the_upstream_has_removed_is_served_only_if_a_policy_says_so(at, upstream, keep, whole):
+    project = f"removed-{whole}".lower()
+    name, data = upstream.add(project)
+    path = f"/packages/{project}/1.0/{name}"
+    for where in ("short", "keeping"):
+        keep(at(where), path)
+        assert "warning" not in at(where).get(path).headers
+    if whole:
+        del upstream.projects[project]
+    else:
+        upstream.add(project, "2.0")
+        del upstream.projects[project][0]
+    for where in ("short", "keeping", "around-keeping"):
+        assert at(where).get(f"/simple/{project}/").status == (404 if whole else 200)
+    assert at("short").get(path).status == 404
+    for where in ("keeping", "around-keeping"):
+        reply = at(where).get(path)
+        assert (reply.body, reply.headers["warning"]) == (data, '299 - "the upstream has removed this version"')
+
+
+def test_kept_file_is_served_while_its_upstream_fails(at, upstream, keep):
+    name, data = upstream.add("failing-later")
+    path = f"/packages/failing-later/1.0/{name}"
+    keep(at("short"), path)
+    upstream.misbehave("/failing-later/", failing(500), repeat=True)
+    assert at("short").get("/simple/failing-later/").status == 200
+    assert at("short").get(path).body == data
 
 
 def test_local_version_is_found_with_and_without_encoding(mirror, upstream):

@@ -52,6 +52,7 @@ def format_server(
             proxy("ruby", "folder", legacy.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
             proxy("ruby", "folder-broken", legacy.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
             proxy("ruby", "folder-second", upstream.url, legacy.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
+            proxy("ruby", "keeping", upstream.url, cache_ttl="0", policy="{ keep_removed = true }"),
             proxy("ruby", "other", second.url, cache_ttl="0"),
             proxy("ruby", "aged", upstream.url, cache_ttl="0", policy="{ minimum_release_age = 7 }"),
             virtual("ruby", "all", "main/own", "main/mirror", publish_to="main/own"),

@@ -101,6 +101,20 @@ def test_info_is_asked_for_once_more_when_a_gem_is_another_one(at, upstream):
     assert steady.get("/info/swapped").body == upstream.info("swapped")
 
 
+def test_yanked_gem_that_is_kept_is_served_only_if_a_policy_says_so(at, upstream):
+    data = upstream.add("withdrawn")
+    upstream.add("withdrawn", "1.1.0")
+    path = "/gems/withdrawn-1.0.0.gem"
+    for where in ("mirror", "keeping"):
+        assert at(where).get(path).body == data
+    upstream.yank("withdrawn", "1.0.0")
+    for where in ("mirror", "keeping"):
+        assert at(where).get("/info/withdrawn").body.splitlines()[1].startswith(b"1.1.0 ")
+    assert at("mirror").get(path).status == 404
+    reply = at("keeping").get(path)
+    assert (reply.body, "removed" in reply.headers["warning"]) == (data, True)
+
+
 def test_names_of_files_are_not_split_at_a_dash(mirror, upstream):
     wanted = upstream.add("two-2", "1.0.0", platform="x86_64-linux")
     upstream.add("two", "1.0.0")

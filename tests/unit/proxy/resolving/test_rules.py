@@ -53,7 +53,7 @@ async def test_hosted_packages_may_have_reserved_names(world: ProxyWorld) -> Non
 @pytest_twisted.ensureDeferred
 async def test_kept_file_whose_name_is_reserved_later_is_not_served(world: ProxyWorld) -> None:
     up = world.upstream()
-    mirror = await world.proxy("mirror", up)
+    mirror = await world.proxy("mirror", up, policy={"keep_removed": True})
     everything = await world.virtual("all", mirror)
     await world.own(mirror, "acme-tool")  # as if it had been fetched
     path = "acme-tool/-/acme-tool-1.0.0.tgz"
@@ -143,10 +143,11 @@ async def test_first_sight_counts_where_the_upstream_says_no_date(world: ProxyWo
 @pytest_twisted.ensureDeferred
 async def test_kept_file_is_refused_by_a_rule_that_is_set_later(world: ProxyWorld) -> None:
     up = world.upstream()
-    mirror: Repository = await world.proxy("mirror", up)
+    mirror: Repository = await world.proxy("mirror", up, policy={"keep_removed": True})
     await world.own(mirror, "left")  # a kept file of unknown date
     path = "left/-/left-1.0.0.tgz"
     assert (await world.files.find(mirror, "left", path)).file
-    strict = await world.change(mirror, settings={"policy": {"minimum_release_age": {"days": 3}}})
+    policy = {"minimum_release_age": {"days": 3}, "keep_removed": True}
+    strict = await world.change(mirror, settings={"policy": policy})
     with pytest.raises(TooYoung, match="no publication date"):
         await world.files.find(strict, "left", path)
