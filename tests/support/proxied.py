@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from typing import Any, Generic, Self, TypeVar
@@ -14,6 +15,7 @@ from tests.support.http_client import HttpClient, Reply
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
+from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.npm import NpmUpstream
@@ -189,6 +191,18 @@ KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "container": (ContainerUpstream, ProxiedImages),
     "maven": (MavenUpstream, ProxiedMaven),
 }
+
+
+def answered(mirror: HttpClient, path: str, right: Callable[[Reply], bool]) -> Reply:
+    """
+    Return the first right answer for a path.
+
+    An answer that is cached ends when it is stored what the upstream says now, a moment after a client has seen that.
+    """
+    deadline = time.monotonic() + TIMEOUT_S
+    while not right(reply := mirror.get(path)):
+        assert time.monotonic() < deadline, reply
+    return reply
 
 
 def kept(mirror: HttpClient, path: str) -> Reply:
