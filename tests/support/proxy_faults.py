@@ -20,7 +20,7 @@ max_document_size = "1MiB"
 """
 )
 PRIVATE_ADDRESS = "http://10.255.255.1/"
-FAILED, UNAVAILABLE, TIMEOUT = {502}, {502, 503}, {504}
+FAILED, UNAVAILABLE, TIMEOUT, DENIED, MISCONFIGURED = {502}, {502, 503}, {504}, {403}, {424}
 
 
 def redirect_to_itself(answer):
@@ -43,11 +43,11 @@ ANSWERS = {
     "error": (faults.failing(500), UNAVAILABLE),
     "unavailable": (faults.failing(503, "2"), UNAVAILABLE),
     "limited": (faults.failing(429, "2"), {429, 503}),
-    "unauthorized": (faults.failing(401), FAILED),
-    "forbidden": (faults.failing(403), FAILED),
+    "unauthorized": (faults.failing(401), MISCONFIGURED),
+    "forbidden": (faults.failing(403), DENIED),
     "teapot": (faults.failing(418), FAILED),
     "loop": (redirect_to_itself, FAILED),
-    "private": (faults.redirect(PRIVATE_ADDRESS), FAILED),
+    "private": (faults.redirect(PRIVATE_ADDRESS), MISCONFIGURED),
     "file": (faults.redirect("file:///etc/passwd"), FAILED),
     "unasked": (faults.not_modified, FAILED),
     "bomb": (faults.gzip_bomb(), FAILED),

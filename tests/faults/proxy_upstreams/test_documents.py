@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.proxy_faults import ANSWERS, UNAVAILABLE
+from tests.support.proxy_faults import ANSWERS, DENIED, UNAVAILABLE
 from tests.support.upstreams import faults
 from tests.support.upstreams.messages import Fault
 
@@ -33,13 +33,23 @@ def test_a_document_that_comes_too_slowly_is_given_up(make):
     proxied.await_document()
 
 
-@pytest.mark.parametrize("fault", ANSWERS)
+@pytest.mark.parametrize("fault", [each for each in ANSWERS if each != "forbidden"])
 def test_a_document_in_the_cache_is_served_while_the_upstream_fails(make, fault):
     proxied = make(cache_ttl=0)
     assert proxied.is_document(proxied.get_document())
     proxied.upstream.misbehave(proxied.upstream_document, ANSWERS[fault][0], repeat=True)
     for _ in range(3):
         assert proxied.is_document(proxied.get_document())
+
+
+def test_a_document_in_the_cache_is_not_served_while_the_upstream_forbids_it(make):
+    proxied = make(cache_ttl=0)
+    assert proxied.is_document(proxied.get_document())
+    proxied.upstream.misbehave(proxied.upstream_document, ANSWERS["forbidden"][0], repeat=True)
+    for _ in range(3):
+        assert proxied.get_document().status in DENIED
+    proxied.upstream.behave()
+    assert proxied.is_document(proxied.get_document())
 
 
 def test_everything_in_the_cache_is_served_while_the_upstream_is_down(make):
