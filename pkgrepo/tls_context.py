@@ -23,7 +23,7 @@ def make_context() -> SSL.Context:
     """
     context = SSL.Context(SSL.TLS_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
-    context.set_options(SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE)
+    context.set_options(SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE | SSL.OP_NO_TICKET)
     context.set_mode(SSL.MODE_RELEASE_BUFFERS)
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_cipher_list(_CIPHERS)

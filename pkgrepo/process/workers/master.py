@@ -221,11 +221,11 @@ class Master(Service):
             return
         serving = [slot.child for slot in self._slots if slot.child is not None and self._serves(slot.child)]
         for slot in self._slots:
-            if slot.child in serving:
-                if slot.cover is not None:
-                    slot.cover.uncover(slot.number)
+            is_served = slot.child in serving
+            if slot.cover is not None and (is_served or slot.cover not in serving):
+                slot.cover.uncover(slot.number)  # also one that is silent, and may go on later
                 slot.cover = None
-            elif serving and slot.cover not in serving:
+            if not is_served and serving and slot.cover is None:
                 slot.cover = serving[slot.number % len(serving)]
                 slot.cover.cover(slot.number, self._sockets.own(slot.number))
 

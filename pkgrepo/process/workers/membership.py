@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
 
 from .child import CHANNEL, FIRST_SOCKET
 from .inherited import listen_at
@@ -29,6 +30,8 @@ from .messages import (
     Uncover,
 )
 from .peers import WorkerPeers
+
+log = Logger()
 
 
 class Membership:
@@ -115,12 +118,18 @@ class Membership:
             self._channel.send(Answered(message.number, b""))
 
     def _cover(self, message: Cover) -> None:
-        sockets = [self._channel.descriptors.popleft() for _ in range(message.sockets)]
-        if self._factory is None:  # this process stops
-            for each in sockets:
+        # The kernel leaves out descriptors for which this process has no room.
+        found = self._channel.descriptors
+        sockets = [found.popleft() for _ in range(min(message.sockets, len(found)))]
+        ports = self._covering.setdefault(message.slot, [])
+        for each in sockets:
+            if self._factory is None:  # this process stops
                 os.close(each)
-        else:
-            self._covering[message.slot] = listen_at(sockets, self._factory, self._reactor)
+                continue
+            try:
+                ports += listen_at([each], self._factory, self._reactor)
+            except OSError as error:  # no room either
+                log.warn("connections of another worker are not accepted: {error}", error=str(error))
 
     async def _uncover(self, slot: int) -> None:
         for port in self._covering.pop(slot, ()):

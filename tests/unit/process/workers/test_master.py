@@ -248,6 +248,17 @@ def test_another_worker_accepts_for_one_that_is_silent(make: Make) -> None:
     assert good.sent[1:] == [Cover(1, 0), Uncover(1)]
 
 
+def test_a_silent_worker_stops_to_accept_for_another_one(make: Make) -> None:
+    place = make(3)
+    first, second, third = place.workers
+    second.end()
+    place.clock.advance(PAUSE_S)  # its successor takes long to start
+    assert third.sent[1:] == [Cover(1, 0)]
+    place.pass_time(SILENT_S + ALIVE_S, first)
+    assert third.sent[1:] == [Cover(1, 0), Uncover(1)]
+    assert first.sent[1:] == [Cover(1, 0), Cover(2, 0)]
+
+
 def test_workers_are_replaced_one_after_the_other(make: Make) -> None:
     place = make()
     old = place.workers[:]
