@@ -27,11 +27,11 @@ def mount(*arguments: str) -> None:
 
 
 @contextmanager
-def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[Callable[[], object]], None]]]:
+def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[], None]]]:
     """
-    Yield the folder of a new file system of ``size`` bytes, and ``cut(between)``, which mounts it again.
+    Yield the folder of a new file system of ``size`` bytes, and ``cut()``, which mounts it again.
 
-    ``between`` is called while all access fails, to end the processes that have files open there.
+    Processes that have files open there must be killed before; what they wrote is in memory only, like that of others.
     """
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("mkfs.ext4 is not installed")
@@ -42,11 +42,10 @@ def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[Callabl
     place.mkdir()
     mount("-o", "loop", str(image), str(place))
 
-    def cut(between: Callable[[], object] = lambda: None) -> None:
+    def cut() -> None:
         fd = os.open(place, os.O_RDONLY)
         fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
         os.close(fd)
-        between()
         subprocess.run(["umount", str(place)], check=True)
         subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
 
