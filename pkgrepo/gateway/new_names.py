@@ -59,7 +59,7 @@ async def check_new_name(services: Services, request: Request, virtual: Reposito
     """
     leaves = services.resolver.leaves(virtual)
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
-    if len(hosted) == len(leaves):
+    if len(hosted) == len(leaves) or rules_of(virtual).merges(key):
         return
     for each in hosted:
         if await services.catalog.look(ownership, each, key) is not None:

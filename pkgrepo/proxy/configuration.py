@@ -55,6 +55,7 @@ class Rules:
     same name for Python and easily mistaken for it elsewhere. ``pass_searches``: whether upstreams get the texts of
     searches; None if that is not set. ``refuse_upstream_names``: whether a name that an upstream has is not published.
     ``keep_removed``: whether files that a proxy keeps are served when its upstream does not list them any more.
+    ``merge_names``: those of hosted packages beside whose versions the upstreams' are served.
     """
 
     reserved_names: tuple[str, ...] = ()
@@ -62,6 +63,11 @@ class Rules:
     pass_searches: bool | None = None
     refuse_upstream_names: bool = False
     keep_removed: bool = False
+    merge_names: tuple[str, ...] = ()
+
+    def merges(self, name: str) -> bool:
+        """Whether a package (its key) has the versions of hosted members and of upstreams."""
+        return _matching(_SEPARATORS.sub("-", name), self.merge_names) is not None
 
     def reserved_by(self, name: str) -> str | None:
         """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
@@ -219,6 +225,7 @@ def _rules(repository: Repository) -> Rules:
         pass_searches=policy.get("pass_searches"),
         refuse_upstream_names=bool(policy.get("refuse_upstream_names", False)),
         keep_removed=policy.get("keep_removed", False),
+        merge_names=_globs(_SEPARATORS.sub("-", each) for each in policy.get("merge_names", ())),
     )
 
 

@@ -8,7 +8,6 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.storage.catalog.packages import retired_names
 
-from .configuration import Rules
 from .resolving.leaves import Leaf
 
 
@@ -16,11 +15,11 @@ async def find_private(catalog: ICatalog, leaves: Sequence[Repository], proxy: L
     """
     Those of the package keys that ``proxy`` must not be asked about on behalf of the repository with these ``leaves``.
 
-    A hosted one of them has or had them, also one that is switched off, or their names are reserved.
+    A hosted one of them has or had them, also one that is switched off, and their versions are not merged; or their
+    names are reserved.
     """
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
-    rules = [rules for _, rules in proxy.rules]
-    return await catalog.scan(_find_private, hosted, rules, keys)
+    return await catalog.scan(_find_private, hosted, proxy, keys)
 
 
 def passes_searches(leaves: Sequence[Repository], proxy: Leaf) -> bool:
@@ -36,10 +35,11 @@ def passes_searches(leaves: Sequence[Repository], proxy: Leaf) -> bool:
     return not any(each.type is RepositoryType.HOSTED and each.is_private for each in leaves)
 
 
-def _find_private(reader: Reader, hosted: Sequence[int], rules: Sequence[Rules], keys: Collection[str]) -> set[str]:
+def _find_private(reader: Reader, hosted: Sequence[int], proxy: Leaf, keys: Collection[str]) -> set[str]:
+    rules = [rules for _, rules in proxy.rules]
     return {
         key
         for key in keys
         if any(each.reserved_by(key) is not None for each in rules)
-        or any(retired_names.ownership(reader, each, key) is not None for each in hosted)
+        or (not proxy.merges(key) and any(retired_names.ownership(reader, each, key) is not None for each in hosted))
     }

@@ -185,6 +185,17 @@ class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
     refuse_upstream_names: bool = False
 
 
+class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
+    """
+    The rules of formats whose versions can be joined, see L{VirtualPolicy}.
+
+    Names that match a glob of merge_names have the versions of hosted members and of upstreams; of one version those of
+    the hosted member are served. Other names that a hosted member has are not asked of an upstream.
+    """
+
+    merge_names: Patterns = []
+
+
 class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """
     The configuration of a proxy repository. ``type`` and ``proxy`` are the fixed part, the others are settings.
@@ -254,6 +265,12 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
     def normalised(self) -> Self:
         """See L{RepositoryConfig.normalised}."""
         return replace(self, policy=self.policy.normalised()) if self.policy is not None else self
+
+
+class MergingConfig(VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+    """The configuration of a virtual repository of a format whose versions can be joined, see L{VirtualConfig}."""
+
+    policy: MergingPolicy | None = None
 
 
 def default_name(url: str) -> str:

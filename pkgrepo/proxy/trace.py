@@ -19,6 +19,7 @@ class StepKind(StrEnum):
     # of a hosted repository
     OWNED = "owned"  # it has the package, so no upstream is asked
     OWNED_INACTIVE = "owned_inactive"  # the same, but it is switched off
+    MERGED = "merged"  # it has the package, and a rule joins its versions with those of upstreams
     RETIRED = "retired"  # it had the package, so no upstream is asked for it
     NOT_OWNED = "not_owned"
     # of a proxy repository
@@ -80,10 +81,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str = ""
 
 
-def owner_step(owned: int | None, *, active: bool) -> StepKind:
+def owner_step(owned: int | None, *, active: bool, merges: bool = False) -> StepKind:
     """The step that says whether a hosted repository has a package, by its ``ownership`` of the name."""
-    if owned is None:
+    if owned is None or (merges and owned == RETIRED):
         return StepKind.NOT_OWNED
+    if merges and active:
+        return StepKind.MERGED
     if owned == RETIRED:
         return StepKind.RETIRED
     return StepKind.OWNED if active else StepKind.OWNED_INACTIVE

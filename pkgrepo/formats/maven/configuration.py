@@ -72,15 +72,15 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
         return self
 
 
-class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """
-    The configuration of a virtual repository, see L{schema.VirtualConfig}.
+    The configuration of a virtual repository, see L{schema.MergingConfig}.
 
     The metadata of an artifact are joined from all members that are not hosted, unless ``resolution`` is first. A file
     is always that of the first member that has it. Snapshots go to the member ``publish_snapshots_to`` if that is set.
     """
 
-    fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, "publish_snapshots_to")
+    fixed: ClassVar[tuple[str, ...]] = (*schema.MergingConfig.fixed, "publish_snapshots_to")
 
     publish_snapshots_to: schema.Text | None = None
     resolution: Literal["first", "merge"] = "merge"

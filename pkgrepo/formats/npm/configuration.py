@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from pkgrepo.model import Repository
-from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
 
 
@@ -32,7 +32,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Policy | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the npm format", HostedConfig | ProxyConfig | VirtualConfig)
+CONFIGURATIONS = configuration.Configurations("the npm format", HostedConfig | ProxyConfig | MergingConfig)
 
 
 def policy_of(repository: Repository) -> Policy:

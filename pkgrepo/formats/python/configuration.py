@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
 
 
@@ -35,4 +35,4 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     conda: CondaChannel | None = None
 
 
-CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig | ProxyConfig | VirtualConfig)
+CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig | ProxyConfig | MergingConfig)

@@ -11,6 +11,7 @@ from .schema import ExplanationRecord, LatestRecord, StepRecord
 
 _STEPS = {
     StepKind.OWNED: "{repository} has the package, so no upstream is asked for it",
+    StepKind.MERGED: "{repository} has the package, whose versions are served beside those of upstreams (merge_names)",
     StepKind.OWNED_INACTIVE: "{repository} has the package and is switched off; no upstream is asked for it",
     StepKind.RETIRED: "{repository} had the package until it was removed, so no upstream is asked for it",
     StepKind.NOT_OWNED: "{repository} does not have the package",

@@ -69,7 +69,8 @@ class AddressedMembers:
         :raises TooYoung: a rule refuses it until later; :raises RepositoryInactive: see L{Resolver.state}
         """
         places = self._places(repository)
-        owners = await self._owners(places, request, trace)
+        merges = bool(request.package_key) and self._resolver.merges(repository, request.package_key)
+        owners = await self._owners(places, request, trace, merges=merges)
         for each in places.hosted:
             kept: File | None = await self._catalog.look(files.find_file, each.id, request.path)
             if kept is not None:
@@ -78,7 +79,7 @@ class AddressedMembers:
                 return FoundFile(kept, same, mutable=not request.lasting)
         if owners and not any(each.active for each in owners):
             raise MemberInactive(repository.path, request.package_key)
-        if owners or (request.of_one_route and not places.is_alone()):
+        if (owners and not merges) or (request.of_one_route and not places.is_alone()):
             raise NotFound("file", request.path)
         return await self._find_upstream(repository, places, request, trace, want)
 
@@ -97,12 +98,12 @@ class AddressedMembers:
             serial=serial,
         )
 
-    async def _owners(self, places: _Places, request: FileRequest, trace: Trace) -> list[Repository]:
+    async def _owners(self, places: _Places, request: FileRequest, trace: Trace, *, merges: bool) -> list[Repository]:
         """The hosted repositories that have or had the package, also when switched off: no upstream is asked for it."""
         owners: list[Repository] = []
         for each in places.every_hosted if request.package_key else ():
             serial = await self._catalog.look(ownership, each.id, request.package_key)
-            trace.add(owner_step(serial, active=each.active), repository=each.path)
+            trace.add(owner_step(serial, active=each.active, merges=merges), repository=each.path)
             if serial is not None:
                 owners.append(each)
         return owners

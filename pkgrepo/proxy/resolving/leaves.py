@@ -28,6 +28,10 @@ class Leaf:
         """The rules about its packages, those of every virtual repository on a way included, and whose they are."""
         return [(each, rules_of(each)) for each in (*self.around, self.repository)]
 
+    def merges(self, key: str) -> bool:
+        """Whether the repository from which it is reached joins the versions of a package with those of upstreams."""
+        return bool(self.around) and rules_of(self.around[0]).merges(key)
+
 
 class Leaves:
     """The leaves of all repositories, found once for each state of the configuration."""

@@ -25,10 +25,11 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, ISplicedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.configuration import rules_of
+from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS, Documents
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.refusals import MemberInactive, NameRetired
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace, owner_step
@@ -44,7 +45,7 @@ from .members import MemberParts
 from .package_state import PackageState
 from .release_age import AgeRule, find_age_rule
 from .serving import HostedMember, Member, Members, UpstreamMember
-from .upstream_members import UpstreamMembers
+from .upstream_members import Found, UpstreamMembers
 
 FEW = 200  # fragments, which are joined at once: 100 us, as a thread costs
 MOST_TIMES = 512  # packages whose publication times are kept in memory
@@ -125,10 +126,10 @@ class Resolver:
         config_serial = self._registry.serial  # before the configuration is read
         hosted = [each for each in self.leaves(repository) if each.type is RepositoryType.HOSTED]
         owners: list[HostedMember] = []
-        retired = False
+        retired, merges = False, self.merges(repository, package)
         for each in hosted:
             serial: int | None = await self._catalog.look(ownership, each.id, package)
-            trace.add(owner_step(serial, active=each.active), repository=each.path)
+            trace.add(owner_step(serial, active=each.active, merges=merges), repository=each.path)
             if serial == RETIRED:
                 retired = True
             elif serial is not None:
@@ -138,13 +139,34 @@ class Resolver:
             if not active:
                 raise MemberInactive(repository.path, package)
             taken = {each.repository.id for each in owners}
-            return Members(active, [each for each in hosted if each.id not in taken and each.active], config_serial)
-        if retired:
+            without = [each for each in hosted if each.id not in taken and each.active]
+            beside = Found((), None, partial=False)
+            if merges:
+                beside = await self._find_beside(repository, key, trace, revalidate=revalidate)
+            upstreams = await self._with_ages(repository, beside)
+            return Members([*active, *upstreams], without, config_serial, beside.recheck_ms, beside.partial)
+        if retired and not merges:
             raise NameRetired("package", package)
         found = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
-        leaves = self._leaves.of(repository)
-        serving = [await self._with_age(leaves[each.repository.id], each) for each in found.serving]
+        serving = await self._with_ages(repository, found)
         return Members(serving, hosted, config_serial, found.recheck_ms, found.partial)
+
+    def merges(self, repository: Repository, package: str) -> bool:
+        """Whether a repository joins the versions of a package that a hosted member has with those of upstreams."""
+        return repository.type is RepositoryType.VIRTUAL and rules_of(repository).merges(package)
+
+    async def _find_beside(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool) -> Found:
+        """The proxies that serve a package beside hosted members; those members alone while upstreams fail."""
+        try:
+            return await self._upstreams.find(repository, key, trace, revalidate=revalidate)
+        except NotFound:
+            return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=False)
+        except UpstreamFailed:
+            return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=True)
+
+    async def _with_ages(self, repository: Repository, found: Found) -> list[UpstreamMember]:
+        leaves = self._leaves.of(repository)
+        return [await self._with_age(leaves[each.repository.id], each) for each in found.serving]
 
     @property
     def config_serial(self) -> int:

@@ -61,12 +61,21 @@ FORMATS: Final[dict[str, Publish]] = {
 }
 
 
+MERGED: Final = {  # what lists the versions of a name, and a file of version N of it
+    "npm": ("{0}", "{0}/-/{0}-{1}.0.0.tgz"),
+    "python": ("simple/{0}/", "{0}/{1}/{0}-{1}-py3-none-any.whl"),
+    "maven": ("com/example/{0}/maven-metadata.xml", "com/example/{0}/{1}/{0}-{1}.jar"),
+}
+MERGING: Final = '{ merge_names = ["forked", "com.example:forked"], refuse_upstream_names = true }'
+
+
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that has the package ``taken`` in each format."""
+    """A server that has some packages in each format."""
     with running(tmp_path_factory.mktemp("origin"), "".join(hosted(each, each) for each in FORMATS)) as process:
         for format_, publish in FORMATS.items():
-            assert publish(HttpClient(process.url, ADMIN), format_, "taken", "1").status < 300
+            for name in ("taken", "forked", "hidden"):
+                assert publish(HttpClient(process.url, ADMIN), format_, name, "1").status < 300
         yield process
 
 
@@ -84,6 +93,7 @@ def wire(origin: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Ite
             ("reserving", "safe", "mirror", '{ refuse_upstream_names = true, reserved_names = ["*taken"] }'),
             ("dark", "own", "dead", "{}"),
             ("blind", "safe", "dead", "{ refuse_upstream_names = true }"),
+            *((("merged", "own", "mirror", MERGING),) if format_ in MERGED else ()),
         ):
             members = f"main/{format_}-{own}", f"main/{format_}-{upstream}"
             text += virtual(format_, f"{format_}-{name}", *members, publish_to=members[0], policy=policy)
@@ -117,3 +127,37 @@ def test_a_name_that_an_upstream_has_is_refused(wire: HttpClient, format_: str) 
     assert publish(wire, f"{format_}-blind", "unasked", "1").status in (502, 503), "that is not known"
     assert publish(wire, f"{format_}-blind", "free", "2").status < 300, "the name is ours"
     assert publish(wire, f"{format_}-reserving", "taken", "3").status < 300
+
+
+@pytest.mark.parametrize("format_", MERGED)
+def test_versions_of_a_fork_are_served_beside_those_of_the_upstream(wire: HttpClient, format_: str) -> None:
+    listing, file = MERGED[format_]
+    publish, every = FORMATS[format_], f"/repositories/main/{format_}-merged"
+    forked = publish(wire, f"{format_}-merged", "forked", "2")
+    assert (forked.status < 300, forked.headers.get("warning")) == (True, None), "nothing is hidden"
+    assert publish(wire, f"{format_}-own", "hidden", "2").status < 300
+    for name, expected in (("forked", [200, 200]), ("hidden", [404, 200])):
+        listed = wire.get(f"{every}/{listing.format(name)}").text
+        for version, status in zip("12", expected, strict=True):
+            assert wire.get(f"{every}/{file.format(name, version)}").status == status, (name, version)
+            assert (shown(format_, name, version) in listed) == (status == 200), listed
+    explained = wire.get(f"/api/explain?repository=main/{format_}-merged&package={named(format_, 'forked')}").json
+    assert [each["step"] for each in explained["steps"]][:1] == ["merged"]
+    assert explained["sentence"] == f"served by main/{format_}-own and main/{format_}-mirror"
+    assert wire.delete(f"/api/package/main%2F{format_}-own/{named(format_, 'forked')}").status in (200, 204)
+    listed = wire.get(f"{every}/{listing.format('forked')}").text
+    assert [shown(format_, "forked", each) in listed for each in "12"] == [True, False]
+    assert wire.get(f"{every}/{file.format('forked', '1')}").status == 200
+
+
+def named(format_: str, name: str) -> str:
+    return f"com.example:{name}" if format_ == "maven" else name
+
+
+def shown(format_: str, name: str, version: str) -> str:
+    """The text of a version in a list."""
+    return {
+        "npm": f'"version":"{version}.0.0"',
+        "python": f"{name}-{version}-py3",
+        "maven": f"<version>{version}</version>",
+    }[format_]
