@@ -82,7 +82,7 @@ class LayoutFollower(Service):
         self._pools = context.pools
         self._updater = LayoutUpdater(context)
         self._storages = StorageLayouts(context)
-        self._retries = Retries(context, self._show_pending, self._storages.sync, self.notify)
+        self._retries = Retries(context, self._show_pending, self._sync, self.notify)
         self._following: Deferred[None] | None = None
         self._open = False  # whether more work may begin
         self._notified = False
@@ -282,15 +282,19 @@ class LayoutFollower(Service):
         seq = await self._catalog.look(layout_pending.cursor)
         if seq == self._marked and not always:
             return True
+        await self._sync()
+        if seq != self._marked:
+            await self._catalog.write(layout_pending.move_mark, seq)
+            self._marked = seq
+        return True
+
+    async def _sync(self) -> None:
+        """Make everything durable that was shown. :raises OSError: some of it may be lost, and the mark stays"""
         try:
             await self._storages.sync()
         except OSError:
             self._sound, self._marked = False, None
             raise
-        if seq != self._marked:
-            await self._catalog.write(layout_pending.move_mark, seq)
-            self._marked = seq
-        return True
 
     def _mark_timer_fired(self) -> None:
         self._mark_timer = None
