@@ -32,14 +32,21 @@ class Answers(Protocol):
 
 class RouteSources:
     """
-    See L{Sources}. ``before`` is the earlier answer of the route to the question itself.
+    See L{Sources}. ``before`` is the earlier answer of the route to the question itself; the failures of a route count
+    as those of the ``subject``, which is the package that the question is about.
 
     ``asked`` are the names of what was asked for, and how many files. ``failure`` is set if an old answer was read,
     which may lack what the route has by now.
     """
 
     def __init__(
-        self, repository: Repository, route: Route, answers: Answers, upstreams: Upstreams, before: Held | None
+        self,
+        repository: Repository,
+        route: Route,
+        answers: Answers,
+        upstreams: Upstreams,
+        before: Held | None,
+        subject: str,
     ) -> None:
         self._repository = repository
         self._route = route
@@ -47,6 +54,7 @@ class RouteSources:
         self._upstream = upstreams.of(repository.id, route)
         self._timeout_s = upstreams.document_timeout_s
         self._before = before
+        self._subject = subject
         self.failure: PkgrepoError | None = None
         self._names: list[str] = []
         self._files = 0
@@ -80,7 +88,7 @@ class RouteSources:
     async def has(self, path: str) -> bool:
         """See L{Sources.has}."""
         self._names.append(path)
-        async with self._upstream.open("HEAD", path, {}) as response:
+        async with self._upstream.open("HEAD", path, {}, subject=self._subject) as response:
             if response.status == 200:
                 return True
             if response.status in ABSENT:
@@ -90,7 +98,8 @@ class RouteSources:
     async def fetch(self, path: str, most: int) -> bytes | None:
         """See L{Sources.fetch}."""
         self._files += 1
-        async with self._upstream.open("GET", path, {}, limits=ReadLimits(most, self._timeout_s)) as response:
+        limits = ReadLimits(most, self._timeout_s)
+        async with self._upstream.open("GET", path, {}, limits=limits, subject=self._subject) as response:
             if response.status == 200:
                 return await response.read()
             if response.status in ABSENT:

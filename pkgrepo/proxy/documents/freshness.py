@@ -284,7 +284,9 @@ class Documents:
                 return self._confirmed(repository, request, mine, answer, trace)
             trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
         if failure is None:
-            return self._absent(repository, request, before, trace)
+            absent = self._absent(repository, request, before, trace)
+            replaces = before is not None and before.document.found
+            return await self._stored(repository, request, absent) if replaces else absent
         return self._failed(repository, request, before, old, failure, trace)
 
     def _failed(
@@ -332,7 +334,7 @@ class Documents:
             raise UpstreamFailed(route.name, f"its {request.listing.request.name} names {request.name}, which it lacks")
         if request.composition is None:
             return None
-        sources = RouteSources(repository, route, self, self._upstreams, mine)
+        sources = RouteSources(repository, route, self, self._upstreams, mine, request.package_key)
         try:
             made = await self._asker.make(
                 repository,
