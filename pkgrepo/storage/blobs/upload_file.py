@@ -30,6 +30,7 @@ from .durability import Durability
 from .paths import FIRST_FILE, StorePaths, file_turn, next_file
 from .syscalls import link_descriptor, reserve
 
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -185,12 +186,11 @@ class UploadFile:
             self._placed = target = self._paths.blob(locator)
             if self._named:
                 self._check_latest()
-                if self.keeps_name and not self._copied:
-                    os.link(self._path, target)
+                if self.keeps_name and not self._copied and _link(self._path, target):
                     return target.parent
                 self._path.rename(target)
                 self._named = False
-                if not self.keeps_name:
+                if not (self.keeps_name and self._copied):
                     self._remove_folder()
             else:
                 link_descriptor(fd, str(target))
@@ -298,6 +298,17 @@ class UploadFile:
         # It exists if a crash happened before the file was linked.
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._named = True
+
+
+def _link(path: Path, target: Path) -> bool:
+    """Give a file a second name. False if the file system has no second names."""
+    try:
+        os.link(path, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    return True
 
 
 def place_together(placing: Sequence[tuple[UploadFile, str]]) -> None:

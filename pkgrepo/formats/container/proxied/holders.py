@@ -84,7 +84,7 @@ class Holders:
             except UpstreamDenied:
                 raise  # a decision: no other member is asked for what this one refuses
             except Refusal as error:
-                if error.status != 404 or error.detail == UNTRUSTED:
+                if not holder.is_hosted or error.status != 404 or error.detail == UNTRUSTED:
                     raise
                 refusal = refusal or error
                 continue

@@ -171,6 +171,24 @@ async def test_an_upload_that_stays_in_its_process_is_not_read_again(tmp_path, p
 
 
 @pytest_twisted.ensureDeferred
+async def test_an_upload_is_committed_where_a_file_has_one_name_only(tmp_path, pools, monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise OSError(errno.EPERM, "no second names")
+
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    resumed = await store.resume(upload.id, await upload.suspend())
+    resumed.keep_state()
+    monkeypatch.setattr(os, "link", refuse)
+    info = await resumed.commit()
+    await resumed.forget()
+    assert await store.open(info.locator).read(0, 9) == b"hello"
+    assert list(store.paths.uploads.iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
 async def test_an_upload_that_moved_is_not_read_again_without_further_bytes(tmp_path, pools, monkeypatch):
     stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
     for store in stores:
