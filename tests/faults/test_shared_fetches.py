@@ -24,6 +24,7 @@ from tests.support.workers import Connection, connect_to_each, kill, wait_for_wo
 pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
+ZIP, END = b"PK\x03\x04", b"PK\x05\x06" + bytes(18)  # a jar begins and ends so
 SIZE = 8 * MIB + 17
 JAR = "/org/example/big/1.0/big-1.0.jar"
 PATH = f"/repositories/main/maven{JAR}"
@@ -40,6 +41,7 @@ def origins() -> Iterator[Origins]:
 def server(tmp_path: Path, origins: Origins) -> Iterator[ServerProcess]:
     """A server of two workers."""
     configuration = proxy("maven", "maven", origins[0].url) + proxy("npm", "npm", origins[1].url)
+    configuration += proxy("npm", "short", origins[1].url, cache_ttl="0")
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + configuration
     with restarts(tmp_path, configuration, {"PKGREPO_SERVER__WORKERS": "2"}) as start:
         yield start()
@@ -82,7 +84,7 @@ class Download:
 
 def serve(origin: ScriptedUpstream, **fault: int) -> bytes:
     """A file of an upstream, whose first answer has a fault."""
-    body = os.urandom(SIZE)
+    body = ZIP + os.urandom(SIZE - len(ZIP + END)) + END
     fields = {"ETag": etag_of(body), "Content-Type": "application/java-archive"}
     origin.serve(JAR, Answer(body=body, fields=fields))
     if fault:
@@ -161,7 +163,7 @@ def test_a_failure_of_the_upstream_is_that_of_both_workers(server: ServerProcess
 def test_a_file_and_its_checksum_at_two_workers_cost_one_fetch(
     server: ServerProcess, origins: Origins, size: int
 ) -> None:
-    body = os.urandom(size)
+    body = ZIP + os.urandom(size - len(ZIP + END)) + END
     origins[0].serve(JAR, Answer(body=body, fields={"ETag": etag_of(body)}))
     origins[0].misbehave(JAR, Fault(latency_s=1))
     connections = connect_to_each(server.url)
@@ -231,3 +233,18 @@ def test_a_document_is_asked_for_by_the_other_worker_when_the_first_is_killed(
     kill(worker_of(server.pid, connections[0]))
     assert second.finish()[0] == 200
     assert npm.count("/slow") == 2
+
+
+def test_replaced_file_is_served_by_all_workers_as_soon_as_one_shows_its_document(
+    server: ServerProcess, origins: Origins
+) -> None:
+    npm = origins[1]
+    npm.add("replaced")
+    document, path = "/repositories/main/short/replaced", "/repositories/main/short/replaced/-/replaced-1.0.0.tgz"
+    workers = connect_to_each(server.url)
+    for number in range(4):
+        data = npm.add("replaced", pad=1000 * number)
+        shown, served = workers[number % 2], workers[(number + 1) % 2]
+        assert hashlib.sha1(data, usedforsecurity=False).hexdigest().encode() in shown.ask("GET", document).body
+        assert served.ask("GET", path).body == data
+        assert shown.ask("GET", path).body == data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from attrs import evolve
 
@@ -11,7 +12,7 @@ from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.freshness import FAILURES, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.refusals import NameRetired
@@ -26,6 +27,8 @@ from .found_files import FoundFile, Want, same_file
 from .resolver import Resolver
 from .serving import UpstreamMember
 from .upstream_members import requests_of
+
+LOST: Final = (NotFound, *FAILURES)  # when an answer is read that was lost here, and cannot be had again
 
 
 class PackageFiles:
@@ -151,7 +154,10 @@ class PackageFiles:
                 continue
             answers.append(held)
             member = UpstreamMember(proxy, request, held)
-            found = await self._find_source(member, path)
+            try:
+                found = await self._find_source(member, path)
+            except LOST:
+                return FoundFile(kept)  # what clients have is not known any more
             if found is not None and not _remote_of(member, key, *found).is_kept_as(kept):
                 return None
             if found is not None or await self._is_companion(member, kept):
@@ -198,8 +204,8 @@ class PackageFiles:
         The latter is only served with ``policy.keep_removed``, or while it is not known what the upstream has now.
         """
         proxy = member.repository
-        found = await self._find_source(member, path)
-        if found is None and kept is not None and await self._is_companion(member, kept):
+        found, is_enough = await self._look_up(member, path, kept)
+        if kept is not None and is_enough:
             return FoundFile(kept)
         if found is None:
             # It may be of a version that is younger than the answer: a lock file can be ahead of it.
@@ -228,6 +234,18 @@ class PackageFiles:
         """A file that the upstream of a proxy does not list any more."""
         trace.add(StepKind.FILE_REMOVED, repository=proxy.path, path=kept.path)
         return FoundFile(kept, removed=True)
+
+    async def _look_up(
+        self, member: UpstreamMember, path: str, kept: File | None
+    ) -> tuple[tuple[Entry, FileSource] | None, bool]:
+        """What a document lists at a path, and whether a kept file is served although it does not list that."""
+        try:
+            found = await self._find_source(member, path)
+        except LOST:  # nothing is known against the kept file
+            if kept is None:
+                raise
+            return None, True
+        return found, found is None and kept is not None and await self._is_companion(member, kept)
 
     async def _is_companion(self, member: UpstreamMember, kept: File) -> bool:
         """Whether a kept file is of one that is listed, such as metadata that were found in it."""
