@@ -36,6 +36,7 @@ LARGE: Final = frozenset(
         "manifest_ref",
         "manifest_trust",
         "package",
+        "package_about",
         "package_blob",
         "package_download",
         "package_spelling",

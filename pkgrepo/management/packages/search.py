@@ -36,7 +36,7 @@ class Find(Protocol):
 
 
 class Search(Handlers):
-    """Searches the names of packages, and lists recent changes."""
+    """Searches the names and descriptions of packages, and lists recent changes."""
 
     table = Table("packages")
 
@@ -44,7 +44,7 @@ class Search(Handlers):
         "GET",
         "/search/packages",
         access=VIEWERS,
-        summary="Find packages by name",
+        summary="Find packages by name or description",
         answer=Hits,
         query=(
             Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
@@ -57,8 +57,10 @@ class Search(Handlers):
         Packages that a companion of a repository has made from the repository's own, such as conda packages of wheels,
         are shown only if format or repository is given.
 
-        A package with exactly the first word as name comes first, then names that begin with it, then the others; of
-        equals, the one with the most downloads.
+        A package with exactly the first word as name comes first, then names that begin with it, then other names, and
+        then packages that have all words in their name, summary and keywords (the first 500 characters, of the highest
+        version); of equals, the one with the most downloads. In a repository with more than 1000 packages, words that
+        many descriptions have are looked for in those of the most downloaded packages.
         """
         words = call.query("q").lower().split()[:MOST_WORDS]
 

@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog.packages import files, packages, version_batches, versions
+from pkgrepo.storage.catalog.packages import about, files, packages, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 from pkgrepo.storage.catalog.server import repositories
 
@@ -46,6 +46,7 @@ def set_version_state(
     version = evolve(version, state=state, reason=reason)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
+    about.put_about(tx, package.id, package.name, version)
     append_package_event(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
     return version
 
@@ -65,6 +66,7 @@ def set_version_states(
     version_batches.set_states(tx, rows)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), rows)
+    about.put_about(tx, package.id, package.name)
     happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
     version_batches.append_events(tx, package, happened, actor, now_ms)
 
@@ -108,6 +110,8 @@ def remove_files(
     indexer(PackageIndex(tx, package, now_ms), Change(version=version, removed=tuple(doomed), last=last))
     if last:
         _remove_package(tx, repository, package)
+    else:
+        about.put_about(tx, package.id, package.name)
     return [file.path for file in doomed]
 
 
@@ -142,6 +146,7 @@ def remove_versions(
     else:
         version_batches.remove_versions(tx, rows)
         indexer(PackageIndex(tx, package, now_ms), rows)
+        about.put_about(tx, package.id, package.name)
 
 
 def remove_package(

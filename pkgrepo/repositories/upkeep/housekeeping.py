@@ -14,6 +14,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
+from pkgrepo.storage.catalog.packages import about
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments
 from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
@@ -26,6 +27,7 @@ log = Logger()
 
 EVERY_S = 3600.0
 BATCH = 500  # rows removed by one transaction
+FILLED = 20  # packages of which one transaction writes what searches read, in 10 ms; other writes take turns
 REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
 
 # Each removes so many rows that have expired at a time, and returns whether there may be more.
@@ -94,6 +96,15 @@ class Housekeeping(PeriodicTask):
 
         if await self._catalog.renew_statistics():
             log.info("renewed the statistics of the catalog's query planner")
+        await self._fill_about()  # last: after an upgrade it takes a minute for 100,000 packages
+
+    async def _fill_about(self) -> None:
+        """Write what searches read of packages that have none of it yet; see L{about}."""
+        after = 0
+        while found := await self._catalog.scan(about.without_about, after, BATCH):
+            for start in range(0, len(found), FILLED):
+                await self._catalog.write(about.fill, found[start : start + FILLED])
+            after = found[-1]
 
     def _before_ms(self, kept: timedelta) -> int:
         return self._clock.now_ms() - int(kept.total_seconds() * 1000)

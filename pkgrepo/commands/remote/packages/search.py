@@ -1,4 +1,4 @@
-"""``pkgrepo search``: finds packages by name in all repositories that one may see."""
+"""``pkgrepo search``: finds packages by name or description in all repositories that one may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = (
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @remote
 async def search(session: Session, words: tuple[str, ...], format_: str, repository: str, limit: int) -> None:
-    """Find packages by name, in all repositories that you may see."""
+    """Find packages by name or description, in all repositories that you may see."""
     found = await session.client.get(
         "search", "packages", q=" ".join(words), format=format_, repository=repository, limit=limit
     )

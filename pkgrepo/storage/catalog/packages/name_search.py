@@ -1,5 +1,5 @@
 """
-Searches for packages of some repositories by words in their keys.
+Searches for packages of some repositories by words in their keys, and in what they say of themselves.
 
 ==================================  ==================================================================================
 packages with the words             are found by
@@ -11,6 +11,9 @@ unknown, since all words are short  reading the keys that begin with the first w
 ==================================  ==================================================================================
 
 The last way finds no package of a large repository that it does not read: it would have to read all where few match.
+
+Where fewer packages than are wanted have the words in their keys, those follow that have them in the text of
+``package_about``; of large repositories, the last way stands for the last two there.
 """
 
 from __future__ import annotations
@@ -24,14 +27,15 @@ from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
 from pkgrepo.storage.catalog.rows import column, number
 
 from .summaries import PackageSummary, own, summaries_of
-from .text_index import FEW, find_terms, is_indexed, key_of, narrowed, tables
+from .text_index import FEW, TEXTS, all_like, find_terms, is_indexed, key_of, narrowed, tables
 
 SMALL: Final = 1000  # packages of a repository up to which all its keys are read
 # Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
 READ: Final = 5000
 _CHUNK: Final = 500  # repositories in one query
 
-_Hit = tuple[int, int, str, int]  # 0 to 2 by how the key fits the first word, downloads, key, id of the repository
+# 0 to 2 by how the key fits the first word, or 3; downloads; key; id of the repository
+_Hit = tuple[int, int, str, int]
 _HIT: Final = f"""
     SELECT CASE WHEN p.key = ? THEN 0 WHEN p.key {LIKE} THEN 1 ELSE 2 END, p.downloads, p.key, p.repository_id
 """
@@ -41,12 +45,12 @@ def search_packages(
     r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
 ) -> list[tuple[int, PackageSummary]]:
     """
-    The packages of some repositories whose key contains every word, as pairs (repository id, summary).
+    The packages of some repositories whose key or text contains every word, as pairs (repository id, summary).
 
     Without ``derived`` those are left out that are made from packages of other repositories; see L{set_derived}.
 
-    Order: the key that equals the first word, then keys that start with it, then the others; each group by downloads,
-    the most first, and then by key.
+    Order: the key that equals the first word, then keys that start with it, then other keys, then texts; each group by
+    downloads, the most first, and then by key.
     """
     terms = find_terms(r, [like(word) for word in words])
     large = [] if terms else _large(r, repository_ids)
@@ -56,8 +60,58 @@ def search_packages(
         found.update(_all_hits(r, together[start : start + _CHUNK], words, terms, limit, derived=derived))
     for repository_id in large:
         found.update(_leading_hits(r, repository_id, words, limit, derived=derived))
+    if words and len(found) < limit:
+        named = {(key, owner) for _, _, key, owner in found}
+        described = _described_hits(r, repository_ids, words, limit + len(named), derived=derived)
+        found.update(each for each in described if each[2:] not in named)
     ordered = sorted((fit, -downloads, key, owner) for fit, downloads, key, owner in found)
     return summaries_of(r, [(owner, key) for _, _, key, owner in ordered[:limit]])
+
+
+def _described_hits(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool
+) -> list[_Hit]:
+    """
+    The first hits by text, with the most downloads; see the end of the module's description. The first value is 3.
+
+    PostgreSQL shall not look for the words in the index once more: so a text is joined with an empty one.
+    """
+    patterns = [like(word) for word in words]
+    terms = find_terms(r, patterns, TEXTS)
+    large = [] if terms else _large(r, repository_ids)
+    together = sorted({*repository_ids}.difference(large))
+    found: list[_Hit] = []
+    for start in range(0, len(together), _CHUNK):
+        some = together[start : start + _CHUNK]
+        found += r.all(
+            f"""
+            SELECT 3, p.downloads, p.key, p.repository_id
+            FROM {_text_tables(len(terms))} CROSS JOIN package_about a
+            WHERE {_found_in_texts(len(terms))} p.repository_id IN ({placeholders(len(some))})
+                AND a.package_id = p.id {_with_words_in_text(len(words))} {own(derived)}
+            ORDER BY 2 DESC, 3 LIMIT ?
+            """,
+            (*terms, *some, *patterns, limit),
+        )
+    for repository_id in large:
+        found += r.all(
+            f"""
+            SELECT 3, p.downloads, p.key, p.repository_id FROM (
+                SELECT * FROM (
+                    SELECT id, key, downloads, repository_id, derived FROM package
+                    WHERE repository_id = ? AND downloads > 0 ORDER BY downloads DESC, key DESC LIMIT ?
+                ) used
+                UNION ALL SELECT * FROM (
+                    SELECT id, key, downloads, repository_id, derived FROM package
+                    WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
+                ) unused
+            ) p CROSS JOIN package_about a
+            WHERE a.package_id = p.id {_with_words_in_text(len(words))} {own(derived)}
+            ORDER BY 2 DESC, 3 LIMIT ?
+            """,
+            (repository_id, READ, repository_id, READ, *patterns, limit),
+        )
+    return found
 
 
 def _large(r: Reader, repository_ids: Sequence[int]) -> list[int]:
@@ -190,3 +244,15 @@ def _first(words: Sequence[str]) -> tuple[Value, Value]:
 
 def _with_words(count: int, terms: int = 0) -> str:
     return f" AND {key_of(terms)} {LIKE}" * count
+
+
+def _text_tables(terms: int) -> str:
+    return "about_text t CROSS JOIN package p" if terms else "package p"
+
+
+def _found_in_texts(terms: int) -> str:
+    return f"p.id = t.rowid AND {all_like('t.text', terms)} AND" if terms else ""
+
+
+def _with_words_in_text(count: int) -> str:
+    return f" AND a.text || '' {LIKE}" * count

@@ -1,8 +1,9 @@
 """
-Narrows queries for parts of names to the packages that the index of trigrams finds.
+Narrows queries for parts of names, and of what packages say of themselves, to what the index of trigrams finds.
 
-``package_text`` has the key of each package by its parts of three characters. On SQLite it is an FTS5 table, which
-triggers keep up; on PostgreSQL a view, and a trigram index of the table itself is used. It covers all repositories.
+``package_text`` has the key of each package by its parts of three characters, and ``about_text`` the text in
+``package_about``. On SQLite they are FTS5 tables, which triggers keep up; on PostgreSQL views, and trigram indexes of
+the tables themselves are used. They cover all repositories.
 A pattern for it must have no ESCAPE, so it stands for at least the texts of the pattern that it is made from:
 queries test that one, too.
 """
@@ -18,28 +19,33 @@ from pkgrepo.storage.catalog.rows import number
 
 # Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
 FEW: Final = 1000
+KEYS: Final = "keys"
+TEXTS: Final = "texts"
 SHORTEST: Final = 3  # characters that are indexed together
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _WILDCARDS: Final = re.compile("[%_]")
 
 
-def find_terms(r: Reader, patterns: Sequence[str]) -> list[str]:
+def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS) -> list[str]:
     """
     Patterns of the index for some operands of LIKE with ESCAPE, which at most ``FEW`` packages match.
 
     One operand is enough if so few match it, for another that millions match would have the index read millions of
     entries. If none is, or none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are
-    then those of all packages.
+    then those of all packages. ``indexed`` is ``KEYS`` or ``TEXTS``.
     """
     terms = _indexed(patterns)
     choices = [[each] for each in sorted(terms, key=len, reverse=True)]
     if len(terms) > 1:
         choices.append(terms)
-    return next((each for each in choices if _are_matched_by_few(r, each)), [])
+    return next((each for each in choices if _are_matched_by_few(r, each, indexed)), [])
 
 
-def _are_matched_by_few(r: Reader, terms: Sequence[str]) -> bool:
-    sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {_all(len(terms))} LIMIT ?) found"
+def _are_matched_by_few(r: Reader, terms: Sequence[str], indexed: str) -> bool:
+    if indexed == KEYS:
+        sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {all_like('t.key', len(terms))} LIMIT ?) found"
+    else:
+        sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM about_text t WHERE {all_like('t.text', len(terms))} LIMIT ?) found"
     return number(r, sql, (*terms, FEW + 1)) <= FEW
 
 
@@ -56,7 +62,7 @@ def tables(terms: int) -> str:
 
 def narrowed(terms: int) -> str:
     """The beginning of the condition of such a query; the terms are its parameters."""
-    return f"p.id = t.rowid AND {_all(terms)} AND " if terms else ""
+    return f"p.id = t.rowid AND {all_like('t.key', terms)} AND " if terms else ""
 
 
 def key_of(terms: int) -> str:
@@ -64,8 +70,9 @@ def key_of(terms: int) -> str:
     return "p.key || ''" if terms else "p.key"
 
 
-def _all(terms: int) -> str:
-    return " AND ".join(["t.key LIKE ?"] * terms)
+def all_like(name: str, terms: int) -> str:
+    """The condition that a column of an index matches this number of terms."""
+    return " AND ".join([f"{name} LIKE ?"] * terms)
 
 
 def _indexed(patterns: Sequence[str]) -> list[str]:

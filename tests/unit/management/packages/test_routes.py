@@ -206,6 +206,17 @@ async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: 
     assert await names("q=%25") == []
     assert len(await names("")) == 3
     assert (await filled.ok("GET", "/search/packages?q=demo&limit=1"))["truncated"] is True
+
+    for place, name in (("py", "described"), ("shut", "described-too"), ("veiled", "described-as-well")):
+        await filled.publish(f"main/{place}", name, "1.0", summary="Demonstrates photosynthesis")
+    assert await names("q=photosynth") == ["main/py/described"]
+    assert await names("q=photosynth+demon", "admin") == [
+        "main/py/described",
+        "main/veiled/described-as-well",
+        "main/shut/described-too",
+    ]
+    assert (await names("q=demo"))[-1] == "main/py/described"  # names come first
+    assert await names("q=demo&limit=2") == ["main/py/demo", "main/py/my-demo"]
     assert (await filled.api("GET", "/search/packages?format=cobol")).status == 422
 
 

@@ -1,0 +1,146 @@
+"""What packages say of themselves: the text that searches read, how it is kept, and what is found by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pkgrepo.model import SYSTEM, VersionState
+from pkgrepo.storage.catalog.packages import about, name_search, packages, versions
+from pkgrepo.storage.catalog.packages.about import LONGEST, text_of
+from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.usage import downloads
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, ensure_version
+
+PACKAGES: Mapping[str, tuple[Mapping[str, Any], int]] = {
+    "left": ({"summary": "Pads texts on the left", "keywords": ["string", "100%"]}, 2),
+    "padder": ({"summary": "Makes everything longer"}, 0),
+    "tool": ({"summary": "A tool for STRINGS and pads"}, 5),
+    "web": ({"description": "An HTTP client", "keywords": "fetch,requests"}, 0),
+}
+
+
+@pytest.fixture
+def catalog() -> Any:
+    catalog: Any = MemoryCatalog()
+    catalog.repository = catalog.do(add_repository)
+    for key, (meta, count) in PACKAGES.items():
+        add(catalog, key, meta, count)
+    catalog.do(repositories.add_usage, catalog.repository.id, 0, len(PACKAGES))
+    return catalog
+
+
+def add(catalog: Any, key: str, meta: Mapping[str, Any], count: int = 0, *, version: str = "1") -> int:
+    """Add a version with this metadata to a package, and return the id of the package."""
+    repository_id = catalog.repository.id
+    package, _ = catalog.do(packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW)
+    catalog.do(
+        ensure_version,
+        package.id,
+        key=version,
+        text=version,
+        sort=version.encode(),
+        meta=meta,
+        publisher=SYSTEM,
+        now_ms=NOW,
+    )
+    catalog.do(about.put_about, package.id, key)
+    one = downloads.Download(count, repository_id, package.id, key, None, None, NOW)
+    catalog.do(downloads.record_downloads, [one] * count)
+    identifier: int = package.id
+    return identifier
+
+
+def search(catalog: Any, *words: str, limit: int = 10, repository_ids: Sequence[int] | None = None) -> list[str]:
+    """The keys that a search finds."""
+    where = [catalog.repository.id] if repository_ids is None else repository_ids
+    return [each.key for _, each in catalog.peek(search_packages, where, words, limit)]
+
+
+@pytest.fixture(params=["index", "all", "by-downloads"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each search be answered in one of the ways, whatever it finds."""
+    if request.param != "index":
+        monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
+    if request.param == "by-downloads":
+        monkeypatch.setattr(name_search, "SMALL", 0)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pad"], ["padder", "tool", "left"]),  # the name first, and then the texts by downloads
+        (["string"], ["tool", "left"]),
+        (["string", "left"], ["left"]),
+        (["tool", "string"], ["tool"]),  # one is in the name
+        (["http", "fetch"], ["web"]),
+        (["0%"], ["left"]),
+        (["t_xt"], []),
+        (["a"], ["left", "padder", "tool", "web"]),
+        (["nothing"], []),
+    ],
+)
+def test_texts_are_searched_after_names(catalog: Any, words: list[str], expected: list[str]) -> None:
+    found = search(catalog, *words)
+    assert found == expected if words != ["a"] else set(found) == set(expected)
+    assert search(catalog, *words, limit=1) == found[:1]
+    assert search(catalog, *words, repository_ids=[99]) == []
+
+
+def test_a_large_repository_is_searched_in_part(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
+    monkeypatch.setattr(name_search, "SMALL", 0)
+    monkeypatch.setattr(name_search, "READ", 1)
+    assert search(catalog, "string") == ["tool"]  # that with the most downloads
+
+
+def test_the_text_is_that_of_the_highest_live_version(catalog: Any) -> None:
+    package_id = add(catalog, "web", {"summary": "A browser"}, version="2")
+    assert (search(catalog, "browser"), search(catalog, "client")) == (["web"], [])
+    add(catalog, "web", {"summary": "Something else"}, version="0")
+    assert search(catalog, "browser") == ["web"]
+    version = catalog.peek(versions.find_version, package_id, "2")
+    catalog.do(versions.set_state, version.id, VersionState.YANKED, "")
+    catalog.do(about.put_about, package_id, "web", version)
+    assert (search(catalog, "browser"), search(catalog, "client")) == ([], ["web"])
+    catalog.do(packages.remove_package, package_id)
+    assert search(catalog, "client") == []
+    assert catalog.peek(lambda r: r.one("SELECT 1 FROM package_about WHERE package_id = ?", (package_id,))) is None
+    catalog.tx.execute("INSERT INTO about_text (about_text, rank) VALUES ('integrity-check', 1)")
+
+
+def test_packages_without_a_text_get_one(catalog: Any) -> None:
+    catalog.tx.execute("DELETE FROM package_about")
+    assert search(catalog, "client") == []
+    first = catalog.peek(about.without_about, 0, 2)
+    assert len(first) == 2
+    rest = catalog.peek(about.without_about, first[-1], 9)
+    catalog.do(about.fill, [*first, *rest, 999])
+    assert catalog.peek(about.without_about, 0, 9) == []
+    assert search(catalog, "client") == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "text"),
+    [
+        ({}, "x.y"),
+        ({"summary": " Two\n words ", "description": "long"}, "x.y two words"),
+        ({"summary": "", "description": "D"}, "x.y d"),
+        ({"description": "D", "keywords": ["B", 7, "c d"]}, "x.y b c d d"),
+        ({"summary": "S", "keywords": "a,b"}, "x.y a,b s"),
+        ({"summary": 7, "description": ["x"], "keywords": {"a": 1}}, "x.y"),
+    ],
+)
+def test_a_text_has_name_keywords_and_summary(meta: Mapping[str, Any], text: str) -> None:
+    assert text_of("X.Y", meta) == text
+
+
+def test_a_text_is_bounded() -> None:
+    meta = {"summary": "s" * 10**6, "keywords": ["k" * 10**6] * 10_000}
+    assert len(text_of("x", meta)) == LONGEST
+    assert len(text_of("x", {"summary": " " * 10**6 + "s"})) <= LONGEST
