@@ -169,13 +169,14 @@ class RegistrySite:
         else:
             target = Target(own, place.name, place.name, base, scope, source=source)
         if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
-            # whoever may read it is told why nothing can be pushed to it
-            await self._authorization.require(request, identity, target, Action.READ)
+            # Callers who may read it are told why nothing can be pushed to it; a token to delete need not pull.
+            owner = await self._authorization.token_owner(identity)
+            await self._authorization.require(request, owner, target, Action.READ)
             addressed = target.repository
             published = evolve(target, repository=publish_target(self._registry, addressed), virtual=addressed)
             # tokens are for the name in the request, and permissions are those of the repository behind it
             await self._authorization.require(request, identity, target, action)
-            identity, target = await self._authorization.token_owner(identity), published
+            identity, target = owner, published
         await self._authorization.require(request, identity, target, action)
         return identity, target
 

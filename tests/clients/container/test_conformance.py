@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client_programs import CLIENTS, client_environment
-from tests.support.configurations import config, hosted
+from tests.support.configurations import config, hosted, virtual
 from tests.support.container_clients import ADMIN, host_of, push_image
 from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_artifact, make_image, make_index
@@ -96,6 +96,17 @@ def counts_of(server: ServerProcess, folder: Path, **variables: str) -> Counter[
 
 def test_the_whole_suite_passes_with_credentials(server: ServerProcess, tmp_path: Path) -> None:
     counts = counts_of(server, tmp_path, OCI_USERNAME=ADMIN[0], OCI_PASSWORD=ADMIN[1])
+    assert counts["Disabled"] == 0
+    assert counts["Pass"] > 1000
+
+
+def test_the_whole_suite_passes_through_a_virtual_repository(tmp_path: Path) -> None:
+    rules = config(push_rules="allow_tag_overwrite = true", policy="allow_sparse = true")
+    text = '[container]\nping = "open"\n' + hosted("docker", "base", own=rules)
+    text += virtual("docker", "all", "main/base", "main/own", publish_to="main/own")
+    with running(tmp_path, text) as server:
+        names = {"OCI_REPO1": "main/all/one", "OCI_REPO2": "main/all/two"}
+        counts = counts_of(server, tmp_path, OCI_USERNAME=ADMIN[0], OCI_PASSWORD=ADMIN[1], **names)
     assert counts["Disabled"] == 0
     assert counts["Pass"] > 1000
 
