@@ -69,3 +69,22 @@ def test_kept_files_survive_a_lost_catalog(tmp_path, keep):
             assert {file["filename"]: file["yanked"] for file in page["files"]}[wheel] == "bad"
             assert mirror.get("/pypi/kept-lib/1.0/json").json["info"]["requires_dist"] == ["left"]
             stop_in_step(server, folder)
+
+
+def test_replaced_file_takes_the_place_of_the_old_one(tmp_path, keep):
+    with PythonUpstream() as upstream:
+        wheel, _ = upstream.add("replaced-lib", requires=["left"])
+        settings = proxy("python", "mirror", upstream.simple, cache_ttl="0")
+        with restarts(tmp_path, f'proxy.allow_private = ["127.0.0.1"]\n{settings}') as start:
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
+            keep(mirror, f"/packages/replaced-lib/1.0/{wheel}")
+            upstream.projects["replaced-lib"].clear()
+            _, data = upstream.add("replaced-lib", requires=["right"])
+            assert mirror.get("/simple/replaced-lib/").status == 200
+            keep(mirror, f"/packages/replaced-lib/1.0/{wheel}")
+            folder = DataFolder(tmp_path / "data")
+            stop_in_step(server, folder)
+            layout = folder.layout / "mirror" / "replaced-lib" / "1.0"
+            assert (layout / wheel).read_bytes() == data
+            assert b"right" in (layout / f"{wheel}.metadata").read_bytes()
