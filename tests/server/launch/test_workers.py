@@ -326,6 +326,7 @@ def test_workers_do_not_outlive_their_master(run_twistd: Run, tmp_path: Path) ->
 
 def test_a_generated_password_is_shown_once(run_twistd: Run, tmp_path: Path) -> None:
     server = start(run_twistd, tmp_path, PKGREPO_ADMIN_PASSWORD="")
+    server.lines("workers serve at", 1)  # which is logged after the addresses are printed
     assert server.output.count("with the password") == 1
     assert server.output.count("answers at") == 1
     assert server.output.index("with the password") < server.output.index("workers serve at")
@@ -369,6 +370,7 @@ def test_an_automatic_number_is_a_worker_on_each_processor(run_twistd: Run, tmp_
     server.wait_ready()
     workers = workers_of(server.pid)
     assert len(workers) == (0 if count == 1 else count)
+    server.lines(" serving at " if count == 1 else " workers serve at ", 1)
     for line in ("the catalog was made", "with the password", "answers at"):
         assert server.output.count(line) == 1, server.output
     assert server.output.count(" workers serve at ") == (0 if count == 1 else 1)
