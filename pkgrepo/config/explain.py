@@ -42,7 +42,7 @@ def _shown(key: Key, value: object) -> str:
 
 def _template(owner: type, prefix: str) -> Iterator[str]:
     if prefix:
-        yield f"\n# {_summary(owner)}"
+        yield f"\n# {summary(owner)}"
     keys = keys_of(owner)
     plain = [key for key in keys.values() if key.kind.item is None]
     if plain and prefix:
@@ -54,7 +54,7 @@ def _template(owner: type, prefix: str) -> Iterator[str]:
             yield f"#{key.name}_file ="
     for key in keys.values():
         if key.kind.item is not None:
-            yield f"\n# {_summary(key.kind.item)}"
+            yield f"\n# {summary(key.kind.item)}"
             yield f"#[[{prefix}.{key.name}]]"
             for inner in keys_of(key.kind.item).values():
                 yield from _template_of_key(inner)
@@ -69,5 +69,6 @@ def _template_of_key(key: Key) -> Iterator[str]:
     yield f"#{key.name} = {default}".rstrip()
 
 
-def _summary(owner: type) -> str:
+def summary(owner: type) -> str:
+    """The meaning of a section, from the first line of its docstring."""
     return (owner.__doc__ or "").replace("``", "").strip().partition("\n")[0]

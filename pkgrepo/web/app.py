@@ -27,6 +27,7 @@ from .administration.repositories import RepositoryForms
 from .administration.server import ServerPages
 from .administration.usage import UsagePages
 from .administration.users import UserPages
+from .docs.pages import BookPages
 from .forms import read_form
 from .home.pages import Home
 from .jobs.pages import JobPages
@@ -77,6 +78,7 @@ class WebApp:
             RepositoryForms(),
             JobPages(),
             ProjectPages(),
+            BookPages(readmes),
         )
 
     def resource(self) -> IResource:

@@ -68,6 +68,9 @@ PAGES: Final = (
     "/ui/admin/repositories/new?format=docker&type=Proxy",
     "/ui/repositories/main/all/settings",
     "/ui/repositories/main/java/settings",
+    "/ui/docs",
+    "/ui/docs/proxies",
+    "/ui/docs/settings",
     "/ui/nowhere",
 )
 

@@ -2,7 +2,7 @@
 Answers ``/metrics`` in the text format of Prometheus.
 
 Values are copied in the reactor thread. A thread of the disk pool does the rest: it makes the metric families, reads
-sizes of files and file systems, and renders the text. ``metrics.md`` in this folder explains each metric.
+sizes of files and file systems, and renders the text. ``pkgrepo/docs/metrics.md`` explains each metric.
 
 Where several processes serve, each has metrics of its own, which the answer sums up (see ``sums``), and all have those
 of the catalog, which are read once.

@@ -181,7 +181,7 @@ async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encry
     for family in text_string_to_metric_families(reply.body.decode()):
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         told[family.name + ("_total" if family.type == "counter" else "")] = (family.type, labels)
-    text = resources.files("pkgrepo.management.metrics").joinpath("metrics.md").read_text()
+    text = resources.files("pkgrepo").joinpath("docs", "metrics.md").read_text()
     rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| .+ \|$", text)
     explained = {name: (kind, {word.strip() for word in labels.split(",")} - {""}) for name, kind, labels in rows}
     assert explained == told

@@ -1,0 +1,48 @@
+"""
+The pages of the book, which are the Markdown files in ``pkgrepo/docs``.
+
+``index.md`` has a link to each page, in the order of the book and under the headings of its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Final
+
+from attrs import frozen
+
+ORIGIN: Final = "http://127.0.0.1:8081"  # what the pages call the server
+INDEX: Final = "index"
+_LINK: Final = re.compile(r"\]\((?P<name>[a-z0-9-]+)\.md(?P<anchor>#[\w-]+)?\)")
+
+
+@frozen
+class BookPage:
+    """A page: its name in addresses, its heading, its Markdown, and the part of the book that it belongs to."""
+
+    name: str
+    title: str
+    text: str
+    part: str = ""
+
+    def text_for(self, base_url: str) -> str:
+        """The Markdown with links to pages of the console, and with ``base_url`` in place of ``ORIGIN``."""
+        text = _LINK.sub(lambda found: f"]({ORIGIN}/ui/docs/{found['name']}{found['anchor'] or ''})", self.text)
+        return text.replace(ORIGIN, base_url).replace(ORIGIN.partition("//")[2], base_url.partition("//")[2])
+
+
+def load_book() -> dict[str, BookPage]:
+    """The pages by name, in the order of the book."""
+    folder = files("pkgrepo") / "docs"
+    index = _load((folder / f"{INDEX}.md").read_text("utf-8"), INDEX)
+    book = {INDEX: index}
+    for chapter in index.text.split("\n## ")[1:]:
+        part = chapter.partition("\n")[0]
+        for found in _LINK.finditer(chapter):
+            book[found["name"]] = _load((folder / f"{found['name']}.md").read_text("utf-8"), found["name"], part)
+    return book
+
+
+def _load(text: str, name: str, part: str = "") -> BookPage:
+    return BookPage(name, text.partition("\n")[0].removeprefix("# ").strip(), text, part)

@@ -1,0 +1,55 @@
+"""The book of documentation: complete, current, and shown with the addresses of the server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+
+import pkgrepo
+from pkgrepo.config.reference import settings_page
+from pkgrepo.web.docs.book import BookPage, load_book
+from tests.support.browser import Browser
+
+FOLDER = Path(pkgrepo.__file__).parent / "docs"
+BOOK = load_book()
+
+
+def test_the_index_links_to_every_page() -> None:
+    assert {f"{name}.md" for name in BOOK} == {each.name for each in FOLDER.iterdir()}
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_a_page_begins_with_its_heading_and_its_links_lead_to_pages(name: str) -> None:
+    page = BOOK[name]
+    assert page.text.startswith(f"# {page.title}\n\n")
+    assert set(re.findall(r"\]\(([^)#]+\.md)", page.text)) <= {f"{each}.md" for each in BOOK}
+    assert len(re.findall(r"^```", page.text, re.MULTILINE)) % 2 == 0
+
+
+def test_the_page_of_settings_is_current() -> None:
+    remedy = "python -m pkgrepo.config.reference > pkgrepo/docs/settings.md"
+    assert (FOLDER / "settings.md").read_text() == settings_page(), remedy
+
+
+def test_links_and_addresses_become_those_of_the_server() -> None:
+    page = BookPage("x", "X", "[a](npm.md) `http://127.0.0.1:8081/v2/` 127.0.0.1:8081/main/app:1 [b](java.md#c)")
+    assert page.text_for("https://packages.example") == (
+        "[a](https://packages.example/ui/docs/npm) `https://packages.example/v2/` packages.example/main/app:1 "
+        "[b](https://packages.example/ui/docs/java#c)"
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
+    page = await browser.get("/ui/docs")
+    assert page.status == 200
+    assert "R=http://registry.example" in page.text
+    assert "127.0.0.1:8081" not in page.text
+    for name in BOOK:
+        assert f"/ui/docs/{name}" in page.links
+        assert (await browser.get(f"/ui/docs/{name}")).status == 200
+    assert (await browser.get("/ui/docs/nothing")).status == 404
+    assert (await browser.get("/ui/docs/..%2Fpy.typed")).status == 404
