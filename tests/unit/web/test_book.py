@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
 import pytest_twisted
 
 import pkgrepo
+from pkgrepo.cli import main
+from pkgrepo.commands.reference import commands_page
 from pkgrepo.config.reference import settings_page
 from pkgrepo.web.docs.book import BookPage, load_book
 from tests.support.browser import Browser
@@ -32,6 +35,13 @@ def test_a_page_begins_with_its_heading_and_its_links_lead_to_pages(name: str) -
 def test_the_page_of_settings_is_current() -> None:
     remedy = "python -m pkgrepo.config.reference > pkgrepo/docs/settings.md"
     assert (FOLDER / "settings.md").read_text() == settings_page(), remedy
+
+
+def test_the_page_of_commands_is_current() -> None:
+    made = commands_page(main)
+    if (FOLDER / "commands.md").read_text() != made:
+        (Path(tempfile.gettempdir()) / "commands.md").write_text(made)
+        pytest.fail(f"pkgrepo/docs/commands.md is old; the new one is {tempfile.gettempdir()}/commands.md")
 
 
 def test_links_and_addresses_become_those_of_the_server() -> None:

@@ -1,0 +1,59 @@
+"""The page of all commands in the book, made of their help. A test compares it with ``pkgrepo/docs/commands.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+_INTRODUCTION = """\
+# All commands
+
+Look up a command and its options; `pkgrepo COMMAND --help` prints the same. [The command line](command-line.md)
+explains how to log in and what scripts rely on.
+"""
+# Options of every command that talks to a server, which are described once.
+_COMMON = frozenset({"profile", "url", "token_file", "ca_file", "as_json", "help"})
+_COMMON_TEXT = """\
+Commands that talk to a server take `--profile`, `--url`, `--token-file` and `--ca-file`, and most of them `--json`,
+which prints the records of the API.
+"""
+
+
+def commands_page(main: click.Group) -> str:
+    """The page of a group and everything in it, in Markdown."""
+    context = click.Context(main, info_name="pkgrepo")
+    return "\n".join([_INTRODUCTION, _COMMON_TEXT, *_group(main, context)]).rstrip() + "\n"
+
+
+def _group(group: click.Group, context: click.Context) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        inner = click.Context(command, parent=context, info_name=name)
+        if isinstance(command, click.Group):
+            yield from _group(command, inner)
+        else:
+            yield from _command(command, inner)
+
+
+def _command(command: click.Command, context: click.Context) -> Iterator[str]:
+    pieces = " ".join(each for each in command.collect_usage_pieces(context) if each != "[OPTIONS]")
+    yield f"## {context.command_path.removeprefix('pkgrepo ')}\n\n`{context.command_path} {pieces}`".replace(" `", "`")
+    yield f"\n{_text(command.help or '')}\n"
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    shown = [each for each in options if each.name not in _COMMON]
+    if shown:
+        yield "| option | meaning |\n| --- | --- |"
+        for each in shown:
+            record = each.get_help_record(context)
+            if record is not None:
+                yield f"| `{record[0]}` | {_text(record[1]).replace('|', chr(92) + '|')} |"
+        yield ""
+
+
+def _text(text: str) -> str:
+    """Help text as paragraphs; what is in angle brackets is no HTML."""
+    paragraphs = (" ".join(each.replace("\b", "").split()) for each in text.split("\n\n"))
+    return "\n\n".join(paragraphs).replace("<", "&lt;")
