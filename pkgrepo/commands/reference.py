@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+VERBATIM = ("\b", r"\b")  # click's mark, also as raw docstrings have it
 _INTRODUCTION = """\
 # All commands
 
@@ -54,6 +55,12 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Help text as paragraphs; what is in angle brackets is no HTML."""
-    paragraphs = (" ".join(each.replace("\b", "").split()) for each in text.split("\n\n"))
-    return "\n\n".join(paragraphs).replace("<", "&lt;")
+    """Help text as paragraphs. Lines that click does not wrap are code; what is in angle brackets is no HTML."""
+    return "\n\n".join(_paragraph(each.strip()) for each in text.split("\n\n"))
+
+
+def _paragraph(text: str) -> str:
+    for mark in VERBATIM:
+        if text.startswith(mark):
+            return "\n".join(["```", *(line.strip() for line in text.removeprefix(mark).strip().splitlines()), "```"])
+    return " ".join(text.split()).replace("<", "&lt;")
