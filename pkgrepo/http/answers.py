@@ -73,7 +73,7 @@ class Answer:
     status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
     With ``ranges`` single byte ranges are served (RFC 9110 section 14). A 304, and a 416 for a range of the body, say
     only those of the ``headers`` that caches need; what is in ``always`` they say too. ``variants`` has the ETags of
-    the same body by content coding, for a client whose copy is in another one.
+    the same body by content coding, for a client whose copy is in another one; without an ``etag`` they do not count.
     """
 
     status: int = 200

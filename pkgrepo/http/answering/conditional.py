@@ -68,7 +68,7 @@ def select(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Sele
         return Selection(412, 0, 0)
     if is_current(fields, answer.etag, answer.last_modified):
         return Selection(304, 0, 0)
-    variant = _current_variant(fields, answer.variants)
+    variant = None if answer.etag is None else _current_variant(fields, answer.variants)
     if variant is not None:
         return Selection(304, 0, 0, variant)
     wanted = fields.get(b"range")

@@ -1,6 +1,7 @@
 """Conditions and ranges."""
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,6 +97,10 @@ CODED = Answer(body=b"0123456789", etag=PLAIN, variants={b"identity": PLAIN, b"g
 )
 def test_a_copy_in_another_content_coding_is_current(given_fields: dict[bytes, bytes], selection: Selection) -> None:
     assert select(b"GET", given_fields, CODED) == selection
+
+
+def test_an_answer_without_an_etag_is_always_sent() -> None:
+    assert select(b"GET", fields(if_none_match=PACKED), evolve(CODED, etag=None)) == WHOLE
 
 
 def test_range_is_ignored_for_head_and_where_ranges_are_not_offered() -> None:
