@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -84,6 +85,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items if config.getoption(option) else ():
             for mark in item.iter_markers(name):
                 item.add_marker(pytest.mark.skip(reason=f"needs {name}: {mark.args[0]}"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Run tests that are coroutines in the reactor."""
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+        item.obj = pytest_twisted.ensureDeferred(item.obj)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -76,19 +76,16 @@ def test_the_engine_has_the_whole_interface(catalog):
     assert verifyObject(ICatalog, catalog)
 
 
-@pytest_twisted.ensureDeferred
 async def test_statistics_of_a_catalog_that_did_not_grow_are_not_renewed(catalog):
     await catalog.renew_statistics()
     assert not await catalog.renew_statistics()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_write_returns_the_result_of_its_command(catalog):
     assert await catalog.write(settings.increment, "serial") == 1
     assert await catalog.write(settings.increment, key="serial") == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_query_after_a_write_sees_its_rows(catalog):
     seen = []
 
@@ -99,7 +96,6 @@ async def test_a_query_after_a_write_sees_its_rows(catalog):
     assert await catalog.scan(settings.get, "serial") == "50"
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_workers_see_a_write_when_it_has_returned(case, catalog):
     other = await case.another()
     for number in range(1, 20):
@@ -107,7 +103,6 @@ async def test_other_workers_see_a_write_when_it_has_returned(case, catalog):
         assert await catalog.look(settings.get, "serial") == await other.look(settings.get, "serial") == str(number)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_generation_changes_with_every_commit_of_any_worker(case, catalog):
     other = await case.another()
     for writer in (catalog, other, catalog, other):
@@ -117,7 +112,6 @@ async def test_the_generation_changes_with_every_commit_of_any_worker(case, cata
         await notices(case, *before.popitem())
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_generation_does_not_change_without_writes(catalog):
     await catalog.write(settings.increment, "serial")
     before = catalog.generation()
@@ -126,7 +120,6 @@ async def test_the_generation_does_not_change_without_writes(catalog):
     assert catalog.generation() == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_generation_stays_the_same_in_a_moment(case, catalog):
     other = await case.another()
     with catalog.moment() as generation:
@@ -135,14 +128,12 @@ async def test_the_generation_stays_the_same_in_a_moment(case, catalog):
     await notices(case, catalog, generation)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
     with pytest.raises(NotFound, match="thing 'a' does not exist"):
         await catalog.write(refuse, "a")
     assert await catalog.look(settings.get, "a") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failing_command_does_not_affect_concurrent_commands(catalog):
     writes = [catalog.write(refuse if n % 3 == 1 else settings.increment, f"key {n}") for n in range(60)]
     failed = []
@@ -155,13 +146,11 @@ async def test_a_failing_command_does_not_affect_concurrent_commands(catalog):
     assert [n for n in range(60) if await catalog.look(settings.get, f"key {n}") is None] == failed
 
 
-@pytest_twisted.ensureDeferred
 async def test_commands_run_in_the_order_of_their_calls(catalog):
     order = await gatherResults([catalog.write(settings.increment, "serial") for _ in range(100)])
     assert order == list(range(1, 101))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_write_drops_only_its_own_result(catalog):
     dropped = catalog.write(settings.increment, "serial")
     dropped.addErrback(lambda _: "dropped")
@@ -171,7 +160,6 @@ async def test_a_cancelled_write_drops_only_its_own_result(catalog):
     assert await kept == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_query_reads_one_snapshot(case, catalog):
     other = await case.another()
     await catalog.write(settings.put, "serial", "old")
@@ -197,7 +185,6 @@ async def test_a_query_reads_one_snapshot(case, catalog):
     assert await catalog.scan(settings.get, "serial") == "new"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failed_look_does_not_affect_the_next_one(catalog):
     def broken(reader):
         settings.get(reader, "serial")
@@ -212,7 +199,6 @@ async def test_a_failed_look_does_not_affect_the_next_one(catalog):
     assert await catalog.scan(two_values, "serial", "other") == ("1", None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_peek_returns_the_result_of_a_look_or_not_now(catalog):
     for number in range(1, 4):
         await catalog.write(settings.increment, "serial")
@@ -220,7 +206,6 @@ async def test_a_peek_returns_the_result_of_a_look_or_not_now(catalog):
         assert catalog.peek(settings.get, "nothing") in (NOT_NOW, None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(catalog):
     def twice(tx):
         return settings.increment(tx, "serial"), settings.increment(tx, "serial"), settings.get(tx, "serial")
@@ -230,7 +215,6 @@ async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(cat
     assert await second == (3, 4, "4")
 
 
-@pytest_twisted.ensureDeferred
 async def test_stop_completes_every_accepted_command(case, catalog):
     writes = [catalog.write(settings.increment, "serial") for _ in range(200)]
     await catalog.stop()
@@ -238,7 +222,6 @@ async def test_stop_completes_every_accepted_command(case, catalog):
     assert await (await case.another()).look(settings.get, "serial") == "200"
 
 
-@pytest_twisted.ensureDeferred
 async def test_wait_idle_returns_when_all_operations_have_completed(catalog):
     assert not await catalog.wait_idle()
     writes = [catalog.write(settings.increment, "serial") for _ in range(20)]
@@ -249,7 +232,6 @@ async def test_wait_idle_returns_when_all_operations_have_completed(catalog):
     assert not await catalog.wait_idle()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stopped_catalog_refuses_work(case, catalog):
     await catalog.stop()
     with pytest.raises(RuntimeError):
@@ -259,7 +241,6 @@ async def test_a_stopped_catalog_refuses_work(case, catalog):
     await catalog.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_inserts_return_keys_and_statements_return_row_counts(catalog):
     def insert_two(tx):
         sql = "INSERT INTO event (repository_id, kind, at) VALUES (1, 'published', 0) RETURNING seq"
@@ -269,7 +250,6 @@ async def test_inserts_return_keys_and_statements_return_row_counts(catalog):
     assert await catalog.write(insert_two) == (1, 2, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_arguments_may_have_any_name(catalog):
     def echo(_, *, query, command):
         return query, command

@@ -26,13 +26,11 @@ def cursor(value: object) -> str:
 
 @pytest.mark.parametrize("path", ["/audit", "/user/token"])
 @pytest.mark.parametrize("number", [-1, 2**63, 10**30])
-@pytest_twisted.ensureDeferred
 async def test_a_cursor_larger_than_the_catalog_can_store_is_refused(stack: Stack, path: str, number: int) -> None:
     assert (await stack.api("GET", f"{path}?cursor={cursor(number)}")).status == 422
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
-@pytest_twisted.ensureDeferred
 async def test_an_expiry_that_does_not_exist_in_utc_is_refused(stack: Stack, time: str) -> None:
     reply = await stack.api("POST", "/user/token", {"name": "ci", "expires_at": time})
     assert (reply.status, reply.pointer) == (422, "/expires_at")
@@ -41,13 +39,11 @@ async def test_an_expiry_that_does_not_exist_in_utc_is_refused(stack: Stack, tim
     assert (reply.status, reply.pointer) == (422, "/expires_at")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_form_of_very_many_fields_is_refused(stack: Stack) -> None:
     form = "&".join(f"field{number}=1" for number in range(200)).encode()
     assert (await stack.api("POST", "/auth/token", raw=form, who=None)).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_quota_larger_than_the_catalog_can_store_is_refused(stack: Stack) -> None:
     assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63})).status == 422
     assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63 - 1})).status == 201
@@ -64,7 +60,6 @@ async def test_a_quota_larger_than_the_catalog_can_store_is_refused(stack: Stack
         ("PATCH", "/user/me", {"name": "Alice\n"}),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_no_name_ends_with_a_line_feed(stack: Stack, method: str, path: str, body: dict[str, str]) -> None:
     assert (await stack.api(method, path, body)).status == 422
 
@@ -84,7 +79,6 @@ WRONG_JSON = [
 
 
 @pytest.mark.parametrize("body", WRONG_JSON, ids=range(len(WRONG_JSON)))
-@pytest_twisted.ensureDeferred
 async def test_a_body_that_is_not_json_is_refused_with_its_reason(stack: Stack, body: bytes) -> None:
     await stack.add_repository()
     await stack.add_repository("node", format="npm")
@@ -112,7 +106,6 @@ async def test_a_body_that_is_not_json_is_refused_with_its_reason(stack: Stack, 
         assert len(text) < 600, (path, text)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_long_list_of_errors_is_cut(stack: Stack) -> None:
     await stack.add_repository("images", format="docker")
     layers = [{"mediaType": OCI_LAYER, "digest": digest_of(b"%d" % at), "size": 1} for at in range(1000)]

@@ -41,7 +41,6 @@ async def upload(stack: Stack, who: str, *, pad: int = 0, **fields: str) -> int:
     return (await stack.call("PUT", path, raw=data, who=who, headers=fields)).status
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_replaces_no_file_when_its_access_token_may_not(stack: Stack) -> None:
     config = {"type": "Hosted", "policy": {"allow_overwrite": True}}
     await stack.ok("PUT", "/repository/main%2Fpy/config", config)
@@ -53,7 +52,6 @@ async def test_a_bearer_token_replaces_no_file_when_its_access_token_may_not(sta
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://registry.example.evil.example"])
-@pytest_twisted.ensureDeferred
 async def test_a_page_of_another_site_cannot_publish_or_yank(stack: Stack, origin: str) -> None:
     assert await upload(stack, "admin", Origin=origin) == 403
     assert await upload(stack, "admin", Origin="http://registry.example") == 201
@@ -171,7 +169,6 @@ VARYING = re.compile(  # ids, tokens, times
 
 @pytest.mark.parametrize("default", ["", "main/open"])
 @pytest.mark.parametrize("format", ["python", "npm", "docker"])
-@pytest_twisted.ensureDeferred
 async def test_a_hidden_repository_and_a_missing_one_are_answered_alike(
     make_stack: Any, format: str, default: str
 ) -> None:
@@ -207,7 +204,6 @@ async def test_a_hidden_repository_and_a_missing_one_are_answered_alike(
     assert (await stack.call("GET", "/repositories/main/secret/", who="bob")).status != 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_folder_in_use_is_refused_as_a_storage(stack: Stack) -> None:
     (stack.folder / "home").mkdir()
     (stack.folder / "home" / "letter").touch()
@@ -221,7 +217,6 @@ PULL = "repository:main/images/app:pull"
 
 
 @pytest.mark.parametrize("limited", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack, limited: bool) -> None:
     for name in ("images", "secret"):
         await stack.add_repository(name, format="docker", visibility="private")
@@ -253,7 +248,6 @@ async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack,
 
 
 @pytest.mark.parametrize("scope", ["", PULL, "nonsense"])
-@pytest_twisted.ensureDeferred
 async def test_admins_collect_garbage_and_read_statistics_with_a_bearer_token(stack: Stack, scope: str) -> None:
     await stack.add_repository("images", format="docker", visibility="private")
     await stack.add_repository("files", visibility="private")
@@ -278,7 +272,6 @@ async def test_admins_collect_garbage_and_read_statistics_with_a_bearer_token(st
     assert (await stack.call("GET", late.headers["location"], who=token)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_without_a_scope_opens_no_image_and_no_cached_response(stack: Stack) -> None:
     await stack.add_repository("images", format="docker", visibility="private")
     await Registry(stack).push(make_image(), "v1")
@@ -293,7 +286,6 @@ async def test_a_bearer_token_without_a_scope_opens_no_image_and_no_cached_respo
     assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=token)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_manager_cannot_grant_a_permission_that_they_lack(stack: Stack) -> None:
     await stack.add_repository("secret", visibility="private")
     await stack.add_user("boss", user_manager=True)
@@ -323,7 +315,6 @@ async def test_a_user_manager_cannot_grant_a_permission_that_they_lack(stack: St
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://registry.example:81", "http://registry.example"]
 )
-@pytest_twisted.ensureDeferred
 async def test_a_page_of_another_site_cannot_log_in(make_stack: Any, origin: str) -> None:
     stack = await make_stack(server__public_url="https://pkgs.example/")
     await stack.add_repository("node", format="npm", visibility="private")
@@ -347,7 +338,6 @@ async def test_a_page_of_another_site_cannot_log_in(make_stack: Any, origin: str
 
 
 @pytest.mark.parametrize("visibility", ["public", "private"])
-@pytest_twisted.ensureDeferred
 async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibility: str) -> None:
     stack = Stack(tmp_path)
     await stack.start()
@@ -363,7 +353,6 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
 
 
 @pytest.mark.parametrize("scope", ["", "repository:main/node:pull,push"])
-@pytest_twisted.ensureDeferred
 async def test_a_scoped_bearer_token_gives_no_access_to_the_account_through_npm(stack: Stack, scope: str) -> None:
     await stack.add_repository("node", format="npm", visibility="private")
     made = await stack.ok("POST", "/user/token", {"name": "x"})

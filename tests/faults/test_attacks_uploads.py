@@ -140,7 +140,6 @@ def copies(stack: Stack) -> int:
         (take_grant, {403}),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_is_no_longer_allowed_is_not_published(
     stack: Stack, change: Change, status: set[int], kind: str
 ) -> None:
@@ -148,7 +147,6 @@ async def test_an_upload_that_is_no_longer_allowed_is_not_published(
     assert copies(stack) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_to_a_repository_that_is_purged_before_its_caller_is_known_finds_none(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +168,6 @@ async def test_an_upload_to_a_repository_that_is_purged_before_its_caller_is_kno
 
 
 @pytest.mark.parametrize("kind", ["python", "form", "npm", "gem", "maven"])
-@pytest_twisted.ensureDeferred
 async def test_an_upload_with_a_token_that_was_revoked_meanwhile_is_not_published(stack: Stack, kind: str) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci"}, who="alice")
 
@@ -181,7 +178,6 @@ async def test_an_upload_with_a_token_that_was_revoked_meanwhile_is_not_publishe
     assert await upload_around(stack, revoke, who=made["token"], kind=kind) == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_disabled_storage_accepts_no_uploads(stack: Stack) -> None:
     await stack.ok("PATCH", "/storage/main", {"active": False})
     assert await upload_around(stack, nothing, who="alice", kind="python") == 503
@@ -190,7 +186,6 @@ async def test_a_disabled_storage_accepts_no_uploads(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("kind", ["blob", "manifest"])
-@pytest_twisted.ensureDeferred
 async def test_a_push_whose_bearer_token_expires_during_the_body_is_accepted(
     stack: Stack, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

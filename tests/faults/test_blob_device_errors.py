@@ -56,7 +56,6 @@ async def assert_clean(case, store) -> None:
 @pytest.mark.parametrize("size", [10, 900_000])
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "fchmod", "pwrite"])
 @pytest.mark.parametrize(("code", "error"), [(errno.EIO, StorageFailed), (errno.ENOSPC, StorageFull)])
-@pytest_twisted.ensureDeferred
 async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, monkeypatch, size, call, code, error):
     failing = Failing(monkeypatch, call, code)
     upload = store.begin()
@@ -74,7 +73,6 @@ async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, m
 
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "fchmod", "pwrite"])
 @pytest.mark.parametrize("first", [1, 2])
-@pytest_twisted.ensureDeferred
 async def test_one_failing_call_fails_all_that_are_committed_together(case, store, monkeypatch, call, first):
     failing = Failing(monkeypatch, call, errno.EIO, first)
     uploads = [store.begin() for _ in range(3)]
@@ -87,7 +85,6 @@ async def test_one_failing_call_fails_all_that_are_committed_together(case, stor
     await assert_clean(case, store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failed_fsync_is_not_retried(case, store, monkeypatch):
     failing = Failing(monkeypatch, "fdatasync", errno.EIO)
     upload = store.begin()
@@ -101,7 +98,6 @@ async def test_a_failed_fsync_is_not_retried(case, store, monkeypatch):
 
 @pytest.mark.parametrize("size", [10, 900_000])
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "pwrite"])
-@pytest_twisted.ensureDeferred
 async def test_a_failing_suspend_is_an_error_and_leaves_nothing(case, store, monkeypatch, call, size):
     Failing(monkeypatch, call, errno.EIO)
     upload = store.begin()
@@ -111,7 +107,6 @@ async def test_a_failing_suspend_is_an_error_and_leaves_nothing(case, store, mon
     await assert_clean(case, store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_drained_raises_on_a_full_disk_and_no_more_memory_is_used(case, store, monkeypatch):
     Failing(monkeypatch, "pwrite", errno.ENOSPC, first=3)
     piece = bytes(300_000)
@@ -132,7 +127,6 @@ async def test_drained_raises_on_a_full_disk_and_no_more_memory_is_used(case, st
     await assert_clean(case, store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_stops_the_producer(case, store, monkeypatch):
     class Producer:
         stopped = False
@@ -160,7 +154,6 @@ async def test_a_full_disk_stops_the_producer(case, store, monkeypatch):
     await assert_clean(case, store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_concurrent_commits_that_share_a_failed_directory_fsync_all_fail(case, store, monkeypatch):
     failing = Failing(monkeypatch, "fsync", errno.EIO)
     uploads = [store.begin() for _ in range(6)]
@@ -173,7 +166,6 @@ async def test_concurrent_commits_that_share_a_failed_directory_fsync_all_fail(c
     await assert_clean(case, store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_read_error_is_reported_as_a_failed_storage_not_as_a_missing_blob(case, store, monkeypatch):
     async with store.begin() as upload:
         upload.write(bytes(900_000))
@@ -188,7 +180,6 @@ async def test_a_read_error_is_reported_as_a_failed_storage_not_as_a_missing_blo
         store.open(info.locator)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_truncated_blob_is_never_delivered_as_complete(case, store):
     async with store.begin() as upload:
         upload.write(bytes(900_000))
@@ -217,7 +208,6 @@ async def test_a_truncated_blob_is_never_delivered_as_complete(case, store):
 
 
 @pytest.mark.parametrize("damage", ["changed", "shorter"])
-@pytest_twisted.ensureDeferred
 async def test_a_suspended_file_that_was_damaged_is_not_committed(case, store, damage):
     upload = store.begin()
     upload.write(bytes(900_000))
@@ -246,7 +236,6 @@ def can_trace() -> bool:
 @pytest.mark.parametrize(
     "fault", ["fdatasync:error=EIO:when=3+5", "pwrite64:error=ENOSPC:when=4+6", "linkat:error=EIO"]
 )
-@pytest_twisted.ensureDeferred
 async def test_system_call_failures_lose_no_acknowledged_blob(case, store, fault):
     call = fault.partition(":")[0]
     prefix = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={fault}"]

@@ -43,7 +43,6 @@ async def put(store, body: bytes, **how):
         return await upload.commit()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_body_that_does_not_fit_is_refused_and_its_space_is_freed(case, store):
     with pytest.raises(StorageFull):
         await put(store, bytes(6 * MIB))
@@ -56,13 +55,11 @@ async def test_a_body_that_does_not_fit_is_refused_and_its_space_is_freed(case, 
     await put(store, bytes(3 * MIB))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
     with pytest.raises(StorageFull):
         store.begin(expect_size=6 * MIB)
 
 
-@pytest_twisted.ensureDeferred
 async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early(case, store):
     first = store.begin(expect_size=3 * MIB)
     first.write(bytes(SLICE))
@@ -75,7 +72,6 @@ async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early
     assert (await first.commit()).size == 3 * MIB
 
 
-@pytest_twisted.ensureDeferred
 async def test_below_the_low_water_mark_uploads_are_refused_and_reads_work(case, store):
     info = await put(store, b"hello")
     low = FilesystemBlobStore(case.root, name="main", pools=case.pools, low_water=5 * MIB)
@@ -93,7 +89,6 @@ def disk(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["unnamed", "named"])
-@pytest_twisted.ensureDeferred
 async def test_a_power_cut_loses_no_acknowledged_blob(disk, kind):
     place, cut = disk
     case = FilesystemCase(Path(place) / "store", unnamed=kind == "unnamed")
@@ -122,7 +117,6 @@ async def test_a_power_cut_loses_no_acknowledged_blob(disk, kind):
     await case.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_fsync_a_power_cut_loses_blobs(disk):
     """The control experiment: the test above passes because of fsync, not because of the file system."""
     place, cut = disk

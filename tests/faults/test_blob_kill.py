@@ -32,7 +32,6 @@ async def store(case):
 
 @pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest.mark.parametrize("acknowledged", [1, 23, 60])
-@pytest_twisted.ensureDeferred
 async def test_a_killed_process_loses_no_acknowledged_blob_and_leaves_no_temporary_file(
     case, store, kind, acknowledged
 ):

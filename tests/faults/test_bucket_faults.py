@@ -70,7 +70,6 @@ def relay(relayed: Any) -> Any:
     ],
     ids=["put", "begin", "part", "complete"],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_request_that_fails_for_a_moment_is_repeated(
     store: Any, relay: Any, fault: str, body: bytes, method: str, part: str
 ) -> None:
@@ -81,7 +80,6 @@ async def test_a_request_that_fails_for_a_moment_is_repeated(
     assert [(row[0], row[1]) for row in await store.scan()] == [(info.locator, len(body))]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_error_in_a_success_is_an_error(store: Any, relay: Any) -> None:
     relay.spoil("late error", "POST", "uploadId=")
     info = await put(store, LARGE)
@@ -90,7 +88,6 @@ async def test_an_error_in_a_success_is_an_error(store: Any, relay: Any) -> None
 
 
 @pytest.mark.parametrize("fault", ["slow down", "drop", "cut"])
-@pytest_twisted.ensureDeferred
 async def test_a_download_goes_on_after_a_fault(store: Any, relay: Any, fault: str) -> None:
     info = await put(store, LARGE)
     relay.spoil(fault, "GET", "/blobs/", times=2)
@@ -99,7 +96,6 @@ async def test_a_download_goes_on_after_a_fault(store: Any, relay: Any, fault: s
 
 
 @pytest.mark.parametrize("fault", ["slow down", "drop", "cut"])
-@pytest_twisted.ensureDeferred
 async def test_a_server_that_only_fails_is_said_to_fail(store: Any, relay: Any, fault: str) -> None:
     info = await put(store, SMALL)
     relay.spoil(fault, "GET", times=1000)
@@ -110,7 +106,6 @@ async def test_a_server_that_only_fails_is_said_to_fail(store: Any, relay: Any, 
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
-@pytest_twisted.ensureDeferred
 async def test_a_commit_that_cannot_be_made_leaves_nothing(store: Any, relay: Any, body: bytes) -> None:
     relay.spoil("slow down", "PUT", times=1000)
     with pytest.raises(StorageFailed):
@@ -122,7 +117,6 @@ async def test_a_commit_that_cannot_be_made_leaves_nothing(store: Any, relay: An
     assert await content(store, info.locator) == body
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Any) -> None:
     pools = Pools(reactor)
     pools.start()
@@ -152,7 +146,6 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: 
     await pools.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_server_that_is_away_for_a_moment_is_waited_for(tmp_path: Any) -> None:
     pools = Pools(reactor)
     pools.start()

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.packages import events
@@ -90,7 +89,6 @@ def assert_whole(found):
 
 
 @pytest.mark.parametrize("acknowledged", [1, 7, 150, 900])
-@pytest_twisted.ensureDeferred
 async def test_a_killed_process_loses_no_acknowledged_write(tmp_path, acknowledged):
     child = Child(tmp_path, "a")
     child.read(1 + acknowledged)
@@ -104,7 +102,6 @@ async def test_a_killed_process_loses_no_acknowledged_write(tmp_path, acknowledg
     await case.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_killed_process_does_not_block_other_processes(tmp_path):
     first, second = Child(tmp_path, "a"), Child(tmp_path, "b")
     first.read(101)
@@ -122,7 +119,6 @@ async def test_a_killed_process_does_not_block_other_processes(tmp_path):
 
 @strace
 @pytest.mark.parametrize(("call", "when"), [("fdatasync", "40+23"), ("pwrite64", "1000+997")])
-@pytest_twisted.ensureDeferred
 async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_path, call, when):
     child = Child(tmp_path, "a", fail(call, when))
     child.read(400)
@@ -139,7 +135,6 @@ async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_p
 
 
 @strace
-@pytest_twisted.ensureDeferred
 async def test_a_write_that_was_reported_as_failed_does_not_appear_after_a_crash(tmp_path):
     # From the 40th fdatasync on, every second one fails. Each publisher gets one failure and ends, and then the
     # process is killed, with the write-ahead log as its last failed commit left it.

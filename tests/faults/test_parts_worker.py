@@ -57,7 +57,6 @@ async def assert_works(case: NormaliserCase) -> None:
     assert len(case.supervisor.pids) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_crash_fails_its_job_only(make_case: Make) -> None:
     case = await make_case()
     jobs = [ensureDeferred(case.run(DOCUMENT, function)) for function in ("packument", "crash", "packument")]
@@ -67,7 +66,6 @@ async def test_a_crash_fails_its_job_only(make_case: Make) -> None:
         assert len(case.entries(await job)) == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_killed_worker_is_replaced(make_case: Make, tmp_path: Path) -> None:
     case = await make_case()
     began = tmp_path / "began"
@@ -82,7 +80,6 @@ async def test_a_killed_worker_is_replaced(make_case: Make, tmp_path: Path) -> N
     await assert_works(case)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_worker_is_killed_at_the_time_limit(make_case: Make, tmp_path: Path) -> None:
     case = await make_case(time_limit_s=0.01)
     with pytest.raises(Invalid, match=r"longer than 0\.01 seconds"):
@@ -90,7 +87,6 @@ async def test_a_worker_is_killed_at_the_time_limit(make_case: Make, tmp_path: P
     await until(lambda: not case.supervisor.pids)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_memory_of_a_worker_is_limited(make_case: Make) -> None:
     case = await make_case(memory=MEMORY)
     with pytest.raises(Invalid, match=f"more than {MEMORY} bytes of memory"):
@@ -98,7 +94,6 @@ async def test_the_memory_of_a_worker_is_limited(make_case: Make) -> None:
     await assert_works(case)
 
 
-@pytest_twisted.ensureDeferred
 async def test_signals_to_all_processes_of_a_terminal_end_no_job(make_case: Make) -> None:
     case = await make_case()
     await assert_works(case)

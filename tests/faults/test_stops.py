@@ -65,7 +65,6 @@ async def send_and_disconnect(stack: Stack, method: str, path: str, data: bytes,
 @pytest.mark.folder("looks into it")
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("part", [0.5, 1])
-@pytest_twisted.ensureDeferred
 async def test_an_upload_is_published_or_leaves_nothing(
     make_stack: Any, tmp_path: Path, part: float, turns: int
 ) -> None:
@@ -85,7 +84,6 @@ async def test_an_upload_is_published_or_leaves_nothing(
 
 @pytest.mark.folder("a bucket keeps whole parts")
 @pytest.mark.parametrize("turns", TURNS)
-@pytest_twisted.ensureDeferred
 async def test_received_bytes_of_a_layer_are_kept(make_stack: Any, turns: int) -> None:
     stack = await make_stack()
     started = await Registry(stack).start()
@@ -99,7 +97,6 @@ async def test_received_bytes_of_a_layer_are_kept(make_stack: Any, turns: int) -
     await stack.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_disconnected_client_that_waited_for_a_lease_does_not_touch_the_upload(
     make_stack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +130,6 @@ async def test_a_disconnected_client_that_waited_for_a_lease_does_not_touch_the_
 
 
 @pytest.mark.parametrize("turns", TURNS)
-@pytest_twisted.ensureDeferred
 async def test_a_started_job_does_not_stay_running(make_stack: Any, turns: int) -> None:
     stack = await make_stack()
     await send_and_disconnect(stack, "POST", GC, b"{}", 2, turns)

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 
 from tests.support.blob_checks import FUTURE, PROJECT, files_below
 from tests.support.blob_stores import FilesystemCase
@@ -23,7 +22,6 @@ MIB = 1024 * 1024
 
 @pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest.mark.parametrize("moment", ["arriving", "recording"])
-@pytest_twisted.ensureDeferred
 async def test_killed_transfer_leaves_no_file(tmp_path: Path, kind: str, moment: str) -> None:
     root = tmp_path / "store"
     with ScriptedUpstream({"/file": os.urandom(3 * MIB)}) as origin:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 import requests
 from twisted.internet.threads import deferToThread
 
@@ -40,7 +39,6 @@ def curl(*arguments: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.folder("adds the default storage again as one in a folder")
-@pytest_twisted.ensureDeferred
 async def test_a_server_is_set_up_with_three_lines_of_curl(server: Any) -> None:
     credentials = ":".join(server.admin)
     base = server.url
@@ -78,7 +76,6 @@ async def test_a_server_is_set_up_with_three_lines_of_curl(server: Any) -> None:
     assert filename.encode() in page
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_admins_bearer_token_opens_the_api(server: Any) -> None:
     _, answer = await deferToThread(curl, "-u", ":".join(server.admin), "-X", "POST", f"{server.url}/api/auth/token")
     bearer = json.loads(answer)["token"]
@@ -86,7 +83,6 @@ async def test_an_admins_bearer_token_opens_the_api(server: Any) -> None:
     assert (status, json.loads(users)["items"][0]["username"]) == (200, "admin")
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"x" * 10_000_000)
     done = await deferToThread(
@@ -110,7 +106,6 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
     assert "100 Continue" not in log
 
 
-@pytest_twisted.ensureDeferred
 async def test_concurrent_requests_create_each_name_once(server: Any) -> None:
     def make(number: int) -> int:
         body = {"name": f"r{number % 5}", "storage": "main", "format": "python"}
@@ -126,7 +121,6 @@ async def test_concurrent_requests_create_each_name_once(server: Any) -> None:
     assert sorted(statuses) == [201] * 5 + [409] * 35
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_encoded_slash_does_not_separate_segments(server: Any) -> None:
     body = {"name": "py", "storage": "main", "format": "python"}
     await deferToThread(requests.post, f"{server.url}/api/repository", json=body, auth=server.admin)
@@ -144,7 +138,6 @@ async def test_an_encoded_slash_does_not_separate_segments(server: Any) -> None:
         assert status == expected, (path, answer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_passwords_may_contain_non_ascii_characters(server: Any) -> None:
     password = "пароль длинный-ñ"
     body = {"username": "ada", "password": password}
@@ -154,7 +147,6 @@ async def test_passwords_may_contain_non_ascii_characters(server: Any) -> None:
     assert status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_health_checks_and_metrics_are_served_beside_the_api(server: Any) -> None:
     for path, expected in (
         ("/healthz", 200),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 import requests
 from twisted.internet.threads import deferToThread
 
@@ -57,7 +56,6 @@ def authorization(server: RunningServer) -> str | None:
 
 
 @pytest.mark.folder("restores repositories from the readable layout")
-@pytest_twisted.ensureDeferred
 async def test_types_survive_a_restart_and_a_lost_database(make_server: Any, tmp_path: Path) -> None:
     server = await make_server()
     api = Api(server)
@@ -91,7 +89,6 @@ async def test_types_survive_a_restart_and_a_lost_database(make_server: Any, tmp
 
 
 @pytest.mark.folder("the access key of a bucket would be lost as well")
-@pytest_twisted.ensureDeferred
 async def test_without_its_key_a_server_starts_and_takes_new_credentials(make_server: Any, tmp_path: Path) -> None:
     proxy = {"name": "mirror", "format": "python", "config": {"type": "Proxy", "proxy": {"routes": [ROUTE]}}}
     first = await make_server(bootstrap__repositories=[proxy])

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_twisted
 import requests
 from twisted.internet.defer import ensureDeferred
 from twisted.internet.tcp import Port
@@ -44,7 +43,6 @@ def listening() -> list[Port]:
     return [each for each in reactor.getReaders() if isinstance(each, Port)]
 
 
-@pytest_twisted.ensureDeferred
 async def test_ports_close_first_and_a_transfer_completes(make_server: Any) -> None:
     server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=TIMEOUT_S)
     client = await deferToThread(begin, server)
@@ -64,7 +62,6 @@ async def test_ports_close_first_and_a_transfer_completes(make_server: Any) -> N
     idle.close()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_transfer_longer_than_the_grace_time_is_aborted(make_server: Any) -> None:
     server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=0)
     client = await deferToThread(begin, server)

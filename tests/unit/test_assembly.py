@@ -41,23 +41,19 @@ async def stopped(tmp_path: Path) -> Any:
     connection.close()
 
 
-@pytest_twisted.ensureDeferred
 async def test_uses_of_tokens_are_written_at_the_stop(stopped: Any) -> None:
     assert stopped.execute("SELECT uses FROM token").get == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_rows_of_the_audit_log_are_written_at_the_stop(stopped: Any) -> None:
     found = stopped.execute("SELECT actor, outcome FROM audit WHERE action = 'login' ORDER BY outcome").fetchall()
     assert found == [("admin", "ok"), ("anonymous", "refused")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_downloads_are_written_at_the_stop(stopped: Any) -> None:
     assert stopped.execute("SELECT SUM(count) FROM download_count").get == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_lines_of_the_access_log_are_written_at_the_stop(tmp_path: Path, capfdbinary: Any) -> None:
     stack = Stack(tmp_path, log__access=True)
     await stack.start()
@@ -67,7 +63,6 @@ async def test_lines_of_the_access_log_are_written_at_the_stop(tmp_path: Path, c
     assert reply.headers["x-request-id"].encode() in line
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_path: Path) -> None:
     days = 86_400_000  # milliseconds
     first = Stack(tmp_path)
@@ -87,7 +82,6 @@ async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_pa
         await second.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_start_that_is_alone_releases_what_killed_processes_worked_on(tmp_path: Path) -> None:
     first = Stack(tmp_path)
     await first.start()
@@ -123,7 +117,6 @@ def add_bundle(tx: Transaction, repository_id: int, until_ms: int) -> None:
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
     stack = Stack(tmp_path)
     await stack.start()
@@ -145,7 +138,6 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
         await again.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp_path: Path, monkeypatch: Any) -> None:
     runs: list[QuarantineExpiry] = []
 

@@ -4,7 +4,6 @@ import hashlib
 import os
 
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
 
@@ -33,7 +32,6 @@ async def begin(store, body, **how):
     return upload
 
 
-@pytest_twisted.ensureDeferred
 async def test_another_process_reads_an_exposed_upload_while_it_grows(case, growing):
     first, second = body_of(300 * KIB), body_of(MIB)
     upload = await begin(growing, first)
@@ -50,7 +48,6 @@ async def test_another_process_reads_an_exposed_upload_while_it_grows(case, grow
 
 
 @pytest.mark.parametrize("kept", [1, 100 * KIB, 300 * KIB])
-@pytest_twisted.ensureDeferred
 async def test_another_process_goes_on_with_an_upload(case, growing, kept):
     body = body_of(MIB)
     upload = await begin(growing, body[: 300 * KIB], expect_size=len(body))
@@ -67,7 +64,6 @@ async def test_another_process_goes_on_with_an_upload(case, growing, kept):
     await upload.abort()  # it was that of a process that had ended
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_exposed_upload_that_is_aborted_leaves_nothing(growing):
     upload = await begin(growing, body_of(MIB))
     await upload.abort()
@@ -79,7 +75,6 @@ async def test_an_exposed_upload_that_is_aborted_leaves_nothing(growing):
 
 
 @pytest.mark.parametrize("upload_id", ["", "../../etc", "0" * 31, "g" * 32, "0" * 32])
-@pytest_twisted.ensureDeferred
 async def test_ids_of_no_upload_open_nothing(growing, upload_id):
     with pytest.raises(BlobMissing):
         growing.growing.open_growing(upload_id)
@@ -87,7 +82,6 @@ async def test_ids_of_no_upload_open_nothing(growing, upload_id):
         await growing.growing.take_over(upload_id, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_a_killed_process_has_exposed_is_swept(case, growing):
     upload = await begin(growing, body_of(MIB))
     assert await (await case.another()).sweep_uploads(FUTURE, ()) == 1

@@ -3,7 +3,6 @@
 import hashlib
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import ensureDeferred
 
 from pkgrepo.errors import BlobMissing, DigestMismatch
@@ -13,7 +12,6 @@ MIB = 1024 * KIB
 BODY = b"".join(hashlib.sha256(b"%d" % n).digest() * 1024 for n in range(12 * MIB // (32 * KIB))) + b"end"
 
 
-@pytest_twisted.ensureDeferred
 async def test_large_bodies_are_read_back(store):
     info = await put(store, BODY, algorithms=("sha1",), expect_size=len(BODY))
     assert info.digests["sha1"] == hashlib.sha1(BODY).hexdigest()
@@ -24,7 +22,6 @@ async def test_large_bodies_are_read_back(store):
     assert await store.sweep_uploads(FUTURE, ()) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_large_body_written_at_once_is_stored(store):
     async with store.begin() as upload:
         upload.write(BODY)
@@ -34,7 +31,6 @@ async def test_a_large_body_written_at_once_is_stored(store):
 
 @pytest.mark.parametrize("moved", [False, True], ids=["same-worker", "other-worker"])
 @pytest.mark.parametrize("cuts", [(12 * MIB + 3,), (6 * MIB,), (5 * MIB, 10 * MIB), (1, 11 * MIB)])
-@pytest_twisted.ensureDeferred
 async def test_a_large_upload_resumes_at_its_offset(case, store, cuts, moved):
     upload = store.begin(algorithms=("sha512",))
     start = 0
@@ -55,7 +51,6 @@ async def test_a_large_upload_resumes_at_its_offset(case, store, cuts, moved):
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["same-worker", "other-worker"])
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_digest_of_a_resumed_large_upload_leaves_nothing(case, store, moved):
     upload = store.begin()
     upload.write(BODY)
@@ -70,7 +65,6 @@ async def test_a_wrong_digest_of_a_resumed_large_upload_leaves_nothing(case, sto
 
 
 @pytest.mark.parametrize("when", ["receiving", "sealed", "committing", "suspended"])
-@pytest_twisted.ensureDeferred
 async def test_an_aborted_large_upload_leaves_nothing(store, when):
     upload = store.begin()
     for start in range(0, len(BODY), MIB):
@@ -90,7 +84,6 @@ async def test_an_aborted_large_upload_leaves_nothing(store, when):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_sweep_removes_a_large_upload_that_nobody_continues(case, store):
     upload = store.begin()
     upload.write(BODY)

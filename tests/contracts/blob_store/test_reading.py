@@ -5,7 +5,6 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred, ensureDeferred
 from twisted.internet.interfaces import IConsumer
 from zope.interface import implementer
@@ -46,7 +45,6 @@ class Collector:
         self.producer.resumeProducing()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_copy_is_absent_and_deleting_again_is_fine(store):
     info = await put(store, b"hello")
     await store.delete(info.locator)
@@ -61,7 +59,6 @@ async def test_a_deleted_copy_is_absent_and_deleting_again_is_fine(store):
     assert list(await store.scan()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_open_reader_finishes_after_the_copy_was_deleted(store):
     body = body_of(1024 * KIB)
     info = await put(store, body)
@@ -79,7 +76,6 @@ async def test_an_open_reader_finishes_after_the_copy_was_deleted(store):
     assert collector.body == body
 
 
-@pytest_twisted.ensureDeferred
 async def test_stat_returns_size_and_time_of_commit(store):
     before = datetime.now(UTC) - timedelta(seconds=2)
     info = await put(store, b"hello")
@@ -102,7 +98,6 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("locator", HOSTILE)
-@pytest_twisted.ensureDeferred
 async def test_an_invalid_locator_is_missing(store, locator):
     with pytest.raises(BlobMissing):
         store.open(locator)
@@ -110,7 +105,6 @@ async def test_an_invalid_locator_is_missing(store, locator):
     await store.delete(locator)
 
 
-@pytest_twisted.ensureDeferred
 async def test_scan_pages_in_order_and_bounded(store):
     locators = sorted([(await put(store, b"%d" % (n % 3))).locator for n in range(40)])
     seen, after = [], ""
@@ -124,7 +118,6 @@ async def test_scan_pages_in_order_and_bounded(store):
     assert list(await store.scan(limit=0)) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_capacity_is_free_and_total_bytes(store):
     capacity = store.capacity()
     assert (capacity is not None) == store.has_files
@@ -135,7 +128,6 @@ async def test_capacity_is_free_and_total_bytes(store):
 
 @pytest.mark.parametrize("gentle", [False, True])
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 1), (5, 300_000), (0, 2_000_000), (1_999_999, 2_000_000)])
-@pytest_twisted.ensureDeferred
 async def test_deliver_gives_exactly_the_range(store, start, end, gentle):
     body = body_of(2_000_000)
     blob = store.open((await put(store, body)).locator)
@@ -152,7 +144,6 @@ async def test_deliver_gives_exactly_the_range(store, start, end, gentle):
     assert collector.producer is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_range_outside_the_blob_is_refused(store):
     blob = store.open((await put(store, b"hello")).locator)
     for start, end in ((-1, 2), (3, 2), (0, 6)):
@@ -160,7 +151,6 @@ async def test_a_range_outside_the_blob_is_refused(store):
             await blob.deliver(Collector(), start, end)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_consumer_that_stops_ends_the_delivery(store):
     body = body_of(2_000_000)
     blob = store.open((await put(store, body)).locator)
@@ -175,7 +165,6 @@ async def test_a_consumer_that_stops_ends_the_delivery(store):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_copy_can_be_had_as_a_file(store, size):
     info = await put(store, body_of(size))
     blob = store.open(info.locator)
@@ -186,7 +175,6 @@ async def test_a_copy_can_be_had_as_a_file(store, size):
         assert read_through(found) == body_of(size)
 
 
-@pytest_twisted.ensureDeferred
 async def test_read_is_short_only_at_the_end(store):
     body = body_of(600 * KIB)
     blob = store.open((await put(store, body)).locator)
@@ -220,7 +208,6 @@ class Progress:
 
 
 @pytest.mark.parametrize("early", [0, 10, 40 * KIB])
-@pytest_twisted.ensureDeferred
 async def test_a_shared_upload_is_read_while_it_is_received(store, early):
     body = body_of(700 * KIB)
     async with store.begin(expect_size=len(body)) as upload:
@@ -241,7 +228,6 @@ async def test_a_shared_upload_is_read_while_it_is_received(store, early):
     os.close(progress.descriptor)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_reader_keeps_its_bytes_when_the_upload_is_aborted(store):
     upload = store.begin()
     progress = Progress(upload)
@@ -257,7 +243,6 @@ async def test_a_reader_keeps_its_bytes_when_the_upload_is_aborted(store):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_there_is_no_descriptor_before_the_first_readable_byte(store):
     async with store.begin() as upload:
         with pytest.raises(RuntimeError):

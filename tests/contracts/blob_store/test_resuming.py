@@ -4,7 +4,6 @@ import hashlib
 from datetime import UTC, datetime
 
 import pytest
-import pytest_twisted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import ensureDeferred
@@ -17,7 +16,6 @@ from tests.support.inprocess_server import until
 
 @pytest.mark.parametrize("moved", [False, True], ids=["same-worker", "other-worker"])
 @pytest.mark.parametrize("sizes", [(0, 10, 0), (10, 0), (300 * KIB, 0), (300 * KIB, 10, 700 * KIB), (5_000_000, 1)])
-@pytest_twisted.ensureDeferred
 async def test_a_suspended_upload_resumes_at_its_offset(case, store, sizes, moved):
     body = b""
     upload = store.begin(algorithms=("sha512",))
@@ -37,7 +35,6 @@ async def test_a_suspended_upload_resumes_at_its_offset(case, store, sizes, move
     assert await store.sweep_uploads(FUTURE, ()) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_writing_after_a_move_counts_every_byte_in_the_digest(case, store):
     upload = store.begin(limit=10_000_000)
     upload.write(body_of(5_000_000))
@@ -50,7 +47,6 @@ async def test_writing_after_a_move_counts_every_byte_in_the_digest(case, store)
     assert info.sha256 == hashlib.sha256(body_of(5_000_000) + b"tail").hexdigest()
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_after_the_last_acknowledged_offset_are_dropped_at_resume(case, store):
     upload = store.begin()
     upload.write(b"acknowledged")
@@ -68,7 +64,6 @@ async def test_bytes_after_the_last_acknowledged_offset_are_dropped_at_resume(ca
     assert await content(store, info.locator) == b"acknowledged, retried"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_first_piece_that_was_never_acknowledged_is_dropped(case, store):
     upload = store.begin()
     empty = await upload.suspend()
@@ -83,7 +78,6 @@ async def test_a_first_piece_that_was_never_acknowledged_is_dropped(case, store)
     assert await store.sweep_uploads(FUTURE, ()) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_leaving_a_resumed_upload_removes_it(store):
     upload = store.begin()
     upload.write(b"x" * 300 * KIB)
@@ -97,7 +91,6 @@ async def test_leaving_a_resumed_upload_removes_it(store):
 
 @pytest.mark.parametrize("abandoned", [False, True])
 @pytest.mark.parametrize("end", ["commit", "abort"])
-@pytest_twisted.ensureDeferred
 async def test_a_kept_state_can_be_resumed_until_it_is_forgotten(case, store, end, abandoned):
     first, more = body_of(300 * KIB), b" and more"
     upload = store.begin()
@@ -122,7 +115,6 @@ async def test_a_kept_state_can_be_resumed_until_it_is_forgotten(case, store, en
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_aborted_upload_whose_state_was_kept_leaves_nothing_when_it_is_forgotten(store):
     upload = store.begin()
     upload.write(b"x" * 300 * KIB)
@@ -136,7 +128,6 @@ async def test_an_aborted_upload_whose_state_was_kept_leaves_nothing_when_it_is_
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_suspend_leaves_nothing(store):
     upload = store.begin()
     upload.write(body_of(300 * KIB))
@@ -150,7 +141,6 @@ async def test_a_cancelled_suspend_leaves_nothing(store):
 @pytest.mark.parametrize(
     "upload_id", ["", "..", "../blobs", "f" * 31, "F" * 32, "f" * 32, "f" * 32 + "\n", "\x00" * 32]
 )
-@pytest_twisted.ensureDeferred
 async def test_resuming_an_invalid_upload_id_is_refused(store, upload_id):
     upload = store.begin()
     upload.write(b"x")
@@ -159,7 +149,6 @@ async def test_resuming_an_invalid_upload_id_is_refused(store, upload_id):
         await store.resume(upload_id, state)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_resume_leaves_the_upload_as_it_was(store):
     upload = store.begin()
     upload.write(b"x" * 300 * KIB)
@@ -174,7 +163,6 @@ async def test_a_cancelled_resume_leaves_the_upload_as_it_was(store):
 
 
 @pytest.mark.parametrize("state", [b"", b"{}", b"[]", b"\xff", b'{"version":1,"offset":-1,"limit":null,"digests":{}}'])
-@pytest_twisted.ensureDeferred
 async def test_a_state_of_another_program_is_refused(store, state):
     upload = store.begin()
     upload.write(b"x")
@@ -183,7 +171,6 @@ async def test_a_state_of_another_program_is_refused(store, state):
         await store.resume(upload.id, state)
 
 
-@pytest_twisted.ensureDeferred
 async def test_sweep_removes_only_old_uploads_that_are_not_kept(store):
     async def suspended():
         upload = store.begin()

@@ -3,7 +3,6 @@
 import hashlib
 
 import pytest
-import pytest_twisted
 from attrs import astuple
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred
 from zope.interface.verify import verifyObject
@@ -13,7 +12,6 @@ from pkgrepo.interfaces import IBlob, IBlobStore, IBlobUpload
 from tests.support.blob_store_cases import KIB, SIZES, body_of, content, nothing_is_left, put, read_through, sealed
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_objects_provide_their_interfaces(store):
     assert verifyObject(IBlobStore, store)
     upload = store.begin()
@@ -23,7 +21,6 @@ async def test_the_objects_provide_their_interfaces(store):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_the_stored_bytes_are_read_back(store, size):
     body = body_of(size)
     info = await put(store, body, algorithms=("md5", "blake2b_256"), expect_size=size)
@@ -36,7 +33,6 @@ async def test_the_stored_bytes_are_read_back(store, size):
     assert [row[0] for row in await store.scan()] == [info.locator]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_body_smaller_than_announced_is_stored_with_its_real_size(store):
     info = await put(store, body_of(300 * KIB), expect_size=2 * 1024 * KIB)
     assert info.size == 300 * KIB
@@ -44,7 +40,6 @@ async def test_a_body_smaller_than_announced_is_stored_with_its_real_size(store)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_visible_before_commit(store, size):
     async with store.begin() as upload:
         upload.write(body_of(size))
@@ -55,7 +50,6 @@ async def test_nothing_is_visible_before_commit(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_leaving_an_upload_leaves_nothing(store, size):
     async with store.begin() as upload:
         upload.write(body_of(size))
@@ -63,7 +57,6 @@ async def test_leaving_an_upload_leaves_nothing(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_an_error_in_the_body_of_an_upload_leaves_nothing(store, size):
     async def failing():
         async with store.begin(expect_size=size) as upload:
@@ -76,7 +69,6 @@ async def test_an_error_in_the_body_of_an_upload_leaves_nothing(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_digest_leaves_nothing(store, size):
     upload = store.begin(algorithms=("sha512",))
     upload.write(body_of(size))
@@ -88,7 +80,6 @@ async def test_a_wrong_digest_leaves_nothing(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_size_leaves_nothing(store, size):
     upload = store.begin()
     upload.write(body_of(size))
@@ -98,7 +89,6 @@ async def test_a_wrong_size_leaves_nothing(store, size):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_right_digests_and_size_are_accepted(store):
     upload = store.begin(algorithms=("sha1",))
     upload.write(b"hello")
@@ -106,7 +96,6 @@ async def test_right_digests_and_size_are_accepted(store):
     assert await content(store, info.locator) == b"hello"
 
 
-@pytest_twisted.ensureDeferred
 async def test_expecting_a_digest_that_was_not_computed_is_refused(store):
     upload = store.begin()
     with pytest.raises(ValueError, match="md5"):
@@ -114,14 +103,12 @@ async def test_expecting_a_digest_that_was_not_computed_is_refused(store):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unknown_algorithm_is_refused_at_the_beginning(store):
     for name in ("md4711", "shake_128"):
         with pytest.raises(ValueError, match=name):
             store.begin(algorithms=(name,))
 
 
-@pytest_twisted.ensureDeferred
 async def test_more_than_the_limit_is_refused_at_the_write(store):
     async with store.begin(limit=10) as upload:
         upload.write(b"12345")
@@ -134,7 +121,6 @@ async def test_more_than_the_limit_is_refused_at_the_write(store):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_commit_leaves_nothing(store, size):
     upload = store.begin()
     upload.write(body_of(size))
@@ -145,7 +131,6 @@ async def test_a_cancelled_commit_leaves_nothing(store, size):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_abort_during_commit_leaves_nothing(store):
     upload = store.begin()
     upload.write(body_of(300 * KIB))
@@ -156,7 +141,6 @@ async def test_an_abort_during_commit_leaves_nothing(store):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_abort_is_idempotent_and_does_nothing_after_a_commit(store):
     upload = store.begin()
     upload.write(b"x" * 300 * KIB)
@@ -170,7 +154,6 @@ async def test_abort_is_idempotent_and_does_nothing_after_a_commit(store):
     assert await content(store, info.locator) == b""
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_ended_upload_refuses_more_bytes(store):
     upload = store.begin()
     await upload.commit()
@@ -181,7 +164,6 @@ async def test_an_ended_upload_refuses_more_bytes(store):
         upload.write(b"x")
 
 
-@pytest_twisted.ensureDeferred
 async def test_two_puts_of_one_content_are_two_copies(store):
     uploads = [store.begin() for _ in range(20)]
     for upload in uploads:
@@ -197,7 +179,6 @@ async def test_two_puts_of_one_content_are_two_copies(store):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_sealed_upload_can_be_read_and_is_not_visible(store, size):
     body = body_of(size)
     upload, info = await sealed(store, body)
@@ -214,7 +195,6 @@ async def test_a_sealed_upload_can_be_read_and_is_not_visible(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_sealed_upload_that_is_aborted_leaves_nothing(store, size):
     upload, _ = await sealed(store, body_of(size))
     await upload.abort()
@@ -224,7 +204,6 @@ async def test_a_sealed_upload_that_is_aborted_leaves_nothing(store, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_digest_fails_the_seal(store, size):
     upload = store.begin()
     upload.write(body_of(size))
@@ -233,7 +212,6 @@ async def test_a_wrong_digest_fails_the_seal(store, size):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_several_are_committed_together(store):
     bodies = [body_of(size) for size in SIZES]
     made = [await sealed(store, body) for body in bodies]
@@ -246,7 +224,6 @@ async def test_several_are_committed_together(store):
     await store.commit_together([])
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_aborted_commit_of_several_leaves_nothing(store):
     made = [await sealed(store, body_of(size)) for size in SIZES]
     committing = ensureDeferred(store.commit_together([upload for upload, _ in made]))
@@ -256,7 +233,6 @@ async def test_an_aborted_commit_of_several_leaves_nothing(store):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_sealed_uploads_are_committed_together(store):
     upload, _ = await sealed(store, b"x")
     async with store.begin() as other:
@@ -266,7 +242,6 @@ async def test_only_sealed_uploads_are_committed_together(store):
     assert await nothing_is_left(store)
 
 
-@pytest_twisted.ensureDeferred
 async def test_interleaved_uploads_do_not_mix(store):
     bodies = [bytes([n]) * (200 * KIB + n * 50_001) for n in range(12)]
     uploads = [store.begin() for _ in bodies]
@@ -321,7 +296,6 @@ class PullProducer(PushProducer):
             self.done.callback(None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_push_producer_is_paused_and_resumed(store):
     body = body_of(8 * 1024 * KIB)
     upload = store.begin()
@@ -335,7 +309,6 @@ async def test_a_push_producer_is_paused_and_resumed(store):
     assert info.sha256 == hashlib.sha256(body).hexdigest()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_pull_producer_is_resumed_until_it_is_done(store):
     body = body_of(8 * 1024 * KIB)
     upload = store.begin()
@@ -347,7 +320,6 @@ async def test_a_pull_producer_is_resumed_until_it_is_done(store):
     assert info.sha256 == hashlib.sha256(body).hexdigest()
 
 
-@pytest_twisted.ensureDeferred
 async def test_abort_stops_the_producer(store):
     upload = store.begin()
     producer = PushProducer(upload, bytes(8 * 1024 * KIB), 100_000)

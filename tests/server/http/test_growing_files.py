@@ -154,7 +154,6 @@ async def seconds_of_checks(server: Server, count: int) -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 300])
-@pytest_twisted.ensureDeferred
 async def test_body_arrives_whole_and_the_connection_is_kept(
     server: Server, growing: GrowingFile, data: bytes, pieces: int
 ) -> None:
@@ -167,7 +166,6 @@ async def test_body_arrives_whole_and_the_connection_is_kept(
     assert (growing.closed, descriptors_of(growing.path)) == (1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_are_there_are_sent_before_the_others(
     server: Server, growing: GrowingFile, data: bytes
 ) -> None:
@@ -189,7 +187,6 @@ async def test_bytes_that_are_there_are_sent_before_the_others(
     assert answer.body == data
 
 
-@pytest_twisted.ensureDeferred
 async def test_waiting_sender_is_asked_nothing_until_there_is_more(
     server: Server, growing: GrowingFile, data: bytes
 ) -> None:
@@ -204,7 +201,6 @@ async def test_waiting_sender_is_asked_nothing_until_there_is_more(
     assert parse_answers(await received)[0].body == data
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_that_waits_for_a_slow_source_is_not_timed_out(
     server: Server, growing: GrowingFile, data: bytes
 ) -> None:
@@ -216,7 +212,6 @@ async def test_client_that_waits_for_a_slow_source_is_not_timed_out(
     assert parse_answers(await received)[0].body == data
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_that_does_not_read_is_timed_out_while_the_body_grows(tmp_path: Path, data: bytes) -> None:
     growing = GrowingFile(tmp_path / "growing")
     handler = Handler(growing)
@@ -239,7 +234,6 @@ async def test_client_that_does_not_read_is_timed_out_while_the_body_grows(tmp_p
 @pytest.mark.parametrize(
     ("start", "end"), [(0, 1), (0, 1_000_000), (1_500_000, 2_500_000), (SIZE - 1, SIZE), (2_000_000, SIZE)]
 )
-@pytest_twisted.ensureDeferred
 async def test_range_is_sent_when_its_bytes_are_there(
     server: Server, growing: GrowingFile, data: bytes, start: int, end: int
 ) -> None:
@@ -255,7 +249,6 @@ async def test_range_is_sent_when_its_bytes_are_there(
     assert growing.closed == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_head_and_current_copies_wait_for_no_bytes(server: Server, growing: GrowingFile) -> None:
     wanted = request(fields=b'If-None-Match: "f"\r\n') + request(fields=CLOSE, method=b"HEAD")
     current, head = parse_answers(await start_exchange(server, wanted), heads=1)
@@ -264,7 +257,6 @@ async def test_head_and_current_copies_wait_for_no_bytes(server: Server, growing
 
 
 @pytest.mark.parametrize("there", [0, 1, 1_000_000, SIZE - 1])
-@pytest_twisted.ensureDeferred
 async def test_failed_body_never_looks_complete(server: Server, growing: GrowingFile, data: bytes, there: int) -> None:
     growing.append(data[:there])
     received = start_exchange(server, request())
@@ -277,7 +269,6 @@ async def test_failed_body_never_looks_complete(server: Server, growing: Growing
     assert growing.closed == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_that_leaves_while_it_waits_is_forgotten(
     server: Server, handler: Handler, growing: GrowingFile
 ) -> None:
@@ -301,7 +292,6 @@ async def test_client_that_leaves_while_it_waits_is_forgotten(
     assert (len(cancelled), growing.closed, descriptors_of(growing.path)) == (1, 1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_body_that_has_grown_whole_is_sent_like_a_file(server: Server, growing: GrowingFile, data: bytes) -> None:
     growing.append(data)
     received = await start_exchange(server, request(fields=CLOSE))

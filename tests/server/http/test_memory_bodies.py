@@ -57,7 +57,6 @@ async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
     await running.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_large_bodies_arrive_complete_on_one_connection(server: Server) -> None:
     def exchange() -> bytes:
         with connect(server) as client:
@@ -72,7 +71,6 @@ async def test_large_bodies_arrive_complete_on_one_connection(server: Server) ->
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_bodies_of_all_sizes_arrive_in_order(repeated: bool) -> None:
     answers = {b"/%d" % size: PreparedAnswer(Answer(body=BODY[size : 2 * size])) for size in SIZES}
     asked = []
@@ -105,7 +103,6 @@ async def test_bodies_of_all_sizes_arrive_in_order(repeated: bool) -> None:
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_slow_reader_causes_no_copy_of_the_body(server: Server) -> None:
     client = await blocking(connect, server)
     await blocking(client.sendall, GET % b"")
@@ -125,7 +122,6 @@ async def test_a_slow_reader_causes_no_copy_of_the_body(server: Server) -> None:
     assert server.site.active == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_client_that_reads_nothing_is_disconnected() -> None:
     pages = Pages()
     server = Server(pages, limits=HttpLimits(write_stall_s=1))

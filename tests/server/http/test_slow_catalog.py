@@ -101,7 +101,6 @@ async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
     await held.release()
 
 
-@pytest_twisted.ensureDeferred
 async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: HeldServer) -> None:
     held.hold()
     waiting = held.page("py/simple/other/")  # not in the caches, so it waits
@@ -119,7 +118,6 @@ async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: Held
     assert (await waiting).status_code == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_after_a_commit_reads_share_one_query_and_others_do_not_wait(held: HeldServer) -> None:
     held.hold()
     await held.commit()
@@ -137,7 +135,6 @@ async def test_after_a_commit_reads_share_one_query_and_others_do_not_wait(held:
     assert (await held.page("py/simple/demo/")).status_code == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_running_transfer_continues(held: HeldServer) -> None:
     await held.publish(BIG_NAME, "big", BIG)
     client = held.connect(f"GET /repositories/main/py/packages/{BIG_NAME} HTTP/1.1")
@@ -152,7 +149,6 @@ async def test_a_running_transfer_continues(held: HeldServer) -> None:
     client.close()
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_early_body_is_buffered_and_a_waiting_one_gets_100_continue(held: HeldServer) -> None:
     await held.commit()
     held.hold()
@@ -177,7 +173,6 @@ async def test_an_early_body_is_buffered_and_a_waiting_one_gets_100_continue(hel
         assert (await held.page(f"{repository}/packages/{BIG_NAME}")).content == BIG
 
 
-@pytest_twisted.ensureDeferred
 async def test_disconnected_clients_cancel_only_their_own_wait_for_the_catalog(held: HeldServer) -> None:
     site = held.server.service.assembly.site
     await held.commit()

@@ -8,7 +8,6 @@ import ssl
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 from cryptography import x509
 from twisted.internet.task import Clock
 
@@ -46,7 +45,6 @@ def name_of(server: Server) -> str:
     return str(x509.load_der_x509_certificate(der).subject.rfc4514_string())
 
 
-@pytest_twisted.ensureDeferred
 async def test_requests_and_uploads_work_over_tls(tmp_path: Path) -> None:
     server = Server(where, make_certificate(tmp_path))
 
@@ -63,7 +61,6 @@ async def test_requests_and_uploads_work_over_tls(tmp_path: Path) -> None:
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("alpn", [(), ("http/1.0",), ("h2", "acme-tls/1"), ("h2", "http/1.1")])
 async def test_clients_are_served_with_http_1_1_whatever_they_offer(tmp_path: Path, alpn: tuple[str, ...]) -> None:
     server = Server(where, make_certificate(tmp_path))
@@ -79,7 +76,6 @@ async def test_clients_are_served_with_http_1_1_whatever_they_offer(tmp_path: Pa
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_old_versions_of_tls_are_refused(tmp_path: Path) -> None:
     server = Server(where, make_certificate(tmp_path))
 
@@ -91,7 +87,6 @@ async def test_old_versions_of_tls_are_refused(tmp_path: Path) -> None:
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_new_connections_use_a_reloaded_certificate(tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path)
     server = Server(where, certificate)
@@ -105,7 +100,6 @@ async def test_new_connections_use_a_reloaded_certificate(tmp_path: Path) -> Non
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_changed_files_are_noticed(tmp_path: Path) -> None:
     certificate, clock = make_certificate(tmp_path), Clock()
     server = Server(where, certificate)

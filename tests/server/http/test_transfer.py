@@ -91,7 +91,6 @@ def exchange(server: Server, data: bytes) -> bytes:
         return read_to_end(client)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_file_arrives_complete_twice_on_one_connection(server: Server, data: bytes, file: str) -> None:
     received = await blocking(exchange, server, get() + get() + get(b"/", CLOSE))
     answers = parse_answers(received)
@@ -100,7 +99,6 @@ async def test_a_file_arrives_complete_twice_on_one_connection(server: Server, d
     assert descriptors_of(file) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_range_of_a_file_arrives(server: Server, data: bytes, file: str) -> None:
     fields = [
         b"Range: bytes=0-0\r\n",
@@ -116,7 +114,6 @@ async def test_a_range_of_a_file_arrives(server: Server, data: bytes, file: str)
     assert descriptors_of(file) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_responses_without_a_body_leave_no_descriptor_open(server: Server, file: str) -> None:
     received = await blocking(
         exchange, server, get(fields=b'If-None-Match: "f"\r\n') + get(fields=CLOSE, method=b"HEAD")
@@ -126,7 +123,6 @@ async def test_responses_without_a_body_leave_no_descriptor_open(server: Server,
     assert descriptors_of(file) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_reader_with_a_tiny_window_gets_the_whole_file(data: bytes, file: str) -> None:
     server = Server(Files(file))
 
@@ -143,7 +139,6 @@ async def test_a_reader_with_a_tiny_window_gets_the_whole_file(data: bytes, file
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_disconnect_closes_the_descriptor(server: Server, file: str) -> None:
     def leave() -> int:
         with connect(server) as client:
@@ -156,7 +151,6 @@ async def test_a_disconnect_closes_the_descriptor(server: Server, file: str) -> 
         await turn()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_truncated_file_is_never_delivered_as_complete(server: Server, file: str) -> None:
     def read() -> int:
         with connect(server) as client:
@@ -171,7 +165,6 @@ async def test_a_truncated_file_is_never_delivered_as_complete(server: Server, f
         await turn()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"small")
@@ -183,7 +176,6 @@ async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_read_error_closes_the_connection(tmp_path: Path) -> None:
     answer = Answer(
         body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY))
@@ -200,7 +192,6 @@ async def test_a_read_error_closes_the_connection(tmp_path: Path) -> None:
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -> None:
     files = Files(file)
     with open(file, "ab") as grown:
@@ -213,7 +204,6 @@ async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_drain_waits_for_a_transfer(file: str, data: bytes) -> None:
     begun: Deferred[None] = Deferred()
     files = Files(file)

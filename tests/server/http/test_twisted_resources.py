@@ -7,7 +7,6 @@ import socket
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 from twisted.web.static import File
 
 from pkgrepo.http.answers import Answer, Content, text_answer
@@ -28,7 +27,6 @@ async def anything(request: Request) -> Answer:
     return text_answer(request.path.decode())
 
 
-@pytest_twisted.ensureDeferred
 async def test_folder_of_static_files_is_served(tmp_path: Path) -> None:
     data = os.urandom(1_000_000)
     (tmp_path / "data.bin").write_bytes(data)
@@ -43,7 +41,6 @@ async def test_folder_of_static_files_is_served(tmp_path: Path) -> None:
     await server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_site_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1_000_000)

@@ -56,7 +56,6 @@ def zeros(mebibytes: int) -> Iterator[bytes]:
 DIGEST_OF_20_MIB = hashlib.sha256(bytes(20 * MIB)).hexdigest()
 
 
-@pytest_twisted.ensureDeferred
 async def test_requests_uploads_with_a_length_and_in_chunks(server: Server) -> None:
     def upload() -> list[str]:
         with requests.Session() as session:
@@ -70,7 +69,6 @@ async def test_requests_uploads_with_a_length_and_in_chunks(server: Server) -> N
 
 @pytest.mark.parametrize(("path", "status"), [("/refused", 401), ("/limited", 413)])
 @pytest.mark.parametrize("chunked", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_requests_reads_the_refusal_of_an_upload_it_is_still_sending(
     server: Server, path: str, status: int, *, chunked: bool
 ) -> None:
@@ -97,14 +95,12 @@ def curl(*arguments: str) -> str:
 
 
 @needs_curl
-@pytest_twisted.ensureDeferred
 async def test_curl_waits_for_100_continue_and_uploads(server: Server) -> None:
     for fields in (WAITING, ["-H", "Expect:"]):
         assert await blocking(curl, *fields, "-T", "-", server.url) == DIGEST_OF_20_MIB
 
 
 @needs_curl
-@pytest_twisted.ensureDeferred
 async def test_curl_sends_nothing_of_a_refused_upload(server: Server) -> None:
     report = await blocking(curl, *WAITING, "-w", " %{http_code} %{size_upload}", "-T", "-", server.url + "/refused")
     assert report == "a token is needed here 401 0"

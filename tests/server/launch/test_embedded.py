@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 import requests
 from twisted.application.service import MultiService
 from twisted.internet.defer import maybeDeferred
@@ -31,7 +30,6 @@ def readme_example(folder: Path) -> MultiService:
     return daemon
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_example_of_the_readme_serves_and_stops_cleanly(tmp_path):
     before = watched()
     with no_failures():
@@ -45,7 +43,6 @@ async def test_the_example_of_the_readme_serves_and_stops_cleanly(tmp_path):
         await assert_reactor_rests(before)
 
 
-@pytest_twisted.ensureDeferred
 async def test_two_servers_live_in_one_process(make_server, tmp_path):
     first = await make_server()
     second = await make_server(data__dir=str(tmp_path / "second"))
@@ -55,7 +52,6 @@ async def test_two_servers_live_in_one_process(make_server, tmp_path):
         assert answer.headers["Server"].startswith("pkgrepo/")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_server_that_was_never_started_stops(tmp_path):
     daemon = readme_example(tmp_path)
     await maybeDeferred(daemon.stopService)

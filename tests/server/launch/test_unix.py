@@ -65,7 +65,6 @@ async def fail(ask: Any, address: str) -> int:
     return int(status)
 
 
-@pytest_twisted.ensureDeferred
 async def test_forwarded_headers_are_trusted_on_a_trusted_socket(make_proxied):
     ask = await make_proxied(server__trusted_proxies=["unix"])
     _, problem = await ask("203.0.113.7")
@@ -75,7 +74,6 @@ async def test_forwarded_headers_are_trusted_on_a_trusted_socket(make_proxied):
     assert status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_clients_without_an_address_do_not_block_each_other(make_proxied):
     ask = await make_proxied()
     _, problem = await ask("203.0.113.7")

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import pytest_twisted
 import requests
 from twisted.internet import threads
 from zope.interface.verify import verifyObject
@@ -37,7 +36,6 @@ def storage_in(s3: S3Server, prefix: str, name: str = "cloud", **changes: Any) -
     return {"name": name, "type": "S3", "settings": {**s3.settings(prefix), **changes}}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_in_a_bucket_is_made_tested_and_removed(stack: Stack, s3: S3Server) -> None:
     body = storage_in(s3, "made")
     reply = await stack.api("POST", "/storage", body)
@@ -85,7 +83,6 @@ async def test_a_storage_in_a_bucket_is_made_tested_and_removed(stack: Stack, s3
         ({"ca_file": "/no/such/authority.pem"}, "no readable file of certificates"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_bucket_that_cannot_be_used_is_refused(
     stack: Stack, s3: S3Server, changes: dict[str, Any], sentence: str
 ) -> None:
@@ -95,7 +92,6 @@ async def test_a_bucket_that_cannot_be_used_is_refused(
     assert KEY.secret not in reply.body.decode()
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_are_published_and_read_in_a_bucket(stack: Stack, s3: S3Server) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "used"))
     await stack.add_repository("py", storage="cloud")
@@ -121,7 +117,6 @@ async def use(stack: Stack) -> None:
     await stack.publish("cloud/py", "cloudy", "1.1")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bucket_with_a_certificate_of_a_private_authority(stack: Stack, tmp_path: Path) -> None:
     certificate, key = write_certificate(tmp_path)
     with s3_server(None, None, "--cert", certificate, "--key", key) as s3:
@@ -136,7 +131,6 @@ async def test_a_bucket_with_a_certificate_of_a_private_authority(stack: Stack, 
         assert "certificate is not trusted" in changed.body.decode()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bucket_may_be_named_in_the_host(stack: Stack) -> None:
     with s3_server(None, None, "--virtual-domain", "s3.test") as s3:
         port = urlsplit(s3.endpoint).port
@@ -147,7 +141,6 @@ async def test_a_bucket_may_be_named_in_the_host(stack: Stack) -> None:
             await use(stack)
 
 
-@pytest_twisted.ensureDeferred
 async def test_clients_get_large_files_from_the_bucket_itself(stack: Stack, s3: S3Server) -> None:
     made = await stack.ok("POST", "/storage", storage_in(s3, "redirected", redirect_from="100KiB"))
     assert made["settings"]["redirect_from"] == 102_400
@@ -186,7 +179,6 @@ async def test_clients_get_large_files_from_the_bucket_itself(stack: Stack, s3: 
 
 
 @pytest.mark.folder("a storage is changed that is in a folder")
-@pytest_twisted.ensureDeferred
 async def test_a_storage_in_a_folder_redirects_nobody(stack: Stack) -> None:
     settings = {"redirect_from": "64MiB"}
     for method, path, body in (
@@ -197,7 +189,6 @@ async def test_a_storage_in_a_folder_redirects_nobody(stack: Stack) -> None:
         assert (reply.status, "no redirect_from" in reply.body.decode()) == (422, True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_lost_in_the_bucket_is_said_and_the_server_goes_on(stack: Stack, s3: S3Server) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "lost"))
     await stack.add_repository("py", storage="cloud")
@@ -215,7 +206,6 @@ async def test_what_is_lost_in_the_bucket_is_said_and_the_server_goes_on(stack: 
     assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_access_key_is_changed_and_checked(stack: Stack, s3: S3Server) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "rotated"))
     key = {"access_key_id": KEY.id, "secret_access_key": KEY.secret}
@@ -227,7 +217,6 @@ async def test_an_access_key_is_changed_and_checked(stack: Stack, s3: S3Server) 
     assert (await stack.ok("POST", "/storage/cloud/check", {}))["ok"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_server_without_its_key_starts_and_takes_the_access_key_again(
     make_server: Any, s3: S3Server, tmp_path: Path
 ) -> None:
@@ -258,7 +247,6 @@ async def test_a_server_without_its_key_starts_and_takes_the_access_key_again(
     assert (await upload(server)).status_code == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_deleted_is_collected_from_the_bucket(stack: Stack, s3: S3Server) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "collected"))
     await stack.add_repository("py", storage="cloud")
@@ -273,7 +261,6 @@ async def test_what_is_deleted_is_collected_from_the_bucket(stack: Stack, s3: S3
     assert 0 < len(await store.scan()) < before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_proxy_keeps_its_files_and_documents_in_a_bucket(stack: Stack, s3: S3Server, upstream: Any) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "proxy"))
     route = {"url": upstream.url, "name": "up"}

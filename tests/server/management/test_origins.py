@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.inprocess_server import value_of
 
@@ -17,7 +16,6 @@ def is_now(text: str) -> bool:
     return abs(datetime.now(UTC) - datetime.fromisoformat(text)) < timedelta(minutes=10)
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_versions_and_files_show_their_origin(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     upstream.add("@sc/shown", "1.0.0", published="2024-03-04T05:06:07.000Z")
@@ -44,7 +42,6 @@ async def test_packages_versions_and_files_show_their_origin(mirror: Any, upstre
     assert entry["upstream"] == file["upstream"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_published_packages_have_no_origin(mirror: Any) -> None:
     await mirror.stack.add_repository()
     await mirror.stack.publish("main/py", "demo", "1.0")
@@ -54,7 +51,6 @@ async def test_published_packages_have_no_origin(mirror: Any) -> None:
     assert {file["upstream"] for file in version["files"]} == {None}
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_first_download_is_counted_as_soon_as_the_file_is_kept(mirror: Any, upstream: Any) -> None:
     async def counted() -> int:
         catalog = mirror.stack.assembly.core.catalog

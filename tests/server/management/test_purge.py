@@ -53,7 +53,6 @@ async def limits(mirror: Any) -> None:
     await mirror.stack.assembly._proxies._limits.run_once()
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_was_served_and_is_not_stored_yet_is_purged(slow: Any, upstream: Any) -> None:
     tarball = upstream.add("waiting")
     path = upstream.tarball_path("waiting", "1.0.0")
@@ -67,7 +66,6 @@ async def test_what_was_served_and_is_not_stored_yet_is_purged(slow: Any, upstre
     assert (await slow.api("POST", PURGE, {"dry_run": True}))["freed_bytes"] >= len(tarball)
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_was_served_and_is_not_stored_yet_is_deleted(slow: Any, upstream: Any) -> None:
     for at in ("/package/main%2Fmirror/brief", "/package/main%2Fmirror/brief/versions/1.0.0"):
         upstream.add("brief")
@@ -78,7 +76,6 @@ async def test_what_was_served_and_is_not_stored_yet_is_deleted(slow: Any, upstr
     assert (await slow.api("DELETE", "packages", body))["deleted"] == body["paths"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_everything_is_purged_and_fetched_again(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     for name in ("one", "@sc/two"):
@@ -114,7 +111,6 @@ async def test_everything_is_purged_and_fetched_again(mirror: Any, upstream: Any
         ({"older_than": 0}, []),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_purge_has_conditions(mirror: Any, upstream: Any, wish: Any, left: list[str]) -> None:
     await mirror.create()
     for name in ("aa", "@sc/ab", "b"):
@@ -125,7 +121,6 @@ async def test_a_purge_has_conditions(mirror: Any, upstream: Any, wish: Any, lef
     assert (await mirror.names(), await documents(mirror)) == (left, len(left))
 
 
-@pytest_twisted.ensureDeferred
 async def test_documents_are_purged_without_files(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     upstream.add("kept", "1.0.0")
@@ -138,7 +133,6 @@ async def test_documents_are_purged_without_files(mirror: Any, upstream: Any) ->
     assert await mirror.names() == ["kept"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_wrong_wishes_and_other_callers_are_refused(mirror: Any) -> None:
     await mirror.create()
     await mirror.stack.add_repository()
@@ -153,7 +147,6 @@ async def test_wrong_wishes_and_other_callers_are_refused(mirror: Any) -> None:
     assert await mirror.api("POST", PURGE, who="bob") == NOTHING
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_long_purge_is_a_job_for_its_editor(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     upstream.add("one")
@@ -168,7 +161,6 @@ async def test_a_long_purge_is_a_job_for_its_editor(mirror: Any, upstream: Any) 
     assert (found["kind"], found["state"], found["result"]["packages"]) == ("cache_purge", "done", 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_cache_loses_what_was_not_used_for_longest(mirror: Any, upstream: Any) -> None:
     await mirror.create(cache={"max_bytes": 250_000})
     for name in ("first", "second", "third"):
@@ -189,7 +181,6 @@ async def test_a_full_cache_loses_what_was_not_used_for_longest(mirror: Any, ups
     assert await mirror.names() == ["first", "third"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_unused_for_days_goes(mirror: Any, upstream: Any) -> None:
     await mirror.create(cache={"unused_days": 10})
     for name in ("idle", "busy"):
@@ -206,7 +197,6 @@ async def test_what_is_unused_for_days_goes(mirror: Any, upstream: Any) -> None:
 
 
 @pytest.mark.folder("an open file outlives its deletion")
-@pytest_twisted.ensureDeferred
 async def test_a_file_is_read_to_its_end_while_it_is_evicted(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     tarball = upstream.add("read", pad=300_000)
@@ -222,7 +212,6 @@ async def test_a_file_is_read_to_its_end_while_it_is_evicted(mirror: Any, upstre
     assert await value_of(core.catalog, "SELECT COUNT(*) FROM blob") == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_documents_of_packages_that_nobody_installed_are_forgotten(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     for name in ("looked-at", "installed"):
@@ -239,7 +228,6 @@ async def test_documents_of_packages_that_nobody_installed_are_forgotten(mirror:
     assert (await mirror.get("/installed")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_answers_of_removed_routes_are_not_served(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     upstream.add("moved", "1.0.0")
@@ -254,7 +242,6 @@ async def test_answers_of_removed_routes_are_not_served(mirror: Any, upstream: A
         assert (await mirror.get("/moved")).status == 503, "what another route said is not served as stale either"
 
 
-@pytest_twisted.ensureDeferred
 async def test_images_are_purged_with_the_blobs_that_they_do_not_share(mirror: Any) -> None:
     shared, stack = make_image("shared"), mirror.stack
     both = make_index([shared, make_image("other", architecture="arm64")])

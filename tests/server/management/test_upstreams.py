@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.certificates import write_certificate
 from tests.support.host_names import host_names
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.server
 STATS = "/repository/main%2Fmirror/stats"
 
 
-@pytest_twisted.ensureDeferred
 async def test_use_of_the_cache_is_counted(mirror: Any, upstream: Any) -> None:
     await mirror.create(cache_ttl=0)
     tarball = upstream.add("counted", pad=100_000)
@@ -57,7 +55,6 @@ async def test_use_of_the_cache_is_counted(mirror: Any, upstream: Any) -> None:
     assert 'pkgrepo_upstream_up{repo="main/mirror",route="up"} 1.0' in text
 
 
-@pytest_twisted.ensureDeferred
 async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:
     image, stack = make_image("layered"), mirror.stack
     layer = max(image.blobs, key=len)
@@ -81,7 +78,6 @@ async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:
     assert stats["cache"]["saved_bytes"] - before["saved_bytes"] == 3 * len(layer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_hosted_repositories_have_no_cache_and_no_upstreams(mirror: Any) -> None:
     await mirror.stack.add_repository()
     assert (await mirror.stack.ok("GET", "/repository/main%2Fpy/stats"))["cache"] is None
@@ -89,7 +85,6 @@ async def test_hosted_repositories_have_no_cache_and_no_upstreams(mirror: Any) -
         assert (await mirror.stack.api(method, f"/repository/main%2Fpy/{path}")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_health_of_each_route_is_shown(mirror: Any, upstream: Any) -> None:
     with NpmUpstream() as second:
         await mirror.create(second.url)
@@ -112,7 +107,6 @@ async def test_health_of_each_route_is_shown(mirror: Any, upstream: Any) -> None
         assert shown["cached_bytes"] == usage + shown["document_bytes"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_check_asks_every_route_now(mirror: Any, upstream: Any) -> None:
     with NpmUpstream(authorization="Bearer x") as locked, NpmUpstream() as broken, NpmUpstream() as gone:
         await mirror.create(locked.url, broken.url, gone.url)
@@ -133,7 +127,6 @@ async def test_a_check_asks_every_route_now(mirror: Any, upstream: Any) -> None:
         assert [(row["object"], row["outcome"]) for row in rows] == [("main/mirror", "ok")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
@@ -145,7 +138,6 @@ async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upst
 
 
 @pytest.mark.parametrize("path", ["/simple/", "/simple", ""])
-@pytest_twisted.ensureDeferred
 async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str) -> None:
     with PythonUpstream() as index:
         config = {"type": "Proxy", "proxy": {"routes": [{"url": index.url + path, "name": "up"}]}}
@@ -155,7 +147,6 @@ async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str)
         assert [each.path for each in index.requests()] == ["/simple/"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstreams_are_for_editors(mirror: Any) -> None:
     await mirror.create()
     await mirror.stack.add_user("bob")
@@ -167,7 +158,6 @@ async def test_upstreams_are_for_editors(mirror: Any) -> None:
     assert (await mirror.api("GET", "upstream", who="bob"))["routes"][0]["name"] == "up"
 
 
-@pytest_twisted.ensureDeferred
 async def test_routes_that_cannot_be_used_are_in_the_answer_to_who_configures_them(mirror: Any, tmp_path: Path) -> None:
     stack, (authority, key) = mirror.stack, write_certificate(tmp_path)
 
@@ -202,7 +192,6 @@ async def test_routes_that_cannot_be_used_are_in_the_answer_to_who_configures_th
         assert plain.requests() == secure.requests() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_route_whose_upstream_answers_again_has_no_warning(mirror: Any, upstream: Any) -> None:
     await mirror.create(cache_ttl=0)
     upstream.add("restricted")

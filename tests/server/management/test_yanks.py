@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from tests.server.management.conftest import Mirror
 
@@ -11,7 +10,6 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("verb", ["yank", "unyank"])
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_yanked_in_a_proxy(mirror: Mirror, verb: str) -> None:
     mirror.upstream.add("malicious")
     await mirror.create()
@@ -24,7 +22,6 @@ async def test_nothing_is_yanked_in_a_proxy(mirror: Mirror, verb: str) -> None:
     assert (await mirror.stack.ok("GET", place))["state"] == "live"
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_yanked_in_a_virtual_repository(mirror: Mirror) -> None:
     mirror.upstream.add("behind")
     await mirror.create()

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_twisted
 from twisted.internet.threads import deferToThread
 
 from pkgrepo.auth.login.passwords import Passwords
@@ -45,7 +44,6 @@ def deploy() -> Iterator[tuple[str, bytes]]:
             yield f"{BASE}{rest}.{algorithm}", sums(data)[algorithm].encode()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deploy_verifies_one_password(make_server: Any, verified: list[str]) -> None:
     server = await make_server(bootstrap__repositories=[{"name": "mvn", "format": "maven", "visibility": "private"}])
 

@@ -6,7 +6,6 @@ import gzip
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import (
     UpstreamFailed,
@@ -48,7 +47,6 @@ async def measure(upstream: Any, sizes: list[int], **options: Any) -> None:
         Fault(length=len(BODY) + 1),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_body_that_is_cut_is_never_complete(scene: Any, fault: Any) -> None:
     server = scene.serve({"/x": BODY})
     server.misbehave("/x", fault)
@@ -59,7 +57,6 @@ async def test_body_that_is_cut_is_never_complete(scene: Any, fault: Any) -> Non
     assert await fetch(upstream) == BODY
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_that_does_not_answer(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
     server.misbehave("/x", faults.STALL_BEFORE_HEAD, repeat=True)
@@ -73,7 +70,6 @@ async def test_upstream_that_does_not_answer(scene: Any) -> None:
     assert server.count() == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_connection_that_is_used_again_has_the_same_limits(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
     upstream = scene.upstream(server.url, idle_timeout_s=SHORT_S)
@@ -84,7 +80,6 @@ async def test_connection_that_is_used_again_has_the_same_limits(scene: Any) -> 
     assert (server.connections, await fetch(upstream)) == (1, BODY)
 
 
-@pytest_twisted.ensureDeferred
 async def test_body_that_stalls(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
     server.misbehave("/x", faults.STALL_IN_BODY)
@@ -96,14 +91,12 @@ async def test_body_that_stalls(scene: Any) -> None:
     assert upstream.health().failures == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_document_that_takes_too_long_in_all(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=BODY, fault=Fault(rate=1000))})
     with pytest.raises(UpstreamTimeout, match=r"proxy\.document_timeout"):
         await fetch(scene.upstream(server.url), limits=ReadLimits(MIB, total_s=0.5))
 
 
-@pytest_twisted.ensureDeferred
 async def test_endless_body_ends_at_the_limit(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=BODY, fault=faults.ENDLESS_BODY)})
     sizes: list[int] = []
@@ -112,7 +105,6 @@ async def test_endless_body_ends_at_the_limit(scene: Any) -> None:
     assert sum(sizes) <= 10 * MIB
 
 
-@pytest_twisted.ensureDeferred
 async def test_announced_length_above_the_limit_is_refused_at_once(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
     server.misbehave("/x", faults.STALL_IN_BODY)
@@ -120,7 +112,6 @@ async def test_announced_length_above_the_limit_is_refused_at_once(scene: Any) -
         await fetch(scene.upstream(server.url), limits=ReadLimits(len(BODY) - 1))
 
 
-@pytest_twisted.ensureDeferred
 async def test_endless_head_is_cut_off(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=BODY, fault=faults.ENDLESS_HEAD)})
     with pytest.raises(UpstreamFailed, match="the head of its answer is too large"):
@@ -147,7 +138,6 @@ async def test_endless_head_is_cut_off(scene: Any) -> None:
         (b"HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n", "it answers 999"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_answer_with_an_odd_head(scene: Any, answer: bytes, sentence: str) -> None:
     server = scene.serve_raw(lambda connection, _head: connection.write(answer))
     with pytest.raises(UpstreamFailed, match=sentence):
@@ -155,7 +145,6 @@ async def test_answer_with_an_odd_head(scene: Any, answer: bytes, sentence: str)
 
 
 @pytest.mark.parametrize("body", [b"zz\r\nabc", b"1" * 2000, b"3\r\nabcdef", b"0\r\n" + b"A: b\r\n" * 20_000])
-@pytest_twisted.ensureDeferred
 async def test_chunked_body_with_odd_framing(scene: Any, body: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     server = scene.serve_raw(lambda connection, _head: connection.write(head + body))
@@ -163,7 +152,6 @@ async def test_chunked_body_with_odd_framing(scene: Any, body: bytes) -> None:
         await fetch(scene.upstream(server.url))
 
 
-@pytest_twisted.ensureDeferred
 async def test_informational_heads_precede_the_answer(scene: Any) -> None:
     answer = (
         b"HTTP/1.1 103 Early\r\nLink: <x>\r\n\r\nHTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -174,7 +162,6 @@ async def test_informational_heads_precede_the_answer(scene: Any) -> None:
         assert await fetch(upstream) == b"ok"
 
 
-@pytest_twisted.ensureDeferred
 async def test_document_may_be_compressed(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=BODY, compress=True)})
     upstream = scene.upstream(server.url)
@@ -187,14 +174,12 @@ async def test_document_may_be_compressed(scene: Any) -> None:
     assert [request.fields["accept-encoding"] for request in server.requests()] == ["gzip", "identity"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_that_is_compressed_unasked_is_inflated(scene: Any) -> None:
     server = scene.serve({"/x": BODY})
     server.misbehave("/x", faults.gzipped)
     assert await fetch(scene.upstream(server.url)) == BODY
 
 
-@pytest_twisted.ensureDeferred
 async def test_compressed_answer_without_a_body(scene: Any) -> None:
     server = scene.serve({"/x": Answer(200, b"", {"Content-Encoding": "gzip"})})
     upstream = scene.upstream(server.url)
@@ -203,7 +188,6 @@ async def test_compressed_answer_without_a_body(scene: Any) -> None:
         assert await response.read() == b""
 
 
-@pytest_twisted.ensureDeferred
 async def test_gzip_bomb_is_not_inflated(scene: Any) -> None:
     server = scene.serve({"/x": faults.gzip_bomb()})
     sizes: list[int] = []
@@ -223,14 +207,12 @@ async def test_gzip_bomb_is_not_inflated(scene: Any) -> None:
         (gzip.compress(gzip.compress(BODY)), "gzip, gzip", "not asked for"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_body_that_cannot_be_decoded(scene: Any, body: bytes, coding: str, sentence: str) -> None:
     server = scene.serve({"/x": Answer(200, body, {"Content-Encoding": coding})})
     with pytest.raises(UpstreamFailed, match=sentence):
         await fetch(scene.upstream(server.url), decode=True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_unknown_host(scene: Any) -> None:
     scene.names(**{"mirror.example": ""})
     with pytest.raises(UpstreamUnavailable, match="its name cannot be resolved"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress
 from pkgrepo.model import UpstreamState
@@ -21,7 +20,6 @@ async def fetch(upstream: Any, url: str = "x") -> bytes:
         return body
 
 
-@pytest_twisted.ensureDeferred
 async def test_redirect_that_leads_back_has_no_credentials(scene: Any) -> None:
     home, away = scene.serve({"/end": b"end"}), scene.serve()
     home.serve("/x", redirect(f"{away.url}/", 307))
@@ -42,7 +40,6 @@ async def test_redirect_that_leads_back_has_no_credentials(scene: Any) -> None:
         ("//[fe80::1%25eth0]/", "no valid host"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_redirect_that_is_not_followed(scene: Any, location: str, sentence: str) -> None:
     server = scene.serve({"/x": redirect(location)})
     with pytest.raises(UpstreamFailed, match=sentence) as caught:
@@ -51,7 +48,6 @@ async def test_redirect_that_is_not_followed(scene: Any, location: str, sentence
     assert server.count() == (6 if location == "/x" else 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_redirect_from_https_to_http_is_not_followed(scene: Any, tmp_path: Any) -> None:
     plain = scene.serve({"/": b"x"})
     certificate = write_certificate(tmp_path)
@@ -75,7 +71,6 @@ async def test_redirect_from_https_to_http_is_not_followed(scene: Any, tmp_path:
         "//0.0.0.0:{port}/",
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_redirect_to_a_private_address_is_refused(scene: Any, location: str) -> None:
     target, server = scene.serve(), scene.serve()
     server.serve("/x", redirect(location.format(port=target.port)))
@@ -89,7 +84,6 @@ async def test_redirect_to_a_private_address_is_refused(scene: Any, location: st
     assert upstream.health().state is UpstreamState.CLOSED
 
 
-@pytest_twisted.ensureDeferred
 async def test_name_that_resolves_differently_the_second_time_is_refused(scene: Any) -> None:
     server = scene.serve({"/x": b"one"})
     names = scene.names(**{"mirror.example": "127.0.0.1"})
@@ -103,7 +97,6 @@ async def test_name_that_resolves_differently_the_second_time_is_refused(scene: 
     assert server.connections == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_in_the_own_network_needs_an_exception(scene: Any) -> None:
     server = scene.serve({"/x": b"x"})
     with pytest.raises(UpstreamForbiddenAddress):

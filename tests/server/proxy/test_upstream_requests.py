@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs, formatEvent
 from zope.interface.verify import verifyObject
@@ -36,7 +35,6 @@ async def fetch(upstream: Any, url: str = "x", headers: Any = None, **options: A
         return response.status, await response.read()
 
 
-@pytest_twisted.ensureDeferred
 async def test_answer_of_a_path_below_the_route(scene: Any) -> None:
     fields = {"Content-Type": "text/plain", "X-Twice": "a\r\nX-Twice: b"}
     server = scene.serve({"/npm/@scope%2fname": Answer(body=b"hello", fields=fields)})
@@ -56,7 +54,6 @@ async def test_answer_of_a_path_below_the_route(scene: Any) -> None:
     assert upstream.health().successes == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_and_answer_have_their_interfaces(scene: Any) -> None:
     upstream = scene.upstream(scene.serve().url)
     verifyObject(IUpstream, upstream)
@@ -64,7 +61,6 @@ async def test_client_and_answer_have_their_interfaces(scene: Any) -> None:
         verifyObject(IUpstreamResponse, response)
 
 
-@pytest_twisted.ensureDeferred
 async def test_address_of_ip_version_6(scene: Any) -> None:
     proxy = scene.serve({"/x": b"x"})
     assert await fetch(scene.upstream("http://[2606:4700::1111]:8080", proxies={"http": proxy.url})) == (200, b"x")
@@ -72,7 +68,6 @@ async def test_address_of_ip_version_6(scene: Any) -> None:
     assert (request.target, request.fields["host"]) == ("http://[2606:4700::1111]:8080/x", "[2606:4700::1111]:8080")
 
 
-@pytest_twisted.ensureDeferred
 async def test_connections_are_kept_for_the_next_request(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=b"one", fields={"ETag": '"1"'})})
     upstream = scene.upstream(server.url)
@@ -86,7 +81,6 @@ async def test_connections_are_kept_for_the_next_request(scene: Any) -> None:
     assert server.connections == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_connection_that_the_upstream_has_closed_is_replaced(scene: Any) -> None:
     server = scene.serve({"/x": b"one"})
     upstream = scene.upstream(server.url)
@@ -96,7 +90,6 @@ async def test_connection_that_the_upstream_has_closed_is_replaced(scene: Any) -
     assert (server.connections, upstream.health().failures) == (2, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_head_request_has_the_length_of_the_file(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     async with scene.upstream(server.url).open("HEAD", "x", limits=ReadLimits(10)) as response:
@@ -104,7 +97,6 @@ async def test_head_request_has_the_length_of_the_file(scene: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 405, 501])
-@pytest_twisted.ensureDeferred
 async def test_head_that_is_refused_is_a_get_whose_body_is_not_wanted(scene: Any, status: int) -> None:
     class Headless(ScriptedUpstream):
         def answer(self, request: Request) -> Answer:
@@ -120,7 +112,6 @@ async def test_head_that_is_refused_is_a_get_whose_body_is_not_wanted(scene: Any
     assert upstream.health().failures == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any) -> None:
     server = scene.serve({"/x": Answer(403, b'{"error":"blocked by policy"}')})
     upstream = scene.upstream(server.url)
@@ -133,7 +124,6 @@ async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any)
     assert upstream.health().failures == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_refusal_without_an_end_has_the_sentence_that_came(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusals, "LONGEST_S", 0.05)
     server = scene.serve({"/x": Answer(403, b"blocked by policy" + b" " * 1000, {"Content-Type": "text/plain"})})
@@ -142,7 +132,6 @@ async def test_refusal_without_an_end_has_the_sentence_that_came(scene: Any, mon
         await fetch(scene.upstream(server.url))
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_a_search_wants_is_no_fault_of_the_route(scene: Any) -> None:
     upstream = scene.upstream(scene.serve({"/search": Answer(401)}).url)
     with capturedLogs() as events, pytest.raises(UpstreamMisconfigured):
@@ -154,7 +143,6 @@ async def test_what_a_search_wants_is_no_fault_of_the_route(scene: Any) -> None:
     ("route", "sentence"),
     [(None, "wants credentials, and the route has none"), ({"authorization": "Basic x"}, "refuses the credentials")],
 )
-@pytest_twisted.ensureDeferred
 async def test_wrong_credentials_are_logged_once(scene: Any, route: Any, sentence: str) -> None:
     upstream = scene.upstream(scene.serve({"/x": Answer(401)}).url, route=route)
     with capturedLogs() as events:
@@ -164,7 +152,6 @@ async def test_wrong_credentials_are_logged_once(scene: Any, route: Any, sentenc
     assert [sentence in formatEvent(each) for each in events] == [True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_body_that_ends_with_the_connection(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=b"hello", fault=Fault(unframed=True))})
     async with scene.upstream(server.url).open("GET", "x") as response:
@@ -173,7 +160,6 @@ async def test_body_that_ends_with_the_connection(scene: Any) -> None:
         assert not response.framed
 
 
-@pytest_twisted.ensureDeferred
 async def test_leaving_before_the_end_closes_the_connection(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     server.misbehave("/x", Fault(pause_at=500))
@@ -182,7 +168,6 @@ async def test_leaving_before_the_end_closes_the_connection(scene: Any) -> None:
     await until(lambda: server.exchanges[0].ended == "left")
 
 
-@pytest_twisted.ensureDeferred
 async def test_slow_reader_slows_the_upstream_down(scene: Any) -> None:
     body = bytes(64 * 1024 * 1024)
     server = scene.serve({"/x": body})
@@ -197,7 +182,6 @@ async def test_slow_reader_slows_the_upstream_down(scene: Any) -> None:
     assert max(sizes) < 2 * RECEIVED
 
 
-@pytest_twisted.ensureDeferred
 async def test_credentials_go_to_the_host_of_the_route_alone(scene: Any) -> None:
     other = scene.serve({"/file": b"file"})
     server = scene.serve({"/x": Answer(302, fields={"Location": f"{other.url}/file?sig=a%2Bb"})})
@@ -211,7 +195,6 @@ async def test_credentials_go_to_the_host_of_the_route_alone(scene: Any) -> None
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_own_authorization_replaces_that_of_the_route(scene: Any) -> None:
     server = scene.serve({"/a/x": Answer(301, fields={"Location": "y"}), "/a/y": b"end"})
     upstream = scene.upstream(f"{server.url}/a", route={"authorization": "Bearer secret"})
@@ -220,7 +203,6 @@ async def test_own_authorization_replaces_that_of_the_route(scene: Any) -> None:
     assert [request.fields["authorization"] for request in server.requests()] == ["Bearer mine", "Bearer mine"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_cookies_are_not_sent_back(scene: Any) -> None:
     server = scene.serve({"/x": Answer(body=b"x", fields={"Set-Cookie": "a=b; Path=/"})})
     upstream = scene.upstream(server.url)
@@ -230,13 +212,11 @@ async def test_cookies_are_not_sent_back(scene: Any) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://", "https://me@host/", "http://host:0/", "a b", "ü", "http://a\\b/"])
-@pytest_twisted.ensureDeferred
 async def test_malformed_url_is_refused(scene: Any, url: str) -> None:
     with pytest.raises(Invalid):
         await fetch(scene.upstream("http://127.0.0.1:1"), url)
 
 
-@pytest_twisted.ensureDeferred
 async def test_changed_route_has_a_new_client(scene: Any) -> None:
     server = scene.serve({"/x": b"x"})
     upstreams = scene.upstreams()
@@ -252,7 +232,6 @@ async def test_changed_route_has_a_new_client(scene: Any) -> None:
     # The first is closed, though it is forgotten: the fixture checks what is left in the reactor.
 
 
-@pytest_twisted.ensureDeferred
 async def test_clients_that_are_not_used_are_forgotten(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     upstreams, route = scene.upstreams(), scene.route(server.url)
@@ -271,7 +250,6 @@ async def test_clients_that_are_not_used_are_forgotten(scene: Any) -> None:
             await anext(response.chunks())
 
 
-@pytest_twisted.ensureDeferred
 async def test_stop_ends_requests_under_way(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     server.misbehave(ANY, Fault(pause_at=500))
@@ -283,7 +261,6 @@ async def test_stop_ends_requests_under_way(scene: Any) -> None:
             await anext(response.chunks())
 
 
-@pytest_twisted.ensureDeferred
 async def test_question_with_a_body_is_sent_again_after_a_failure_and_never_redirected(scene: Any) -> None:
     server = scene.serve({"/x": b"answer", "/y": b"other"})
     upstream = scene.upstream(server.url)
@@ -306,14 +283,12 @@ async def test_question_with_a_body_is_sent_again_after_a_failure_and_never_redi
 
 
 @pytest.mark.parametrize(("method", "body"), [("POST", None), ("GET", b""), ("DELETE", None)])
-@pytest_twisted.ensureDeferred
 async def test_requests_that_change_something_are_not_sent(scene: Any, method: str, body: bytes | None) -> None:
     with pytest.raises(ValueError, match=f"{method} is not sent to upstreams"):
         async with scene.upstream("http://127.0.0.1:1").open(method, "x", body=body):
             pass
 
 
-@pytest_twisted.ensureDeferred
 async def test_request_without_an_answer_is_not_sent_again_after_a_stop(scene: Any) -> None:
     server = scene.serve({"/x": b"x"})
     server.misbehave("/x", STALL_BEFORE_HEAD)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
 
 from pkgrepo.errors import (
@@ -32,7 +31,6 @@ async def fetch(upstream: Any, url: str = "x", **options: Any) -> tuple[int, byt
         return response.status, await response.read()
 
 
-@pytest_twisted.ensureDeferred
 async def test_busy_upstream_is_asked_again(scene: Any) -> None:
     server = scene.serve({"/x": b"third"})
     upstream = scene.upstream(server.url)
@@ -41,14 +39,12 @@ async def test_busy_upstream_is_asked_again(scene: Any) -> None:
     assert server.count() == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_connection_that_breaks_before_the_answer_is_made_again(scene: Any) -> None:
     server = scene.serve({"/x": b"third"})
     server.misbehave("/x", faults.NO_ANSWER, faults.NO_ANSWER)
     assert await fetch(scene.upstream(server.url)) == (200, b"third")
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_that_stays_busy_is_unavailable(scene: Any) -> None:
     server = scene.serve({"/x": faults.failing(502)})
     with pytest.raises(UpstreamUnavailable, match="it answers 502"):
@@ -57,7 +53,6 @@ async def test_upstream_that_stays_busy_is_unavailable(scene: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 501])
-@pytest_twisted.ensureDeferred
 async def test_error_that_no_second_try_mends(scene: Any, status: int) -> None:
     server = scene.serve({"/x": faults.failing(status)})
     with pytest.raises(UpstreamFailed, match=f"it answers {status}"):
@@ -65,7 +60,6 @@ async def test_error_that_no_second_try_mends(scene: Any, status: int) -> None:
     assert server.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_that_limits_the_rate_is_left_alone_for_so_long(scene: Any) -> None:
     server = scene.serve({"/x": faults.failing(429, "100")})
     upstream = scene.upstream(server.url)
@@ -78,7 +72,6 @@ async def test_upstream_that_limits_the_rate_is_left_alone_for_so_long(scene: An
     assert upstream.health().state is UpstreamState.CLOSED
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> None:
     port = closed_port()
     upstream = scene.upstream(f"http://127.0.0.1:{port}")
@@ -94,7 +87,6 @@ async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> Non
     assert str(port) not in "".join(sentences)
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_waits_after_another_one_for_a_host_that_accepts_no_connection(scene: Any) -> None:
     with unaccepting_port() as port:
         upstream = scene.upstream(f"http://127.0.0.1:{port}", route={"connect_timeout_s": 0.05})
@@ -105,7 +97,6 @@ async def test_nobody_waits_after_another_one_for_a_host_that_accepts_no_connect
     assert (upstream.health().state, upstream.health().failures) == (UpstreamState.OPEN, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_waits_for_a_second_try_that_would_not_be_sent(scene: Any) -> None:
     upstream = scene.upstream(f"http://127.0.0.1:{closed_port()}")
 
@@ -119,7 +110,6 @@ async def test_nobody_waits_for_a_second_try_that_would_not_be_sent(scene: Any) 
     assert sum("in a row" in sentence for sentence in sentences) < FAILURES
 
 
-@pytest_twisted.ensureDeferred
 async def test_failures_of_another_host_do_not_close_the_route(scene: Any) -> None:
     server, files = scene.serve({"/x": b"x"}), scene.serve()
     files.misbehave(ANY, faults.failing(500), repeat=True)
@@ -134,7 +124,6 @@ async def test_failures_of_another_host_do_not_close_the_route(scene: Any) -> No
 
 
 @pytest.mark.parametrize("fault", [faults.failing(500), faults.failing(503), faults.NO_ANSWER, faults.TRUNCATED])
-@pytest_twisted.ensureDeferred
 async def test_failures_of_one_package_do_not_close_the_route(scene: Any, fault: Any) -> None:
     server = scene.serve({"/bad": b"x" * 1000, "/bad/file": b"x" * 1000, "/good": b"x"})
     for path in ("/bad", "/bad/file"):
@@ -150,7 +139,6 @@ async def test_failures_of_one_package_do_not_close_the_route(scene: Any, fault:
     assert await fetch(upstream, "good", subject="good") == (200, b"x")
 
 
-@pytest_twisted.ensureDeferred
 async def test_failures_of_one_kind_of_request_do_not_close_the_route_for_another(scene: Any) -> None:
     server = scene.serve({"/good": b"x", "/search": faults.failing(500)})
     upstream = scene.upstream(server.url)
@@ -167,7 +155,6 @@ async def test_failures_of_one_kind_of_request_do_not_close_the_route_for_anothe
         await fetch(upstream, "search", kind="search")  # that packages are served tells nothing about searches
 
 
-@pytest_twisted.ensureDeferred
 async def test_permits_return_after_300_failures_of_all_kinds(scene: Any) -> None:
     bodies = dict.fromkeys(("/good", "/large", "/left", "/cut", "/paused", "/stopped"), b"x" * 1000)
     server = scene.serve({**bodies, "/broken": Answer(200, b"x", {"Content-Encoding": "br"})})
@@ -206,7 +193,6 @@ async def test_permits_return_after_300_failures_of_all_kinds(scene: Any) -> Non
     assert upstream.health().state is UpstreamState.CLOSED
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_more_requests_at_a_time_than_permits(scene: Any) -> None:
     server = scene.serve({"/x": b"x" * 1000})
     server.misbehave("/x", *[Fault(pause_at=500)] * 3)
@@ -221,7 +207,6 @@ async def test_no_more_requests_at_a_time_than_permits(scene: Any) -> None:
     assert await gatherResults(running) == [(200, b"x" * 1000)] * 6
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_with_many_requests_delays_another_with_one_by_one(scene: Any) -> None:
     server = scene.serve({"/many": b"x" * 1000, "/one": b"x"})
     server.misbehave("/many", Fault(pause_at=500))

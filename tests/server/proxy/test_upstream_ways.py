@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout
 from tests.support.certificates import write_certificate
@@ -29,7 +28,6 @@ def certificate(tmp_path: Any) -> Any:
     return write_certificate(tmp_path, HOST)
 
 
-@pytest_twisted.ensureDeferred
 async def test_certificate_of_a_private_authority(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     assert await fetch(scene.upstream(server.url, ca_file=certificate[0])) == b"x"
@@ -41,7 +39,6 @@ async def test_certificate_of_a_private_authority(scene: Any, certificate: Any) 
     assert server.connections == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_idle_connection_that_the_upstream_has_ended_is_forgotten(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     upstream = scene.upstream(server.url, ca_file=certificate[0])
@@ -53,7 +50,6 @@ async def test_idle_connection_that_the_upstream_has_ended_is_forgotten(scene: A
     assert await fetch(upstream) == b"x"
 
 
-@pytest_twisted.ensureDeferred
 async def test_connection_that_is_idle_for_long_is_closed(scene: Any) -> None:
     server = scene.serve({"/x": b"x"})
     upstream = scene.upstream(server.url)
@@ -67,7 +63,6 @@ async def test_connection_that_is_idle_for_long_is_closed(scene: Any) -> None:
     assert server.connections == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_certificate_that_nobody_vouches_for(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     with pytest.raises(UpstreamFailed, match=r"not trusted; proxy\.ca_file"):
@@ -75,7 +70,6 @@ async def test_certificate_that_nobody_vouches_for(scene: Any, certificate: Any)
     assert server.requests() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_certificate_of_another_host(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     scene.names(**{"other.example": "127.0.0.1"})
@@ -84,7 +78,6 @@ async def test_certificate_of_another_host(scene: Any, certificate: Any) -> None
     assert server.requests() == []
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("host", [HOST, "127.0.0.1"])
 async def test_certificate_without_alternative_names(scene: Any, tmp_path: Any, host: str) -> None:
     certificate = write_certificate(tmp_path, HOST, common_name_only=True)
@@ -95,7 +88,6 @@ async def test_certificate_without_alternative_names(scene: Any, tmp_path: Any, 
     assert server.requests() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_upstream_that_does_not_speak_tls(scene: Any) -> None:
     server = scene.serve_raw(lambda connection, _head: None)
     upstream = scene.upstream(server.url.replace("http:", "https:"), idle_timeout_s=0.05, connect_timeout_s=0.05)
@@ -103,7 +95,6 @@ async def test_upstream_that_does_not_speak_tls(scene: Any) -> None:
         await fetch(upstream)
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_without_certificates_is_refused(scene: Any, tmp_path: Any) -> None:
     (tmp_path / "key.pem").write_text("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     for path in (tmp_path / "absent", tmp_path / "key.pem"):
@@ -113,7 +104,6 @@ async def test_file_without_certificates_is_refused(scene: Any, tmp_path: Any) -
             scene.upstreams(ca_file=path).check_settings()
 
 
-@pytest_twisted.ensureDeferred
 async def test_http_through_a_proxy(scene: Any) -> None:
     proxy = scene.serve({"/x": b"from the proxy"})
     proxies = {"http": proxy.url.replace("//", "//me:p%40ss@")}
@@ -128,7 +118,6 @@ async def test_http_through_a_proxy(scene: Any) -> None:
     assert request.fields["authorization"] == "Bearer secret"
 
 
-@pytest_twisted.ensureDeferred
 async def test_https_through_a_tunnel(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x" * 100_000}, certificate=certificate)
     proxy = scene.serve_raw(lambda connection, _head: connection.relay(server.port, ESTABLISHED))
@@ -144,7 +133,6 @@ async def test_https_through_a_tunnel(scene: Any, certificate: Any) -> None:
     assert "proxy-authorization" not in server.requests()[0].fields
 
 
-@pytest_twisted.ensureDeferred
 async def test_tunnel_leads_to_the_host_of_the_certificate(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     proxy = scene.serve_raw(lambda connection, _head: connection.relay(server.port, ESTABLISHED))
@@ -162,7 +150,6 @@ async def test_tunnel_leads_to_the_host_of_the_certificate(scene: Any, certifica
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 10_000, "the proxy does not answer in HTTP"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_proxy_that_makes_no_tunnel(scene: Any, answer: bytes, sentence: str) -> None:
     proxy = scene.serve_raw(lambda connection, _head: connection.write(answer))
     with pytest.raises(UpstreamFailed, match=sentence):
@@ -170,7 +157,6 @@ async def test_proxy_that_makes_no_tunnel(scene: Any, answer: bytes, sentence: s
     await until(lambda: not proxy.open)
 
 
-@pytest_twisted.ensureDeferred
 async def test_proxy_that_does_not_answer(scene: Any) -> None:
     proxy = scene.serve_raw(lambda connection, _head: None)
     upstream = scene.upstream(f"https://{HOST}", proxies={"https": proxy.url}, connect_timeout_s=0.05)
@@ -181,7 +167,6 @@ async def test_proxy_that_does_not_answer(scene: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("host", ["10.0.0.1", "0x0a000001", "[::ffff:10.0.0.1]", "169.254.169.254", "a.localhost"])
-@pytest_twisted.ensureDeferred
 async def test_proxy_is_not_asked_for_private_addresses(scene: Any, scheme: str, host: str) -> None:
     proxy = scene.serve({"/x": b"x"})
     with pytest.raises(UpstreamForbiddenAddress):
@@ -189,7 +174,6 @@ async def test_proxy_is_not_asked_for_private_addresses(scene: Any, scheme: str,
     assert proxy.connections == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_hosts_that_are_reached_without_the_proxy(scene: Any) -> None:
     proxy, server = scene.serve(), scene.serve({"/x": Answer(body=b"direct")})
     scene.names(**{HOST: "127.0.0.1"})

@@ -48,21 +48,18 @@ async def issue(accounts, ada):
     return await accounts.issue(ada, "ci", TokenLimits(), actor_of(ada))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_changed_password_leaves_a_row(scene, accounts, ada):
     await accounts.change_password(ada, PASSWORD, NEW, actor_of(ada))
     assert rows(scene) == [("ada", "account.password", "ada", "ok")]
     assert (await accounts.login("ada", NEW, HOME)).username == "ada"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_changed_account_leaves_a_row_with_what_changed(scene, accounts, ada):
     await accounts.change(ada, {"email": "ada@example.org", "name": "Ada"}, actor_of(ada))
     assert rows(scene) == [("ada", "account.update", "ada", "ok")]
     assert scene.catalog.peek(list_audit)[0].detail == {"changed": ["email", "name"]}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_leaves_a_row_when_it_comes_and_one_when_it_goes(scene, accounts, ada):
     token, text = await issue(accounts, ada)
     await accounts.revoke(ada, token.uid, actor_of(ada))
@@ -73,7 +70,6 @@ async def test_a_token_leaves_a_row_when_it_comes_and_one_when_it_goes(scene, ac
     assert text not in str(scene.catalog.peek(list_audit))
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_refused_changes_nothing_and_leaves_no_row(scene, accounts, ada):
     _, text = await issue(accounts, ada)
     by_token = await scene.authenticator.login("ada", text, HOME)
@@ -91,7 +87,6 @@ async def test_what_is_refused_changes_nothing_and_leaves_no_row(scene, accounts
     assert rows(scene) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_each_row_is_given_on_once_it_is_durable(scene, accounts, copied, ada):
     token, _ = await issue(accounts, ada)
     await accounts.revoke(ada, token.uid, actor_of(ada))

@@ -47,7 +47,6 @@ def authenticator_over(catalog):
     return Authenticator(catalog, make_portal(catalog, checkers), uses), uses
 
 
-@pytest_twisted.ensureDeferred
 async def test_another_process_feels_a_revocation_at_once(catalogs):
     here, there = catalogs
     user = await here.write(add_user, username="alice", password_hash=FAST.hash(PASSWORD), now_ms=1)
@@ -77,7 +76,6 @@ async def test_another_process_feels_a_revocation_at_once(catalogs):
         await authenticator.authenticate(header, HOME)
 
 
-@pytest_twisted.ensureDeferred
 async def test_another_process_feels_a_grant_at_once(catalogs):
     here, there = catalogs
     user = await here.write(add_user, username="alice", now_ms=1)
@@ -90,7 +88,6 @@ async def test_another_process_feels_a_grant_at_once(catalogs):
     assert not may()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_refused_command_leaves_nothing_behind(catalogs):
     here, there = catalogs
     await here.write(add_user, username="alice", now_ms=1)
@@ -99,7 +96,6 @@ async def test_a_refused_command_leaves_nothing_behind(catalogs):
     assert [user.username for user in await there.scan(list_users)] == ["alice"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_hangs_on_a_project_goes_with_it(catalogs):
     here, _ = catalogs
     user = await here.write(add_user, username="alice", now_ms=1)

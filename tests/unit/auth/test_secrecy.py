@@ -3,7 +3,6 @@
 import traceback
 
 import argon2
-import pytest_twisted
 from twisted.logger import eventAsText, globalLogPublisher
 from twisted.python.failure import Failure
 
@@ -23,7 +22,6 @@ def spellings(value):
     return repr(value), str(value), f"{value!a}"
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_value_shows_a_secret(scene):
     user = scene.user("alice")
     text, token = scene.token(user, TokenLimits(packages=("x",)))
@@ -64,7 +62,6 @@ async def test_no_value_shows_a_secret(scene):
             assert not any(secret in shown for secret in secrets), type(value)
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_failure_shows_what_was_presented(scene):
     user = scene.user("alice")
     text, _ = scene.token(user, TokenLimits(cidrs=("198.51.100.0/24",)))

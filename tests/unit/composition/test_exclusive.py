@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest_twisted
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
@@ -32,7 +31,6 @@ def make(path: Path, clock: Clock) -> tuple[ExclusiveServices, Work]:
     return exclusive, work
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_second_takes_over_when_the_first_has_stopped(tmp_path: Path) -> None:
     clock = Clock()
     one, work_of_one = make(tmp_path / "lease", clock)
@@ -53,7 +51,6 @@ async def test_the_second_takes_over_when_the_first_has_stopped(tmp_path: Path) 
     assert clock.getDelayedCalls() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_that_never_had_the_lease_stops_at_once(tmp_path: Path) -> None:
     clock = Clock()
     one, work = make(tmp_path / "lease", clock)
@@ -150,7 +147,6 @@ class OtherNodes:
         return succeed(True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_with_several_nodes_it_also_needs_the_right_to_work_for_all(tmp_path: Path) -> None:
     clock, nodes = Clock(), OtherNodes()
     exclusive, work = ExclusiveServices(tmp_path / "lease", clock, nodes), Work()  # type: ignore[arg-type]

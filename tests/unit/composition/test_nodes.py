@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest_twisted
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -44,7 +43,6 @@ def _answer(name: bytes) -> Callable[[], Deferred[bytes]]:
     return lambda: succeed(name)
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_others_are_asked() -> None:
     clock = Clock()
     found, _ = channels(3, clock)
@@ -53,13 +51,11 @@ async def test_all_others_are_asked() -> None:
     assert clock.getDelayedCalls() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_single_node_asks_nobody() -> None:
     [alone], _ = channels(1, Clock())
     assert await alone.peers.gather("name") == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_that_does_not_answer_is_done_without() -> None:
     clock = Clock()
     found, news = channels(3, clock)

@@ -1,7 +1,6 @@
 """Calls that several callers share."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import globalLogPublisher
 
@@ -177,7 +176,6 @@ def test_a_refusal_that_nobody_waits_for_is_no_failure(logged):
     assert [str(event["error"]) for event in logged if "error" in event] == ["it is there already"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_shield_takes_deferreds_too():
     done = Deferred()
     done.callback(3)

@@ -46,7 +46,6 @@ def node(text: str, **fields: Any) -> tuple[str, str, bytes]:
     return "PUT", "/node/x", make_publish("x", text, tarball=make_tarball("x", "1.0.0"), **fields)
 
 
-@pytest_twisted.ensureDeferred
 async def test_of_two_who_publish_the_same_tarball_one_succeeds(stack: Stack) -> None:
     reply = await overtaken(stack, node("1.0.0", keywords=["first"]), node("1.0.0", keywords=["second"]))
     assert reply.status == 403
@@ -55,7 +54,6 @@ async def test_of_two_who_publish_the_same_tarball_one_succeeds(stack: Stack) ->
     assert document["versions"]["1.0.0"]["keywords"] == ["second"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_was_unpublished_meanwhile_does_not_come_back(stack: Stack) -> None:
     await stack.call("PUT", "/repositories/main/node/x", raw=make_publish("x", "2.0.0"))
 
@@ -75,7 +73,6 @@ async def test_what_was_unpublished_meanwhile_does_not_come_back(stack: Stack) -
 
 
 @pytest.mark.parametrize("path", ["/node/x", "/py/demo/1.0/demo-1.0.tar.gz"])
-@pytest_twisted.ensureDeferred
 async def test_a_repository_that_was_switched_off_meanwhile_takes_nothing(stack: Stack, path: str) -> None:
     body = node("1.0.0")[2] if "node" in path else make_sdist("demo", "1.0")[1]
     repository = path.split("/")[1]
@@ -100,7 +97,6 @@ async def test_a_repository_that_was_switched_off_meanwhile_takes_nothing(stack:
         ("DELETE", "/node/x/-/x-1.0.0.tgz/-rev/{rev}", b""),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_repository_that_was_switched_off_meanwhile_is_not_changed(
     stack: Stack, method: str, path: str, body: bytes
 ) -> None:
@@ -121,7 +117,6 @@ async def test_a_repository_that_was_switched_off_meanwhile_is_not_changed(
     assert [each.kind for each in told] == ["published", "published"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_release_that_somebody_else_spells_otherwise_meanwhile_is_refused(stack: Stack) -> None:
     filename, data = make_wheel("demo", "1.0", metadata=make_metadata("demo", "v1.0"))
     other, more = make_sdist("demo", "1.0")
@@ -135,7 +130,6 @@ async def test_a_release_that_somebody_else_spells_otherwise_meanwhile_is_refuse
     assert (found.status, found.body) == (200, data)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_second_source_distribution_meanwhile_is_refused(stack: Stack) -> None:
     first, data = make_sdist("demo", "1.0")
     second, more = make_sdist("demo", "1.0", ending=".zip")
@@ -143,7 +137,6 @@ async def test_a_second_source_distribution_meanwhile_is_refused(stack: Stack) -
     assert (reply.status, b"only one source distribution" in reply.body) == (400, True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_bytes_under_one_name_meanwhile_are_refused(stack: Stack) -> None:
     filename, data = make_wheel("demo", "1.0")
     _, other = make_wheel("demo", "1.0", pad=10)
@@ -162,7 +155,6 @@ async def test_other_bytes_under_one_name_meanwhile_are_refused(stack: Stack) ->
         ("/node/x/-/x-1.0.0.tgz/-rev/{rev}", None),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_change_of_a_revision_that_was_overtaken_changes_nothing(
     stack: Stack, path: str, body: bytes | None
 ) -> None:

@@ -19,7 +19,6 @@ async def catalogs(tmp_path):
     await case.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_change_by_one_process_is_visible_to_the_other_at_once(catalogs):
     ours, theirs = catalogs
     registry = Registry(ours)
@@ -37,7 +36,6 @@ async def test_a_change_by_one_process_is_visible_to_the_other_at_once(catalogs)
     assert [each.name for each in registry.storages()] == ["main", "second"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_names_are_case_insensitive(catalogs):
     ours, _ = catalogs
     added = await ours.write(add_repository, "MixedCase")
@@ -45,7 +43,6 @@ async def test_names_are_case_insensitive(catalogs):
     assert registry.find("MAIN", "mixedcase") == registry.find("main", "MIXEDCASE") == added
 
 
-@pytest_twisted.ensureDeferred
 async def test_cached_repositories_are_reused_until_the_configuration_changes(catalogs, monkeypatch):
     ours, theirs = catalogs
     added = await ours.write(add_repository)
@@ -69,14 +66,12 @@ async def test_cached_repositories_are_reused_until_the_configuration_changes(ca
 
 
 @pytest.mark.parametrize("name", ["", "..", "py/x"])
-@pytest_twisted.ensureDeferred
 async def test_names_that_no_repository_has_are_not_found(catalogs, name):
     ours, _ = catalogs
     await ours.write(add_repository)
     assert Registry(ours).find("main", name) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_over_a_slow_catalog_it_is_as_of_the_last_refresh(catalogs):
     ours, theirs = catalogs
     registry = Registry(DelayedCatalog(ours, Clock(), 0))

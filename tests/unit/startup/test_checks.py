@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.composition.core import Core
@@ -86,7 +85,6 @@ def test_a_file_is_no_data_folder_and_no_catalog(tmp_path):
     assert "cannot be read" in problems(tmp_path)[0]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_the_catalog_has_counts(tmp_path):
     catalog = SqliteCatalog(tmp_path / "data" / "pkgrepo.db", reactor=reactor)
     await catalog.start()

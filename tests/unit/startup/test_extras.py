@@ -7,7 +7,6 @@ from typing import Any
 
 import apsw
 import pytest
-import pytest_twisted
 
 from pkgrepo.commands import checks
 from pkgrepo.composition import databases
@@ -36,7 +35,6 @@ def test_postgresql_needs_its_library(tmp_path: Path, without: Any) -> None:
     assert list(missing_extras(config)) == ["postgresql"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bucket_needs_its_library(tmp_path: Path, without: Any) -> None:
     stack = Stack(tmp_path)
     await stack.start()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.format import PythonFormat
@@ -38,7 +37,6 @@ def _all_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PythonFormat, "configurations", every)
 
 
-@pytest_twisted.ensureDeferred
 async def test_proxy_and_virtual_repositories_are_declared(tmp_path: Path) -> None:
     async with running_stacks(tmp_path) as make:
         stack = await make(bootstrap__repositories=[MIRROR, OURS, ALL])
@@ -63,7 +61,6 @@ async def test_proxy_and_virtual_repositories_are_declared(tmp_path: Path) -> No
         ([OURS, {**ALL, "config": {**ALL["config"], "members": ["main/ours"] * 2}}], "main/ours is listed twice"),  # type: ignore[dict-item]
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_member_prevents_the_start(tmp_path: Path, declared: list[Any], sentence: str) -> None:
     stack = Stack(tmp_path, bootstrap__repositories=declared)
     with pytest.raises(Invalid, match=sentence):

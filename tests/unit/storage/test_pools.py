@@ -17,14 +17,12 @@ async def pools():
     await made.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_work_runs_on_a_thread_of_the_named_pool(pools):
     names = [await pool(lambda: threading.current_thread().name) for pool in (pools.disk, pools.cpu)]
     assert "pkgrepo-disk" in names[0]
     assert "pkgrepo-cpu" in names[1]
 
 
-@pytest_twisted.ensureDeferred
 async def test_arguments_results_and_errors_pass_through(pools):
     assert await pools.disk(divmod, 7, 2) == (3, 1)
     assert await pools.disk(int, "ff", base=16) == 255
@@ -32,7 +30,6 @@ async def test_arguments_results_and_errors_pass_through(pools):
         await pools.disk(divmod, 7, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
     gate, entered, lock = threading.Event(), threading.Semaphore(0), threading.Lock()
     inside = most = 0
@@ -56,7 +53,6 @@ async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
     assert most == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_one_of_many_results_at_once_is_delivered_in_the_reactor_thread(pools):
     threads = set()
 
@@ -68,12 +64,10 @@ async def test_every_one_of_many_results_at_once_is_delivered_in_the_reactor_thr
     assert threads == {threading.get_ident()}
 
 
-@pytest_twisted.ensureDeferred
 async def test_calls_made_by_a_callback_are_answered(pools):
     assert await pools.disk(int, "3").addCallback(lambda n: pools.disk(pow, n, 2)) == 9
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_pool_does_not_block_another(pools):
     gate = threading.Event()
     blocked = [pools.disk(gate.wait, TIMEOUT_S) for _ in range(3)]
@@ -83,12 +77,10 @@ async def test_a_full_pool_does_not_block_another(pools):
         assert await each
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_added_pool_runs_like_the_others(pools):
     assert await pools.add("catalog", 1)(int, "3") == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
     pool = Pool(reactor, "test", 1)
     pool.start()
@@ -109,7 +101,6 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
     assert ended == [True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_wait_idle_ends_when_all_calls_are_done(pools):
     assert not await pools.wait_idle()
     gate = threading.Event()
@@ -122,7 +113,6 @@ async def test_wait_idle_ends_when_all_calls_are_done(pools):
     assert await work
 
 
-@pytest_twisted.ensureDeferred
 async def test_results_are_delivered_before_wait_idle_ends(pools):
     gate = threading.Event()
     result = pools.cpu(gate.wait, TIMEOUT_S)
@@ -131,7 +121,6 @@ async def test_results_are_delivered_before_wait_idle_ends(pools):
     assert await waiters
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_pool_that_does_not_run_refuses_work():
     pool = Pool(reactor, "test", 1)
     with pytest.raises(RuntimeError, match="test"):

@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import pytest_twisted
 
 import pkgrepo
 from pkgrepo.cli import main
@@ -52,7 +51,6 @@ def test_links_and_addresses_become_those_of_the_server() -> None:
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
     page = await browser.get("/ui/docs")
     assert page.status == 200

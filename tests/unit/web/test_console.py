@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import pytest_twisted
 
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD
@@ -15,7 +14,6 @@ from tests.support.memory_server import OTHER_PASSWORD
 HOSTILE = "\"><script>alert(1)</script>\u202e'"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_person_sees_public_repositories_and_after_a_login_private_ones(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.add_repository("secret", visibility="private")
@@ -27,7 +25,6 @@ async def test_a_person_sees_public_repositories_and_after_a_login_private_ones(
     assert "/ui/repositories/main/secret" in page.links
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_private_repository_and_one_that_does_not_exist_look_alike(browser: Browser) -> None:
     await browser.stack.add_repository("secret", visibility="private")
     pages = [await browser.raw("GET", f"/ui/repositories/main/{name}") for name in ("secret", "absent")]
@@ -42,7 +39,6 @@ async def test_a_private_repository_and_one_that_does_not_exist_look_alike(brows
     assert hidden[0] == hidden[1]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -> None:
     await browser.stack.add_repository("secret", visibility="private")
     page = await browser.get("/ui/repositories/main/secret?q=a%26b")
@@ -63,14 +59,12 @@ async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -
         *("/ui/../api", "/ui/%2e%2e/api", "/ui/.%2E/api", "/ui/x/./y", "/ui/\u00e9", "/ui/%5c..%5c..\\x"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_login_leads_to_no_other_site(browser: Browser, target: str) -> None:
     form = {"next": target, "username": "admin", "password": browser.stack.password("admin")}
     reply = await browser.raw("POST", "/ui/login", form)
     assert reply.headers["location"] == "http://registry.example/ui/"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_form_needs_the_value_of_its_session_and_the_origin_of_the_server(browser: Browser) -> None:
     page = await browser.log_in()
     for form, origin in (({}, ""), ({"csrf": "0" * 64}, ""), (page.forms["/ui/logout"], "https://evil.example")):
@@ -81,7 +75,6 @@ async def test_a_form_needs_the_value_of_its_session_and_the_origin_of_the_serve
     assert "Log in" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_text_of_others_is_shown_as_text(browser: Browser) -> None:
     await browser.stack.add_repository("py", description=HOSTILE)
     for path in ("/ui/", f"/ui/search?q={quote(HOSTILE)}", f"/ui/repositories/main/py?q={quote(HOSTILE)}"):
@@ -91,7 +84,6 @@ async def test_text_of_others_is_shown_as_text(browser: Browser) -> None:
         assert "script-src 'self'" in page.headers["content-security-policy"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_are_found_and_listed_with_the_set_up(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -104,7 +96,6 @@ async def test_packages_are_found_and_listed_with_the_set_up(browser: Browser) -
     assert page.status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_browsers_are_led_to_the_console_and_clients_never(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     for path, page in (("/", "/ui/"), ("/repositories/main/py/", "/ui/repositories/main/py")):
@@ -114,7 +105,6 @@ async def test_browsers_are_led_to_the_console_and_clients_never(browser: Browse
             assert (await browser.stack.call("GET", path, who=None, headers=fields)).status != 303
 
 
-@pytest_twisted.ensureDeferred
 async def test_errors_are_pages(browser: Browser) -> None:
     for path, status in (("/ui/nowhere", 404), ("/ui/static/x.css", 404), ("/ui/repositories/main/x%00y", 303)):
         assert (await browser.raw("GET", path)).status == status
@@ -123,7 +113,6 @@ async def test_errors_are_pages(browser: Browser) -> None:
     assert b"Traceback" not in reply.body
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_first_start_makes_the_admin(make_stack) -> None:
     stack = await make_stack(with_admin=False, compat__open_install=True)
     browser = Browser(stack)
@@ -135,7 +124,6 @@ async def test_the_first_start_makes_the_admin(make_stack) -> None:
     assert "There is no repository yet" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_assets_are_kept_for_ever(browser: Browser) -> None:
     page = await browser.get("/ui/")
     [address] = {part.split('"')[0] for part in page.html.split('href="') if part.startswith("/ui/static/style-")}
@@ -144,7 +132,6 @@ async def test_assets_are_kept_for_ever(browser: Browser) -> None:
     assert b"--ink" in reply.body
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_first_page_shows_what_changed_last_to_those_who_may_see_it(browser: Browser) -> None:
     for name, visibility in (("py", "public"), ("secret", "private")):
         await browser.stack.add_repository(name, visibility=visibility)
@@ -158,7 +145,6 @@ async def test_the_first_page_shows_what_changed_last_to_those_who_may_see_it(br
     assert [(each["name"], each["repository"]) for each in items] == [("of-secret", "main/secret")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_repositories_are_sorted_and_paged(browser: Browser, monkeypatch: Any) -> None:
     monkeypatch.setattr("pkgrepo.web.home.pages.PER_PAGE", 2)
     for name in ("a", "b", "c"):
@@ -174,7 +160,6 @@ async def test_repositories_are_sorted_and_paged(browser: Browser, monkeypatch: 
         assert "".join(re.findall(r"main/<b>(.)</b>", page.html)) == names
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_page_of_a_repository_is_shown_above_its_packages_to_its_readers(browser: Browser) -> None:
     text = "# Ours\n\nAsk [us](https://us.example/).\n\n<script>alert(1)</script>"
     await browser.stack.add_repository("py", config={"type": "Hosted", "page": text})
@@ -186,7 +171,6 @@ async def test_the_page_of_a_repository_is_shown_above_its_packages_to_its_reade
         assert "Ours" not in (await browser.get(f"/ui/repositories/main/py{other}")).text
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_page_that_is_not_available_now_says_when_to_try_again(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -195,7 +179,6 @@ async def test_a_page_that_is_not_available_now_says_when_to_try_again(browser: 
     assert (reply.status, reply.headers["retry-after"]) == (503, "5")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_page_with_wrong_credentials_makes_no_browser_ask_for_others(browser: Browser) -> None:
     reply = await browser.raw("GET", "/ui/", Authorization="Basic eDp5")
     assert reply.status == 401

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
@@ -46,7 +45,6 @@ async def read(kind: bytes | None, body: bytes = BODY) -> Form:
         b" Application/X-WWW-Form-Urlencoded ;charset=utf-8",
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_the_fields_of_a_form_are_read(kind: bytes) -> None:
     form = await read(kind)
     assert (form.text("name"), form.secret("secret"), form.text("word")) == ("demo", " x ", "é")
@@ -68,7 +66,6 @@ async def test_the_fields_of_a_form_are_read(kind: bytes) -> None:
         b"application/octet-stream",
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_body_of_another_type_is_refused_unread(kind: bytes | None) -> None:
     request: Any = Sent(kind)
     with pytest.raises(Refusal) as refused:
@@ -77,7 +74,6 @@ async def test_a_body_of_another_type_is_refused_unread(kind: bytes | None) -> N
     assert request.limits == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_number_of_fields_is_bounded() -> None:
     kind = b"application/x-www-form-urlencoded"
     assert (await read(kind, b"&".join([b"a=1"] * MOST_FIELDS))).all("a") == ["1"] * MOST_FIELDS

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 
-import pytest_twisted
-
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD
 
 NEW = "/ui/admin/repositories/new"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_is_made_with_a_reach_shown_once_and_revoked(browser: Browser) -> None:
     await browser.stack.add_repository("py", visibility="private")
     await browser.log_in()
@@ -37,7 +34,6 @@ async def test_a_token_is_made_with_a_reach_shown_once_and_revoked(browser: Brow
     assert (page.status, "name" in page.text) == (422, True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_profile_password_and_logins_are_changed(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     other = Browser(browser.stack)
@@ -56,7 +52,6 @@ async def test_profile_password_and_logins_are_changed(browser: Browser) -> None
     assert "Ada L." in page.html
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> None:
     await browser.log_in()
     page = await browser.get(NEW)
@@ -80,7 +75,6 @@ async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> Non
     assert "There is no repository yet" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_configuration_is_replaced_as_json(browser: Browser) -> None:
     await browser.stack.add_repository("py", config={"type": "Hosted", "x_note": {"a": 1}})
     await browser.log_in()
@@ -95,7 +89,6 @@ async def test_a_configuration_is_replaced_as_json(browser: Browser) -> None:
     assert (await browser.stack.ok("GET", "/repository/main%2Fpy/config")) == {"type": "Hosted", "page": "Hello"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_proxies_and_virtual_repositories_are_made_from_their_fields(browser: Browser) -> None:
     await browser.stack.add_repository("own", format="npm")
     await browser.log_in()
@@ -128,7 +121,6 @@ async def test_proxies_and_virtual_repositories_are_made_from_their_fields(brows
     assert "main/ both" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_gets_grants_and_the_audit_log_says_so(browser: Browser) -> None:
     await browser.stack.add_repository("py", visibility="private")
     await browser.log_in()
@@ -148,7 +140,6 @@ async def test_a_user_gets_grants_and_the_audit_log_says_so(browser: Browser) ->
     assert "bob" not in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_administration_is_closed_to_others(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     paths = ("/ui/admin", "/ui/admin/users", "/ui/admin/audit", "/ui/admin/repositories/new")
@@ -157,7 +148,6 @@ async def test_administration_is_closed_to_others(browser: Browser) -> None:
     assert [(await browser.raw("GET", path)).status for path in paths] == [403] * 4
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:
     await browser.stack.add_repository("py", visibility="private")
     ada = await browser.stack.add_user("ada")

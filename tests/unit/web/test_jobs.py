@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.repositories.upkeep.progress import Progress
@@ -21,7 +20,6 @@ async def endless(progress: Progress) -> Any:
     await Deferred()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_collection_is_started_and_its_result_shown(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.log_in()
@@ -38,7 +36,6 @@ async def test_a_collection_is_started_and_its_result_shown(browser: Browser) ->
     assert "No job fits" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_stored_files_are_verified_from_the_settings(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -52,7 +49,6 @@ async def test_stored_files_are_verified_from_the_settings(browser: Browser) -> 
     assert "Missing 0 Damaged 0" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_running_job_shows_its_progress_and_is_cancelled(browser: Browser) -> None:
     repository = await browser.stack.add_repository("py")
     await browser.log_in()
@@ -69,7 +65,6 @@ async def test_a_running_job_shows_its_progress_and_is_cancelled(browser: Browse
 
 
 @pytest.mark.parametrize("path", ["/ui/admin/jobs/none", f"{SETTINGS}/jobs/other"], ids=["id", "kind"])
-@pytest_twisted.ensureDeferred
 async def test_what_is_no_job_is_answered_with_a_page(browser: Browser, path: str) -> None:
     await browser.stack.add_repository("py")
     page = await browser.log_in()
@@ -78,7 +73,6 @@ async def test_what_is_no_job_is_answered_with_a_page(browser: Browser, path: st
     assert (await browser.raw(method, path, form)).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_those_who_may_start_jobs_do(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.add_user("ada")

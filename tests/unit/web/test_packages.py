@@ -7,15 +7,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest_twisted
-
 from tests.support.browser import Browser
 from tests.support.images import Registry, digest_of, make_image, make_index
 
 PAGE = "/ui/repositories/main/py/packages/demo"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_package_shows_its_latest_version_with_readme_files_and_install_lines(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -38,7 +35,6 @@ async def test_a_package_shows_its_latest_version_with_readme_files_and_install_
     assert (await browser.get(f"{PAGE}/versions/9")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_editor_yanks_and_deletes_versions_and_others_cannot(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -63,7 +59,6 @@ async def test_an_editor_yanks_and_deletes_versions_and_others_cannot(browser: B
     assert "has no packages yet" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_tables_are_sorted_filtered_and_paged_by_their_addresses(browser: Browser, monkeypatch: Any) -> None:
     await browser.stack.add_repository("py")
     for name, version in (("demo", "1.0"), ("demo", "2.0"), ("other", "1.0")):
@@ -98,7 +93,6 @@ async def _rows(browser: Browser, path: str) -> list[str]:
         path = path.partition("?")[0] + html.unescape(links[0])
 
 
-@pytest_twisted.ensureDeferred
 async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser) -> None:
     stack = browser.stack
     await stack.add_repository("py")
@@ -120,7 +114,6 @@ async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser)
     assert (await stack.api("GET", "/package/main%2Fpy/demo/downloads?days=0")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> None:
     await browser.stack.add_repository("py")
     hostile = "demo/<b>\u202e\"'.txt"
@@ -145,7 +138,6 @@ async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> N
     assert ("large" in page.text, hostile in page.text) == (True, False)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_shows_what_it_is_made_of(browser: Browser) -> None:
     await browser.stack.add_repository("images", format="docker")
     registry, one = Registry(browser.stack), make_image("<one>")

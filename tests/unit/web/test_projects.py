@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD
 
@@ -11,7 +9,6 @@ HOSTILE = "\"><script>alert(1)</script>\u202e'"
 PAGE = "/ui/projects/core"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_project_is_made_given_members_and_names_and_deleted(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.add_user("ada")
@@ -43,7 +40,6 @@ async def test_a_project_is_made_given_members_and_names_and_deleted(browser: Br
     assert "There is no project yet" in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_members_see_the_project_and_others_do_not(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     await browser.stack.add_user("bob")

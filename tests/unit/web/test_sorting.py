@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-import pytest_twisted
 
 from tests.support.browser import Browser
 
 PLACE = "/ui/repositories/main/py"
 
 
-@pytest_twisted.ensureDeferred
 async def test_users_jobs_tokens_and_projects_are_sorted(browser: Browser) -> None:
     stack = browser.stack
     for name in ("zoe", "bea"):
@@ -44,7 +42,6 @@ async def test_users_jobs_tokens_and_projects_are_sorted(browser: Browser) -> No
     ids=["users", "jobs", "tokens", "projects", "audit", "packages"],
 )
 @pytest.mark.parametrize("query", ["sort=x", "cursor=x", "cursor=WyJ4Il0"], ids=["order", "no-cursor", "other-cursor"])
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_order_or_cursor_is_refused_with_a_page(browser: Browser, path: str, query: str) -> None:
     await browser.stack.add_repository("py")
     await browser.log_in()
@@ -53,7 +50,6 @@ async def test_a_wrong_order_or_cursor_is_refused_with_a_page(browser: Browser, 
     assert "Traceback" not in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_and_entries_of_archives_are_sorted(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0", extra_files={"demo/large": b"x" * 9000, "demo/z": b""})
@@ -84,7 +80,6 @@ async def test_files_and_entries_of_archives_are_sorted(browser: Browser) -> Non
     ],
     ids=["huge", "negative", "nul", "days", "emoji", "direction", "time"],
 )
-@pytest_twisted.ensureDeferred
 async def test_odd_parameters_are_no_failures(browser: Browser, query: str) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD
 
 
-@pytest_twisted.ensureDeferred
 async def test_statistics_are_pictures_with_the_same_figures_in_tables(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "1.0")
@@ -20,7 +17,6 @@ async def test_statistics_are_pictures_with_the_same_figures_in_tables(browser: 
     assert (await browser.get("/ui/admin/statistics?days=x")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_health_shows_checks_disks_and_versions(browser: Browser) -> None:
     await browser.log_in()
     page = await browser.get("/ui/admin/health")
@@ -29,7 +25,6 @@ async def test_health_shows_checks_disks_and_versions(browser: Browser) -> None:
         assert text in page.text
 
 
-@pytest_twisted.ensureDeferred
 async def test_these_pages_are_for_managers(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     await browser.log_in("ada", OTHER_PASSWORD)
@@ -37,7 +32,6 @@ async def test_these_pages_are_for_managers(browser: Browser) -> None:
         assert (await browser.raw("GET", path)).status == 403
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_audit_log_is_filtered_by_address(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     await browser.log_in()
@@ -49,7 +43,6 @@ async def test_the_audit_log_is_filtered_by_address(browser: Browser) -> None:
     assert (page.status, 'role="alert"' in page.html) == (422, True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_refusal_says_which_rule_decided_and_who_can_change_it(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.add_user("ada")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import gatherResults
 
 from tests.support.caching_proxy import fetch
@@ -25,7 +24,6 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("fault", [Fault(), Fault(chunked=True)])
-@pytest_twisted.ensureDeferred
 async def test_file_that_does_not_fit_is_refused_and_the_next_one_fits(proxy: Any, origin: Any, fault: Fault) -> None:
     large, small = os.urandom(6 * MIB), os.urandom(2 * MIB)
     origin.serve("/large", Answer(body=large))
@@ -37,7 +35,6 @@ async def test_file_that_does_not_fit_is_refused_and_the_next_one_fits(proxy: An
     assert (await fetch(proxy.server.url, "small")).body == small
 
 
-@pytest_twisted.ensureDeferred
 async def test_disk_that_is_full_in_the_middle_aborts_the_readers(
     proxy: Any, origin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

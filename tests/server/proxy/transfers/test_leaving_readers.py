@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.caching_proxy import Client, fetch, in_thread
 from tests.support.inprocess_server import until
@@ -15,7 +14,6 @@ from tests.support.upstreams.messages import Fault
 pytestmark = pytest.mark.server
 
 
-@pytest_twisted.ensureDeferred
 async def test_transfer_that_nobody_waits_for_is_given_up(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))
@@ -28,7 +26,6 @@ async def test_transfer_that_nobody_waits_for_is_given_up(proxy: Any, origin: An
     assert (await fetch(proxy.server.url, "file")).body == body_of(SIZE)
 
 
-@pytest_twisted.ensureDeferred
 async def test_client_that_leaves_before_the_first_byte_ends_the_transfer(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=-1))
@@ -45,7 +42,6 @@ async def test_client_that_leaves_before_the_first_byte_ends_the_transfer(proxy:
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_transfer_goes_on_for_the_others(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))
@@ -57,7 +53,6 @@ async def test_transfer_goes_on_for_the_others(proxy: Any, origin: Any) -> None:
     assert origin.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_transfer_that_is_mostly_there_is_finished_for_nobody(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=2 * MIB))
@@ -69,7 +64,6 @@ async def test_transfer_that_is_mostly_there_is_finished_for_nobody(proxy: Any, 
     assert origin.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_head_request_leaves_no_reader_behind(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import gatherResults
 
 from tests.support.caching_proxy import Client, Fetched, in_thread
@@ -58,7 +57,6 @@ def run_client(url: str, path: str, seed: int) -> tuple[str, int, Fetched | None
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest_twisted.ensureDeferred
 async def test_no_order_gives_a_client_wrong_bytes(make_proxy: Any, origin: Any, seed: int) -> None:
     rng = random.Random(seed)
     bodies = {path: rng.randbytes(size) for path, size in FILES.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from tests.support.caching_proxy import fetch
@@ -28,7 +27,6 @@ pytestmark = pytest.mark.server
         (Answer(206, b"a part", {"Content-Range": "bytes 0-5/100"}), 502),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_answer_that_is_not_the_file_is_refused(proxy: Any, origin: Any, step: Any, status: int) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", step, repeat=True)
@@ -38,7 +36,6 @@ async def test_answer_that_is_not_the_file_is_refused(proxy: Any, origin: Any, s
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_page_is_a_file_where_a_page_is_wanted(proxy: Any, origin: Any) -> None:
     origin.serve("/index.html", Answer(body=b"<html>", fields={"Content-Type": "text/html"}))
     assert (await fetch(proxy.server.url, "index.html")).body == b"<html>"
@@ -46,7 +43,6 @@ async def test_page_is_a_file_where_a_page_is_wanted(proxy: Any, origin: Any) ->
 
 @pytest.mark.parametrize("size", [100, SIZE])
 @pytest.mark.parametrize("fault", [Fault(), Fault(chunked=True)])
-@pytest_twisted.ensureDeferred
 async def test_file_of_another_size_than_announced_is_refused(proxy: Any, origin: Any, size: int, fault: Fault) -> None:
     origin.serve("/file", document(size))
     origin.misbehave("/file", fault, repeat=True)
@@ -57,7 +53,6 @@ async def test_file_of_another_size_than_announced_is_refused(proxy: Any, origin
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_small_file_with_a_wrong_digest_is_an_error_and_no_broken_connection(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document(1000))
     proxy.expect("file", b"another")
@@ -67,7 +62,6 @@ async def test_small_file_with_a_wrong_digest_is_an_error_and_no_broken_connecti
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_body_that_nothing_confirms_is_not_kept(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document(1000))
     origin.misbehave("/file", Fault(unframed=True), repeat=True)
@@ -75,7 +69,6 @@ async def test_body_that_nothing_confirms_is_not_kept(proxy: Any, origin: Any) -
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_full_disk_is_an_error_and_keeps_nothing(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     proxy.services.store._low_water = 1 << 60
@@ -83,7 +76,6 @@ async def test_full_disk_is_an_error_and_keeps_nothing(proxy: Any, origin: Any) 
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_that_cannot_be_recorded_still_reaches_its_readers(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     proxy.record_error = StorageFull("main")

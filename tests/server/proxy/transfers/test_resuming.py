@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.caching_proxy import fetch, in_thread
 from tests.support.transfers import (
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("reset", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_broken_connections_are_resumed(proxy: Any, origin: Any, reset: bool) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", *(Fault(cut_at=cut, reset=reset) for cut in (MIB, 10, 600 * KIB)))
@@ -41,7 +39,6 @@ async def test_broken_connections_are_resumed(proxy: Any, origin: Any, reset: bo
     await assert_stored(proxy, body_of(SIZE))
 
 
-@pytest_twisted.ensureDeferred
 async def test_connection_that_breaks_again_and_again_aborts_the_clients(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(cut_at=500 * KIB), repeat=True)
@@ -53,7 +50,6 @@ async def test_connection_that_breaks_again_and_again_aborts_the_clients(proxy: 
 
 
 @pytest.mark.parametrize("announced", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_upstream_without_ranges_sends_all_again_and_readers_go_on(
     proxy: Any, origin: Any, announced: bool
 ) -> None:
@@ -67,7 +63,6 @@ async def test_upstream_without_ranges_sends_all_again_and_readers_go_on(
 
 
 @pytest.mark.parametrize("step", [with_etag('"other"'), without_ranges, gzipped])
-@pytest_twisted.ensureDeferred
 async def test_file_that_changed_is_not_continued(proxy: Any, origin: Any, step: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB, cut_at=MIB), step)
@@ -77,7 +72,6 @@ async def test_file_that_changed_is_not_continued(proxy: Any, origin: Any, step:
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_range_of_another_file_is_refused(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     wrong = Answer(206, b"x" * (SIZE - MIB), {"Content-Range": f"bytes {MIB}-{SIZE - 1}/{SIZE}", "ETag": '"other"'})
@@ -88,7 +82,6 @@ async def test_range_of_another_file_is_refused(proxy: Any, origin: Any) -> None
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_that_nobody_has_read_of_is_fetched_again(proxy: Any, origin: Any) -> None:
     # Without a length nobody gets bytes before the end, and there is nothing to resume by.
     origin.serve("/file", Answer(body=body_of(SIZE), ranges=False))
@@ -98,7 +91,6 @@ async def test_file_that_nobody_has_read_of_is_fetched_again(proxy: Any, origin:
     await assert_stored(proxy, body_of(SIZE))
 
 
-@pytest_twisted.ensureDeferred
 async def test_stalled_upstream_is_given_up_and_resumed(make_proxy: Any, origin: Any) -> None:
     proxy = make_proxy(client={"idle_timeout_s": 0.2})
     origin.serve("/file", document())

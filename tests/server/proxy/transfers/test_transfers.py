@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 from twisted.internet.defer import gatherResults
 
@@ -31,7 +30,6 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("secure", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_many_clients_of_a_cold_file_cost_one_upstream_request(
     make_proxy: Any, origin: Any, tmp_path: Path, secure: bool
 ) -> None:
@@ -50,7 +48,6 @@ async def test_many_clients_of_a_cold_file_cost_one_upstream_request(
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 40 * KIB, 64 * KIB, 64 * KIB + 1, 256 * KIB, SIZE])
 @pytest.mark.parametrize("fault", [Fault(), Fault(chunked=True), Fault(unframed=True)])
-@pytest_twisted.ensureDeferred
 async def test_files_of_all_sizes_arrive_with_and_without_a_length(
     proxy: Any, origin: Any, size: int, fault: Fault
 ) -> None:
@@ -63,7 +60,6 @@ async def test_files_of_all_sizes_arrive_with_and_without_a_length(
     await assert_stored(proxy, body_of(size))
 
 
-@pytest_twisted.ensureDeferred
 async def test_clients_have_the_beginning_while_the_upstream_still_sends(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))
@@ -76,7 +72,6 @@ async def test_clients_have_the_beginning_while_the_upstream_still_sends(proxy: 
     assert origin.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_last_byte_waits_for_the_digest(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", corrupted)
@@ -90,7 +85,6 @@ async def test_last_byte_waits_for_the_digest(proxy: Any, origin: Any) -> None:
     await assert_stored(proxy, body_of(SIZE))
 
 
-@pytest_twisted.ensureDeferred
 async def test_body_that_is_there_but_not_verified_does_not_look_whole(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", lambda answer: evolve(corrupted(answer), fault=Fault(chunked=True, pause_at=SIZE)))
@@ -102,7 +96,6 @@ async def test_body_that_is_there_but_not_verified_does_not_look_whole(proxy: An
     await assert_nothing_kept(proxy)
 
 
-@pytest_twisted.ensureDeferred
 async def test_slow_client_delays_nobody(proxy: Any, origin: Any) -> None:
     size = 20 * MIB  # more than the kernel's socket buffers hold
     origin.serve("/file", document(size))
@@ -124,7 +117,6 @@ async def test_slow_client_delays_nobody(proxy: Any, origin: Any) -> None:
 @pytest.mark.parametrize(
     ("first", "last"), [(0, 0), (100, 2 * MIB), (SIZE - 1, SIZE - 1), (2 * MIB, SIZE - 1), (MIB - 1, MIB)]
 )
-@pytest_twisted.ensureDeferred
 async def test_ranges_are_served_during_a_transfer(proxy: Any, origin: Any, first: int, last: int) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))
@@ -140,7 +132,6 @@ async def test_ranges_are_served_during_a_transfer(proxy: Any, origin: Any, firs
     assert origin.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_transfers_beyond_the_permits_wait(make_proxy: Any, origin: Any) -> None:
     proxy = make_proxy(most=1)
     origin.serve("/file", document())
@@ -155,7 +146,6 @@ async def test_transfers_beyond_the_permits_wait(make_proxy: Any, origin: Any) -
     assert (await other).body == body_of(100)
 
 
-@pytest_twisted.ensureDeferred
 async def test_slow_transfers_of_one_repository_leave_room_for_others(make_proxy: Any, origin: Any) -> None:
     proxy = make_proxy(most=4)
     for number in range(5):
@@ -171,7 +161,6 @@ async def test_slow_transfers_of_one_repository_leave_room_for_others(make_proxy
     assert all(each.body == body_of(SIZE) for each in await slow)
 
 
-@pytest_twisted.ensureDeferred
 async def test_stop_aborts_the_readers_and_leaves_nothing(proxy: Any, origin: Any) -> None:
     origin.serve("/file", document())
     origin.misbehave("/file", Fault(pause_at=MIB))

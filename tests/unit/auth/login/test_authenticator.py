@@ -1,7 +1,6 @@
 """Logins with a password: who is recognised, what is remembered, and what one verification serves."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 from zope.interface.verify import verifyObject
 
@@ -18,13 +17,11 @@ def test_the_interface_is_kept(scene):
     assert verifyObject(IAuthenticator, scene.authenticator)
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_a_header_nobody_asks(scene):
     assert await scene.authenticator.authenticate(None, HOME) is ANONYMOUS
     assert scene.authenticator.recall(None, HOME) is ANONYMOUS
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_password_establishes_its_user_whatever_the_case_of_the_name(scene):
     user = scene.user("Alice", admin=True)
     identity = await scene.authenticator.authenticate(basic("aLICE", PASSWORD), HOME)
@@ -33,7 +30,6 @@ async def test_a_password_establishes_its_user_whatever_the_case_of_the_name(sce
     assert identity.limits is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_wrong_name_wrong_password_and_no_password_all_fail_alike(scene):
     scene.user("alice")
     scene.user("robot", password="")
@@ -46,7 +42,6 @@ async def test_wrong_name_wrong_password_and_no_password_all_fail_alike(scene):
     assert len(said) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unknown_name_costs_a_verification_as_a_known_one_does(scene):
     scene.user("alice")
     await fails(scene, basic("nobody", "x"))
@@ -55,7 +50,6 @@ async def test_an_unknown_name_costs_a_verification_as_a_known_one_does(scene):
     assert scene.threads.calls == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_verified_header_is_recalled_without_another_verification(scene):
     scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -67,7 +61,6 @@ async def test_a_verified_header_is_recalled_without_another_verification(scene)
     assert scene.authenticator.recall(basic("alice", "wrong")) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_remembered_is_verified_again_after_a_minute(scene):
     scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -81,7 +74,6 @@ async def test_what_is_remembered_is_verified_again_after_a_minute(scene):
 
 
 @pytest.mark.parametrize("change", ["deactivate", "password", "remove"])
-@pytest_twisted.ensureDeferred
 async def test_a_change_of_the_user_is_felt_at_once(scene, change):
     user = scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -97,7 +89,6 @@ async def test_a_change_of_the_user_is_felt_at_once(scene, change):
     await fails(scene, header)
 
 
-@pytest_twisted.ensureDeferred
 async def test_commits_that_change_no_identity_forget_nothing(scene):
     scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -108,7 +99,6 @@ async def test_commits_that_change_no_identity_forget_nothing(scene):
     assert scene.authenticator.recall(header) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_change_during_verification_keeps_the_outcome_from_being_remembered(scene):
     user = scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -122,7 +112,6 @@ async def test_a_change_during_verification_keeps_the_outcome_from_being_remembe
     await fails(scene, header)
 
 
-@pytest_twisted.ensureDeferred
 async def test_many_connections_with_one_header_share_one_verification(scene):
     scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -134,7 +123,6 @@ async def test_many_connections_with_one_header_share_one_verification(scene):
     assert scene.threads.calls == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_many_connections_with_one_wrong_header_are_one_failure(scene):
     scene.user("alice")
     scene.threads.held = []
@@ -148,7 +136,6 @@ async def test_many_connections_with_one_wrong_header_are_one_failure(scene):
     assert (await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)).username == "alice"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_first_of_many_may_leave_without_taking_the_others_along(scene):
     scene.user("alice")
     header = basic("alice", PASSWORD)
@@ -162,7 +149,6 @@ async def test_the_first_of_many_may_leave_without_taking_the_others_along(scene
     assert scene.threads.calls == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_is_noted_at_most_once_an_hour(scene):
     user = scene.user("alice")
     await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
@@ -174,7 +160,6 @@ async def test_a_login_is_noted_at_most_once_an_hour(scene):
     assert scene.catalog.peek(find_user, user.id).last_login_at == at(4200)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_old_hash_is_renewed_at_login(scene):
     import argon2
 
@@ -191,7 +176,6 @@ async def test_an_old_hash_is_renewed_at_login(scene):
     assert scene.authenticator.recall(header) is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_keeps_nobody_from_logging_in(scene, monkeypatch):
     from pkgrepo.errors import StorageFull
 
@@ -203,7 +187,6 @@ async def test_a_full_disk_keeps_nobody_from_logging_in(scene, monkeypatch):
     assert (await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)).username == "alice"
 
 
-@pytest_twisted.ensureDeferred
 async def test_memory_of_headers_is_bounded_and_drops_the_oldest(scene, monkeypatch):
     monkeypatch.setattr(module, "MOST_CACHED", 3)
     user = scene.user("alice")
@@ -213,7 +196,6 @@ async def test_memory_of_headers_is_bounded_and_drops_the_oldest(scene, monkeypa
     assert [scene.authenticator.recall(header) is None for header in headers] == [True, False, False, False]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_form_logs_in_as_a_header_does(scene):
     user = scene.user("alice")
     text, token = scene.token(user)

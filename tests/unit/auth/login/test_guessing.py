@@ -1,7 +1,6 @@
 """Guesses of passwords are slowed down, and delay nobody else."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.errors import AuthenticationFailed, TooManyAttempts
@@ -9,7 +8,6 @@ from pkgrepo.storage.catalog.people.tokens import revoke_token
 from tests.support.auth import HOME, PASSWORD, basic, fails
 
 
-@pytest_twisted.ensureDeferred
 async def test_guesses_are_throttled_and_tokens_are_not(scene):
     user = scene.user("alice")
     text, _ = scene.token(user)
@@ -22,7 +20,6 @@ async def test_guesses_are_throttled_and_tokens_are_not(scene):
     assert (await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)).via == "password"
 
 
-@pytest_twisted.ensureDeferred
 async def test_parallel_guesses_get_no_further_than_guesses_in_a_row(scene):
     scene.user("alice")
     scene.threads.held = []
@@ -40,7 +37,6 @@ async def test_parallel_guesses_get_no_further_than_guesses_in_a_row(scene):
     assert outcomes.count(AuthenticationFailed) == scene.threads.calls
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_burst_of_guesses_keeps_nobody_else_from_logging_in(scene):
     scene.user("alice")
     scene.threads.held = []
@@ -63,7 +59,6 @@ async def test_a_burst_of_guesses_keeps_nobody_else_from_logging_in(scene):
     assert again.username == "alice"
 
 
-@pytest_twisted.ensureDeferred
 async def test_many_networks_of_strangers_delay_an_owner_by_one_guess_at_most(scene):
     scene.user("alice")
     await scene.authenticator.login("alice", PASSWORD, "192.0.2.7")
@@ -91,7 +86,6 @@ async def test_many_networks_of_strangers_delay_an_owner_by_one_guess_at_most(sc
     scene.threads.release()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_that_nobody_waits_for_any_more_is_not_hashed(scene):
     scene.threads.held = []
     busy = [Deferred.fromCoroutine(scene.authenticator.login(f"n{count}", "x", f"192.0.2.{count}")) for count in (1, 2)]
@@ -106,7 +100,6 @@ async def test_a_login_that_nobody_waits_for_any_more_is_not_hashed(scene):
     assert scene.threads.calls == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_stale_tokens_lock_nobody_out(scene):
     user = scene.user("alice")
     text, token = scene.token(user)

@@ -44,14 +44,12 @@ def priority() -> int:
     return os.getpriority(os.PRIO_PROCESS, get_native_id())
 
 
-@pytest_twisted.ensureDeferred
 async def test_passwords_are_hashed_at_a_lower_priority_than_requests_are_served(pool: Pool) -> None:
     before = priority()
     assert await HashingThreads(pool, None)(priority) == NICE
     assert priority() == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_sandbox_may_forbid_the_priority(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError
@@ -60,7 +58,6 @@ async def test_a_sandbox_may_forbid_the_priority(pool: Pool, monkeypatch: pytest
     assert await HashingThreads(pool, None)(lambda: "hashed") == "hashed"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_permit_is_returned_also_after_an_error(pool: Pool, tmp_path: Path) -> None:
     threads = HashingThreads(pool, tmp_path / "permits")
     for _ in range(2 * PERMITS):

@@ -1,6 +1,5 @@
 import argon2
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
@@ -20,7 +19,6 @@ def passwords(threads):
     return Passwords(threads, Clock(), hasher=FAST)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_right_password_verifies_and_others_do_not(passwords):
     stored = await passwords.hash(PASSWORD)
     assert stored.startswith("$argon2id$")
@@ -29,7 +27,6 @@ async def test_the_right_password_verifies_and_others_do_not(passwords):
     assert not (await passwords.verify(stored, "")).correct
 
 
-@pytest_twisted.ensureDeferred
 async def test_hashes_made_with_other_parameters_come_back_renewed(passwords):
     old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
     verdict = await passwords.verify(old, PASSWORD)
@@ -40,13 +37,11 @@ async def test_hashes_made_with_other_parameters_come_back_renewed(passwords):
     assert again.rehashed is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_password_renews_nothing(passwords):
     old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
     assert (await passwords.verify(old, "wrong")).rehashed is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_has_the_empty_hash_and_it_is_verified_all_the_same(passwords, threads):
     await passwords.verify("", "x")
     before = threads.calls
@@ -54,13 +49,11 @@ async def test_nobody_has_the_empty_hash_and_it_is_verified_all_the_same(passwor
     assert threads.calls == before + 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_damaged_hash_is_never_right(passwords):
     assert not (await passwords.verify("$argon2id$broken", PASSWORD)).correct
     assert not (await passwords.verify("plain", "plain")).correct
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_more_than_the_allowed_number_run_at_once(threads):
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
     stored = FAST.hash(PASSWORD)
@@ -73,7 +66,6 @@ async def test_no_more_than_the_allowed_number_run_at_once(threads):
     assert threads.calls == 5
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_queue_turns_people_away_at_once(threads, monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING", 1)
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
@@ -98,7 +90,6 @@ class Counted:
         self.ends.append(failed)
 
 
-@pytest_twisted.ensureDeferred
 async def test_attempts_begin_when_the_turn_comes_and_their_refusal_frees_the_turn(threads):
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored = FAST.hash(PASSWORD)
@@ -112,7 +103,6 @@ async def test_attempts_begin_when_the_turn_comes_and_their_refusal_frees_the_tu
     assert (await passwords.verify(stored, PASSWORD)).correct
 
 
-@pytest_twisted.ensureDeferred
 async def test_attempts_end_with_what_they_were(threads):
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored, counted = FAST.hash(PASSWORD), Counted()
@@ -122,7 +112,6 @@ async def test_attempts_end_with_what_they_were(threads):
     assert counted.ends == [False, True, True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_burst_for_nobody_hashes_nothing_that_is_not_admitted(threads):
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
 
@@ -174,7 +163,6 @@ def test_who_leaves_while_their_password_is_hashed_keeps_the_permit_until_it_is(
     assert following.called
 
 
-@pytest_twisted.ensureDeferred
 async def test_leaving_the_queue_frees_the_place(threads):
     passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored = FAST.hash(PASSWORD)

@@ -1,5 +1,4 @@
 import pytest
-import pytest_twisted
 from twisted.cred.checkers import ICredentialsChecker, InMemoryUsernamePasswordDatabaseDontUse
 from twisted.cred.credentials import Anonymous, UsernamePassword
 from twisted.cred.error import UnauthorizedLogin
@@ -20,14 +19,12 @@ def test_our_checkers_are_checkers_of_cred(scene):
         assert verifyObject(ICredentialsChecker, checker)
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_is_a_credential_too(scene):
     _, identity, logout = await scene.portal.login(Anonymous(), None, IIdentity)
     assert identity is ANONYMOUS
     logout()
 
 
-@pytest_twisted.ensureDeferred
 async def test_any_checker_of_cred_can_be_plugged_in(scene):
     user = scene.user("alice", password="")
     scene.user("retired", active=False)
@@ -40,7 +37,6 @@ async def test_any_checker_of_cred_can_be_plugged_in(scene):
             await portal.login(UsernamePassword(name, b"pw"), None, IIdentity)
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_identities_live_in_the_realm(scene):
     class ISomethingElse(Interface):
         pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import USE_RECORDED_S, BrowserSessions, csrf_of, is_csrf
@@ -33,7 +32,6 @@ class Scene:
         return len(await self.services.catalog.look(list_sessions, self.user.id))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_session_that_is_used_lasts_seven_days() -> None:
     scene = Scene()
     secret = await scene.begin()
@@ -46,7 +44,6 @@ async def test_a_session_that_is_used_lasts_seven_days() -> None:
     assert await scene.sessions.find(secret) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unused_session_ends_after_its_idle_time() -> None:
     scene = Scene()
     secret = await scene.begin()
@@ -56,7 +53,6 @@ async def test_an_unused_session_ends_after_its_idle_time() -> None:
     assert await scene.stored() == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_frequent_uses_are_not_all_written() -> None:
     scene = Scene()
     secret = await scene.begin()
@@ -71,7 +67,6 @@ async def test_frequent_uses_are_not_all_written() -> None:
     assert len(used.client) == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_further_login_ends_the_session_that_was_not_used_for_the_longest_time() -> None:
     scene = Scene()
     secrets = []
@@ -83,7 +78,6 @@ async def test_a_further_login_ends_the_session_that_was_not_used_for_the_longes
     assert await scene.sessions.find(secrets[1]) is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_has_no_session() -> None:
     with pytest.raises(AuthenticationRequired):
         await Scene().sessions.begin(ANONYMOUS, "", "")

@@ -1,7 +1,6 @@
 """Access tokens and bearer tokens as credentials."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.auth.login.identities import identity_of
@@ -13,7 +12,6 @@ from tests.support.auth import HOME, PASSWORD, at, basic, fails
 
 
 @pytest.mark.parametrize("name", ["alice", "ALICE", "", "token", "__token__", "whoever"])
-@pytest_twisted.ensureDeferred
 async def test_a_token_is_its_owner_under_any_name_that_is_nobody_elses(scene, name):
     user = scene.user("alice")
     limits = TokenLimits(packages=("x",))
@@ -22,14 +20,12 @@ async def test_a_token_is_its_owner_under_any_name_that_is_nobody_elses(scene, n
     assert (identity.user_id, identity.token_id, identity.via, identity.limits) == (user.id, token.id, "token", limits)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_under_another_users_name_fails(scene):
     scene.user("bob")
     text, _ = scene.token(scene.user("alice"))
     await fails(scene, basic("bob", text))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_who_is_called_token_changes_nothing_for_tokens(scene):
     scene.user("token")
     text, _ = scene.token(scene.user("alice"))
@@ -37,7 +33,6 @@ async def test_a_user_who_is_called_token_changes_nothing_for_tokens(scene):
 
 
 @pytest.mark.parametrize("end", ["revoke", "expire", "deactivate", "remove"])
-@pytest_twisted.ensureDeferred
 async def test_a_token_ends_at_once(scene, end):
     user = scene.user("alice")
     text, token = scene.token(user, TokenLimits(expires_at=at(30)))
@@ -56,7 +51,6 @@ async def test_a_token_ends_at_once(scene, end):
     await fails(scene, header)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_well_formed_token_that_was_never_issued_fails(scene):
     from pkgrepo.auth.tokens.text import make_token
     from pkgrepo.model import TokenKind
@@ -64,7 +58,6 @@ async def test_a_well_formed_token_that_was_never_issued_fails(scene):
     await fails(scene, make_token(TokenKind.PERSONAL).encode())
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_bound_to_a_network_works_from_there_only_recalled_or_not(scene):
     text, _ = scene.token(scene.user("alice"), TokenLimits(cidrs=("192.0.2.0/24",)))
     header = b"Bearer " + text.encode()
@@ -76,7 +69,6 @@ async def test_a_token_bound_to_a_network_works_from_there_only_recalled_or_not(
     await fails(scene, header, "198.51.100.1")
 
 
-@pytest_twisted.ensureDeferred
 async def test_uses_are_counted_recalled_or_not_and_written_together(scene):
     text, token = scene.token(scene.user("alice"))
     header = b"Bearer " + text.encode()
@@ -93,7 +85,6 @@ async def test_uses_are_counted_recalled_or_not_and_written_together(scene):
     assert scene.authenticator.recall(header) is not None  # writing them down forgot nothing
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_stands_for_its_user_until_something_changes(scene):
     user = scene.user("alice")
     identity = await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
@@ -108,7 +99,6 @@ async def test_a_bearer_token_stands_for_its_user_until_something_changes(scene)
 
 
 @pytest.mark.parametrize("change", ["revoke", "limits", "flags", "deactivate", "time"])
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_issued_for_an_access_token_ends_with_it(scene, change):
     user = scene.user("alice", user_manager=True)
     text, token = scene.token(user)
@@ -129,7 +119,6 @@ async def test_a_bearer_token_issued_for_an_access_token_ends_with_it(scene, cha
     await fails(scene, header)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_keeps_the_networks_of_its_access_token(scene):
     text, _ = scene.token(scene.user("alice"), TokenLimits(cidrs=("192.0.2.0/24",)))
     identity = await scene.authenticator.authenticate(b"Bearer " + text.encode(), HOME)
@@ -138,14 +127,12 @@ async def test_a_bearer_token_keeps_the_networks_of_its_access_token(scene):
     assert (await scene.authenticator.authenticate(header, HOME)).via == "bearer"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_with_somebody_elses_access_token_fails(scene):
     _, token = scene.token(scene.user("bob"))
     mixed = evolve(identity_of(scene.user("alice"), via="token"), token_id=token.id)
     await fails(scene, b"Bearer " + (await scene.bearer.issue(mixed, [])).text.encode())
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_anonymous_bearer_token_is_nobody_narrowed(scene):
     issued = await scene.bearer.issue(ANONYMOUS, [Access("main/r1/x", "main/r1", "x", ("pull",))])
     found = await scene.authenticator.authenticate(b"Bearer " + issued.text.encode(), HOME)

@@ -1,12 +1,9 @@
-import pytest_twisted
-
 from pkgrepo.auth.tokens import uses as module
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.people.tokens import get_token
 from tests.support.auth import AuthServices
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
     scene = AuthServices()
     _, token = scene.token(scene.user("alice"))
@@ -25,7 +22,6 @@ async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
     assert (found.uses, found.last_used_ip, found.last_used_client) == (2, "192.0.2.1", "uv")
 
 
-@pytest_twisted.ensureDeferred
 async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
     monkeypatch.setattr(module, "BATCH", 2)
     scene = AuthServices()
@@ -39,14 +35,12 @@ async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
     assert [scene.catalog.peek(get_token, token.id).uses for token in tokens] == [1] * 5
 
 
-@pytest_twisted.ensureDeferred
 async def test_with_nothing_to_write_nothing_is_written():
     scene = AuthServices()
     await scene.uses.flush()
     assert scene.catalog.commits == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_long_client_name_is_cut():
     scene = AuthServices()
     _, token = scene.token(scene.user("alice"))
@@ -55,7 +49,6 @@ async def test_a_long_client_name_is_cut():
     assert scene.catalog.peek(get_token, token.id).last_used_client == "x" * 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_could_not_be_written_is_kept_also_when_nothing_is_added(monkeypatch):
     scene = AuthServices()
     _, token = scene.token(scene.user("alice"))

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.commands.deploy import client
@@ -63,7 +62,6 @@ async def deploy(scripted, told=None):
         await scripted.server.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_bundle_is_sent_and_its_state_asked_until_it_ends():
     scripted, told = Scripted(BEGUN, *[(200, {"state": state}) for state in ("PENDING", "VALIDATING", "VALIDATED")]), []
     scripted.steps += [(200, {"state": "PUBLISHING"}), (200, {"state": "PUBLISHED"})]
@@ -76,14 +74,12 @@ async def test_the_bundle_is_sent_and_its_state_asked_until_it_ends():
     assert second.startswith(f"GET /repositories/main/mvn/deploy/{UID} ")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_broken_connection_is_tried_again_with_the_whole_bundle():
     scripted = Scripted(None, None, BEGUN, None, (200, {"state": "PUBLISHED"}))
     assert (await deploy(scripted))["state"] == "PUBLISHED"
     assert scripted.requests == ["POST", "POST", "POST", "GET", "GET"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_overloaded_server_is_asked_again_and_others_are_not():
     scripted = Scripted((503, {"detail": "later"}), BEGUN, (200, {"state": "FAILED"}))
     assert (await deploy(scripted))["state"] == "FAILED"
@@ -93,7 +89,6 @@ async def test_an_overloaded_server_is_asked_again_and_others_are_not():
     assert raised.value.status == 500
 
 
-@pytest_twisted.ensureDeferred
 async def test_attempts_are_limited():
     scripted = Scripted(*[None] * 10)
     with pytest.raises(Failed, match="cannot be reached"):
@@ -101,7 +96,6 @@ async def test_attempts_are_limited():
     assert scripted.requests == ["POST"] * ATTEMPTS
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_answer_before_the_end_of_the_bundle_is_taken():
     scripted = Scripted("at once", (401, {"detail": "no"}))
     with pytest.raises(Failed, match="401 no") as raised:
@@ -110,19 +104,16 @@ async def test_an_answer_before_the_end_of_the_bundle_is_taken():
 
 
 @pytest.mark.parametrize("answer", [{}, [], "x", {"deployment_id": 7}])
-@pytest_twisted.ensureDeferred
 async def test_an_answer_without_id_is_told(answer):
     with pytest.raises(Failed, match="no id of a deployment"):
         await deploy(Scripted((200, answer)))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_redirect_is_not_followed_with_the_credentials():
     with pytest.raises(Failed, match="307"):
         await deploy(Scripted((307, {})))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_file_that_cannot_be_read_ends_the_deploy():
     def pieces():
         yield b"PK"

@@ -4,7 +4,6 @@ import errno
 import json
 
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.commands.http.bodies import IteratorBody
@@ -43,7 +42,6 @@ async def ask(reply, work, *, end=True):
     return result, server.heads
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_call_sends_the_token_and_returns_json():
     found, heads = await ask(
         answer(200, {"a": 1}), lambda client: client.get("package", "main/py", "@a/b", q="x y", n=None)
@@ -67,14 +65,12 @@ async def test_a_call_sends_the_token_and_returns_json():
     ],
     ids=["missing", "invalid", "npm", "images", "text", "html", "busy", "redirect"],
 )
-@pytest_twisted.ensureDeferred
 async def test_refusals_keep_the_reason_that_the_server_gives(reply, sentence, code):
     error, _ = await ask(reply, lambda client: client.get("x"))
     assert str(error) == sentence
     assert exit_code(error.status) == code
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_broken_connection_is_one_sentence_without_the_token():
     error, _ = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", lambda client: client.get("x"))
     assert "cannot be reached: " in str(error)
@@ -82,7 +78,6 @@ async def test_a_broken_connection_is_one_sentence_without_the_token():
     assert error.status == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_download_that_stalls_is_given_up(monkeypatch):
     monkeypatch.setattr(client_module, "IDLE_S", 0.2)
     parts = []
@@ -92,7 +87,6 @@ async def test_a_download_that_stalls_is_given_up(monkeypatch):
     assert parts == [b"half"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_is_not_blamed_on_the_server():
     def write(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -101,14 +95,12 @@ async def test_a_full_disk_is_not_blamed_on_the_server():
     assert str(error) == "the file cannot be stored: No space left on device"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_file_that_shrinks_while_it_is_sent_is_named_as_the_reason():
     body = IteratorBody(iter([b"few"]), reactor, 100)
     error, _ = await ask(b"", lambda client: client.send("PUT", "/f", body, {}), end=False)
     assert str(error) == "the file has changed while it was sent"
 
 
-@pytest_twisted.ensureDeferred
 async def test_pages_are_followed_until_enough():
     page = answer(200, {"items": [1, 2], "next": "again"})
     found, heads = await ask(page, lambda client: client.all_items("x", most=5))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.storage.catalog.server import repositories
@@ -20,7 +19,6 @@ async def make(stack: Stack, **body: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["Tools", "my_", "a..b", "a._b", "x-"])
-@pytest_twisted.ensureDeferred
 async def test_names_that_no_client_takes_are_refused(registry: Registry, name: str) -> None:
     stack = registry.stack
     refused = await make(stack, name=name)
@@ -30,7 +28,6 @@ async def test_names_that_no_client_takes_are_refused(registry: Registry, name: 
 
 
 @pytest.mark.parametrize("storage", ["Upper", "token"])
-@pytest_twisted.ensureDeferred
 async def test_storages_with_such_names_take_other_formats_only(registry: Registry, storage: str) -> None:
     stack = registry.stack
     await stack.ok("POST", "/storage", {"name": storage})
@@ -43,7 +40,6 @@ async def test_storages_with_such_names_take_other_formats_only(registry: Regist
     assert (await stack.ok("PATCH", "/storage/main", {"name": "second", "active": True}))["name"] == "second"
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_older_repository_in_upper_case_is_listed_as_clients_can_pull_it(registry: Registry) -> None:
     stack = registry.stack
     made = await stack.add_repository("older", format="docker")
@@ -56,7 +52,6 @@ async def test_an_older_repository_in_upper_case_is_listed_as_clients_can_pull_i
     assert (await registry.below("GET", "manifests/v1", name="main/older/app")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_images_of_the_default_repository_are_not_hidden(make_registry: Any) -> None:
     registry = await make_registry(container__default_repository="main/images")
     stack = registry.stack
@@ -84,7 +79,6 @@ async def test_images_of_the_default_repository_are_not_hidden(make_registry: An
         ({"name": "app", "format": "docker", "config": {"type": "Hosted", "x": 1}}, "main/app: "),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_declared_repositories_are_checked_like_created_ones(tmp_path: Any, declared: Any, sentence: str) -> None:
     stack = Stack(tmp_path, bootstrap__repositories=[declared])
     with pytest.raises(Invalid, match=f"bootstrap.repositories: {sentence}"):
@@ -92,7 +86,6 @@ async def test_declared_repositories_are_checked_like_created_ones(tmp_path: Any
     await stack.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_declared_repositories_hide_no_images(make_registry: Any, tmp_path: Any) -> None:
     options = {"container__default_repository": "main/images"}
     registry = await make_registry(**options)
@@ -104,7 +97,6 @@ async def test_declared_repositories_hide_no_images(make_registry: Any, tmp_path
     await stack.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_only_repository_takes_names_alone_and_lists_them_as_clients_call_them(registry: Registry) -> None:
     await registry.push(IMAGE, "v1", name="proj/app")
     await registry.push(IMAGE, "v1", name="main/images/full")
@@ -123,7 +115,6 @@ async def test_the_only_repository_takes_names_alone_and_lists_them_as_clients_c
     assert "main/images/proj/app" in (await registry.call("GET", "/_catalog")).json["repositories"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_among_several_repositories_the_marked_one_is_the_default(registry: Registry) -> None:
     stack = registry.stack
     await registry.push(IMAGE, "v1", name="proj/app")
@@ -141,7 +132,6 @@ async def test_among_several_repositories_the_marked_one_is_the_default(registry
 
 
 @pytest.mark.parametrize("name", ["main/imagse/app", "main/images", "main/py/app"])
-@pytest_twisted.ensureDeferred
 async def test_a_name_with_a_storage_is_not_taken_for_another_image_of_the_only_repository(
     registry: Registry, name: str
 ) -> None:
@@ -150,7 +140,6 @@ async def test_a_name_with_a_storage_is_not_taken_for_another_image_of_the_only_
     assert (refused.status, refused.json["errors"][0]["code"]) == (404, "NAME_UNKNOWN")
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_a_default_names_alone_mean_nothing(make_registry: Any) -> None:
     registry = await make_registry(container__default_repository="")
     assert (await registry.start(name="proj/app")).status == 404

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import pytest_twisted
 import zstandard
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
@@ -51,7 +50,6 @@ def documents(monkeypatch: pytest.MonkeyPatch) -> SplicedDocuments:
     return SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000)
 
 
-@pytest_twisted.ensureDeferred
 async def test_document_is_rendered_once(documents: SplicedDocuments) -> None:
     package = Package(2000)
     first = await documents.get(POOLS, package.state, FORM, URL)
@@ -60,7 +58,6 @@ async def test_document_is_rendered_once(documents: SplicedDocuments) -> None:
     assert package.loads == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_large_document_is_kept_compressed_alone(documents: SplicedDocuments) -> None:
     package = Package(8000)
     document = (await documents.get(POOLS, package.state, FORM, URL)).document
@@ -70,7 +67,6 @@ async def test_large_document_is_kept_compressed_alone(documents: SplicedDocumen
     assert package.loads == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_documents_have_the_digests_that_their_format_sends() -> None:
     documents = SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000, algorithms=("md5", "sha256"))
     document = (await documents.get(POOLS, Package(2000).state, FORM, URL)).document
@@ -80,7 +76,6 @@ async def test_documents_have_the_digests_that_their_format_sends() -> None:
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
     plain = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
@@ -111,7 +106,6 @@ async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytes
     await pools.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_document_is_not_unpacked_any_further_for_a_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splicing, "LARGE", 5000)
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
@@ -48,7 +47,6 @@ def access(scene: AuthServices) -> Access:
 ALICE = basic("alice", PASSWORD)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_request_without_credentials_is_anonymous_at_once(access: Access) -> None:
     asked: Any = Asked(b"PUT", origin=b"https://elsewhere.example")
     assert access.recall(asked) is ANONYMOUS
@@ -56,7 +54,6 @@ async def test_a_request_without_credentials_is_anonymous_at_once(access: Access
     assert asked.principal == ""
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_caller_is_identified_and_then_recalled_without_waiting(access: Access) -> None:
     asked: Any = Asked(authorization=ALICE)
     assert access.recall(asked) is None
@@ -87,7 +84,6 @@ async def test_a_caller_is_identified_and_then_recalled_without_waiting(access: 
         (b"POST", "", "", False),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_pages_of_other_sites_change_nothing(
     scene: AuthServices, method: bytes, origin: str | None, public_url: str, passes: bool
 ) -> None:
@@ -102,7 +98,6 @@ async def test_pages_of_other_sites_change_nothing(
     assert (refused.value.status, asked.principal, scene.threads.calls) == (403, "", 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_admission_names_the_repository_and_the_rule(scene: AuthServices, access: Access) -> None:
     repository = scene.repository(visibility=Visibility.PUBLIC)
     alice: Any = Asked(authorization=ALICE)
@@ -117,7 +112,6 @@ async def test_admission_names_the_repository_and_the_rule(scene: AuthServices, 
     assert nobody.repository == "main/r1"  # for the log, also of who was refused
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_inactive_repository_is_named_only_to_callers_who_may_read_it(
     scene: AuthServices, access: Access
 ) -> None:
@@ -132,7 +126,6 @@ async def test_an_inactive_repository_is_named_only_to_callers_who_may_read_it(
         await access.admit(Asked(), Action.READ, repository)  # type: ignore[arg-type]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unknown_repository_does_not_ask_a_known_caller_to_log_in(access: Access) -> None:
     identity = await access.identify(Asked(authorization=ALICE))  # type: ignore[arg-type]
     assert isinstance(unknown(identity, "main/x"), NotFound)
@@ -141,7 +134,6 @@ async def test_an_unknown_repository_does_not_ask_a_known_caller_to_log_in(acces
     assert "main/x" in str(error)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_actor_has_the_address_and_the_request(access: Access) -> None:
     asked: Any = Asked(authorization=ALICE)
     actor = actor_of(asked, await access.identify(asked))

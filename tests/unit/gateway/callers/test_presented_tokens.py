@@ -1,7 +1,6 @@
 """Access tokens in the address of a request, and in the header of quetz uploads."""
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.auth.tokens.text import hide_tokens, make_token
 from pkgrepo.gateway.callers.presented_tokens import take_token
@@ -79,7 +78,6 @@ def test_tokens_are_hidden_in_both_spellings():
     assert hide_tokens(f"/a/{TOKEN}/{HYPHENS}/b") == "/a/***/***/b"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_private_repository_is_read_by_token_address_and_names_it_nowhere(tmp_path, capfdbinary):
     async with running_stacks(tmp_path) as make:
         server = await make(log__access=True)

@@ -223,7 +223,6 @@ async def people(stack: Stack) -> Any:
 @pytest.mark.parametrize(
     "rule", list(EXPECTED), ids=lambda rule: f"{rule.scope}{rule.action or ''}{rule.content or ''}"
 )
-@pytest_twisted.ensureDeferred
 async def test_callers_are_admitted_or_refused(people: Any, rule: AccessRule) -> None:
     stack, names = people
     for route in [route for route in ROUTES if route.access is rule]:

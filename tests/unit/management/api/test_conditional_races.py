@@ -69,7 +69,6 @@ async def overtaken(stack: Stack, resource: str, by: tuple[str, str, Any] | None
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-@pytest_twisted.ensureDeferred
 async def test_a_conditional_change_fails_after_a_concurrent_change(filled: Stack, resource: str) -> None:
     reply, left, now = await overtaken(filled, resource, None)
     found = now.json
@@ -79,14 +78,12 @@ async def test_a_conditional_change_fails_after_a_concurrent_change(filled: Stac
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-@pytest_twisted.ensureDeferred
 async def test_a_conditional_change_succeeds_after_another_record_was_changed(filled: Stack, resource: str) -> None:
     reply, _, now = await overtaken(filled, resource, ("POST", "/users", {"username": "carol"}))
     assert reply.status == 200, reply.body
     assert reply.headers["etag"].partition("-")[0] == now.headers["etag"].partition("-")[0]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_conditional_change_gives_up_after_many_concurrent_changes(filled: Stack) -> None:
     catalog: Any = filled.assembly.core.catalog
     write = catalog.write

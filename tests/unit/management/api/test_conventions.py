@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.memory_server import Stack
 
 NEW = {"name": "py", "storage": "main", "format": "python", "config": {"type": "Hosted"}}
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_error_is_a_problem_with_the_request_id(stack: Stack) -> None:
     reply = await stack.api("GET", "/users/nobody-here", headers={"X-Request-Id": "my.request-1"})
     assert reply.status == 404
@@ -28,7 +26,6 @@ async def test_an_error_is_a_problem_with_the_request_id(stack: Stack) -> None:
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_type_of_a_problem_is_a_page(stack: Stack) -> None:
     found = await stack.call("GET", "/problems/stale", who=None)
     assert (found.status, found.headers["content-type"]) == (200, "text/plain; charset=utf-8")
@@ -36,7 +33,6 @@ async def test_the_type_of_a_problem_is_a_page(stack: Stack) -> None:
     assert (await stack.call("GET", "/problems/nonsense", who=None)).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unknown_address_and_a_wrong_method_are_problems_too(stack: Stack) -> None:
     assert (await stack.api("GET", "/nothing")).json["type"].endswith("/problems/not_found")
     reply = await stack.api("PUT", "/info", {})
@@ -44,14 +40,12 @@ async def test_an_unknown_address_and_a_wrong_method_are_problems_too(stack: Sta
     assert reply.json["type"].endswith("/problems/method_not_allowed")
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_credentials_get_a_challenge(stack: Stack) -> None:
     reply = await stack.api("GET", "/users", who=None)
     assert reply.status == 401
     assert reply.headers["www-authenticate"].startswith("Basic realm=")
 
 
-@pytest_twisted.ensureDeferred
 async def test_wrong_credentials_are_refused_also_on_public_routes(stack: Stack) -> None:
     reply = await stack.api("GET", "/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
     assert reply.status == 401
@@ -86,7 +80,6 @@ async def test_wrong_credentials_are_refused_also_on_public_routes(stack: Stack)
         (b'{"name": "x", "storage": "main", "format": "python", "configs": {"auth": 7}}', 422, "/configs/auth"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_body_is_refused_with_its_pointer(
     stack: Stack, body: bytes, status: int, pointer: str | None
 ) -> None:
@@ -99,20 +92,17 @@ async def test_a_wrong_body_is_refused_with_its_pointer(
         assert set(reply.json["errors"][0]) == {"pointer", "code", "message"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_body_over_a_mebibyte_is_refused_before_it_is_read(stack: Stack) -> None:
     reply = await stack.api("POST", "/repository", raw=b"x", headers={"Content-Length": str(2**20 + 1)})
     assert reply.status == 413
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"])
-@pytest_twisted.ensureDeferred
 async def test_json_is_read_whatever_its_declared_type(stack: Stack, content_type: str) -> None:
     reply = await stack.api("POST", "/repository", NEW, headers={"Content-Type": content_type})
     assert reply.status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_page_of_another_site_cannot_change_anything(stack: Stack) -> None:
     reply = await stack.api("POST", "/repository", NEW, headers={"Origin": "https://evil.example"})
     assert reply.status == 403
@@ -125,7 +115,6 @@ async def test_a_page_of_another_site_cannot_change_anything(stack: Stack) -> No
     assert reply.status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_etag_is_used_for_304_and_for_if_match(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
@@ -146,7 +135,6 @@ async def test_an_etag_is_used_for_304_and_for_if_match(stack: Stack) -> None:
     assert (await stack.api("PATCH", path, {"description": "y"}, headers={"If-Match": "*"})).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_uploads_do_not_change_the_etag_that_if_match_compares(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
@@ -157,7 +145,6 @@ async def test_uploads_do_not_change_the_etag_that_if_match_compares(stack: Stac
     assert (await stack.api("PATCH", path, {"description": "x"}, headers={"If-Match": before})).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_pages_of_a_list_contain_each_item_once(stack: Stack) -> None:
     names = [f"r{number}" for number in range(7)]
     for name in names:
@@ -190,25 +177,21 @@ async def test_the_pages_of_a_list_contain_each_item_once(stack: Stack) -> None:
         ("count=perhaps", "count"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_page_is_refused_by_its_parameter(stack: Stack, query: str, pointer: str) -> None:
     reply = await stack.api("GET", f"/repository?{query}")
     assert (reply.status, reply.pointer) == (422, pointer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_unknown_query_parameters_are_ignored(stack: Stack) -> None:
     assert (await stack.api("GET", "/repository?colour=blue")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_head_answers_without_a_body(stack: Stack) -> None:
     reply = await stack.api("HEAD", "/info")
     assert (reply.status, reply.body) == (200, b"")
     assert int(reply.headers["content-length"]) > 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_too_many_failed_logins_are_refused_with_retry_after(stack: Stack) -> None:
     for _ in range(6):
         reply = await stack.api("GET", "/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
@@ -217,7 +200,6 @@ async def test_too_many_failed_logins_are_refused_with_retry_after(stack: Stack)
     assert reply.json["type"].endswith("/problems/too_many_attempts")
 
 
-@pytest_twisted.ensureDeferred
 async def test_links_begin_with_the_public_address(make_stack: Any) -> None:
     stack: Stack = await make_stack(server__public_url="https://pkgs.example/base")
     for name in ("a", "b"):
@@ -230,7 +212,6 @@ async def test_links_begin_with_the_public_address(make_stack: Any) -> None:
     assert allowed.status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_empty_change_is_refused(stack: Stack) -> None:
     await stack.add_repository()
     await stack.ok("POST", "/project", {"key": "core"})

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_line_says_who_what_and_whence(stack: Stack) -> None:
     token = await stack.token(scopes=["system"])
     body = {"name": "py", "storage": "main", "format": "python"}
@@ -24,7 +22,6 @@ async def test_a_line_says_who_what_and_whence(stack: Stack) -> None:
     assert line["token_id"] is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_refusals_leave_a_line(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.api("GET", "/users", who="ada")
@@ -38,7 +35,6 @@ async def test_refusals_leave_a_line(stack: Stack) -> None:
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_strangers_without_credentials_fill_no_log(stack: Stack) -> None:
     before = len(await stack.audited())
     await stack.api("GET", "/users", who=None)
@@ -46,7 +42,6 @@ async def test_strangers_without_credentials_fill_no_log(stack: Stack) -> None:
     assert len(await stack.audited()) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_strangers_with_made_up_credentials_fill_no_log_either(stack: Stack) -> None:
     before = len(await stack.audited())
     made_up = {"Authorization": "Bearer aaa.bbb.ccc"}
@@ -58,7 +53,6 @@ async def test_strangers_with_made_up_credentials_fill_no_log_either(stack: Stac
     assert len(json.dumps(line)) < 1000
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_change_that_fails_leaves_a_line_and_nothing_else(stack: Stack) -> None:
     await stack.add_repository()
     await stack.api("POST", "/repository", {"name": "py", "storage": "main", "format": "python"})
@@ -67,7 +61,6 @@ async def test_a_change_that_fails_leaves_a_line_and_nothing_else(stack: Stack) 
     assert len(await stack.audited(action="repository.create", outcome="ok")) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_secret_reaches_the_log(stack: Stack) -> None:
     await stack.add_user("ada")
     made = await stack.ok("POST", "/user/token", {"name": "x"}, who="ada")
@@ -96,7 +89,6 @@ async def test_no_secret_reaches_the_log(stack: Stack) -> None:
         ("to={before}", 0),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_lines_are_narrowed(stack: Stack, query: str, count: int) -> None:
     for number in range(3):
         await stack.add_repository(f"r{number}")
@@ -108,13 +100,11 @@ async def test_lines_are_narrowed(stack: Stack, query: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2026-01-01T00:00:00", "12"])
-@pytest_twisted.ensureDeferred
 async def test_a_time_that_is_none_is_refused(stack: Stack, time: str) -> None:
     reply = await stack.api("GET", f"/audit?from={time}")
     assert (reply.status, reply.pointer) == (422, "from")
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_log_is_read_in_pages_and_as_lines(stack: Stack) -> None:
     for number in range(5):
         await stack.add_repository(f"r{number}")
@@ -130,7 +120,6 @@ async def test_the_log_is_read_in_pages_and_as_lines(stack: Stack) -> None:
     assert len(accepted.body.splitlines()) == 5
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_copy_goes_to_a_file(make_stack: Any, tmp_path: Path) -> None:
     stack: Stack = await make_stack(log__audit_file=str(tmp_path / "audit.jsonl"))
     await stack.add_repository()
@@ -143,7 +132,6 @@ async def test_a_copy_goes_to_a_file(make_stack: Any, tmp_path: Path) -> None:
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_people_do_with_their_accounts_through_clients_is_in_the_file_too(
     make_stack: Any, tmp_path: Path
 ) -> None:

@@ -18,7 +18,6 @@ from tests.support.upstreams.faults import failing
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 
-run = pytest_twisted.ensureDeferred
 PASSWORD = "an upstream's secret"
 
 
@@ -81,7 +80,6 @@ async def publish(stack: Stack, repository: str, name: str, version: str = "1.0.
     assert reply.status == 201, reply
 
 
-@run
 async def test_what_upstreams_said_is_explained_first_fresh_and_then_from_the_cache(
     stack: Stack, up: NpmUpstream
 ) -> None:
@@ -117,7 +115,6 @@ async def test_what_upstreams_said_is_explained_first_fresh_and_then_from_the_ca
     assert document["dist-tags"]["latest"] == again["latest"]["version"]
 
 
-@run
 async def test_editors_see_the_addresses_of_upstreams(stack: Stack, up: NpmUpstream) -> None:
     up.add("left")
     await add_proxy(stack, "mirror", up)
@@ -140,7 +137,6 @@ async def test_editors_see_the_addresses_of_upstreams(stack: Stack, up: NpmUpstr
     assert steps(kept) == ["main/mirror file_kept"]
 
 
-@run
 async def test_refresh_asks_upstreams_at_most_every_ten_seconds(stack: Stack, up: NpmUpstream) -> None:
     up.add("left")
     await add_proxy(stack, "mirror", up)
@@ -149,7 +145,6 @@ async def test_refresh_asks_upstreams_at_most_every_ten_seconds(stack: Stack, up
     assert up.count() == 1
 
 
-@run
 async def test_failures_are_explained_without_addresses(stack: Stack, up: NpmUpstream) -> None:
     up.misbehave("*", failing(500), repeat=True)
     await add_proxy(stack, "mirror", up)
@@ -162,7 +157,6 @@ async def test_failures_are_explained_without_addresses(stack: Stack, up: NpmUps
     assert (absent["outcome"], steps(absent)) == ("not_found", ["main/mirror absent"])
 
 
-@run
 async def test_rules_are_explained(stack: Stack, up: NpmUpstream) -> None:
     for version, days in (("1.0.0", 30), ("1.1.0", 20), ("2.0.0", 1)):
         up.add("left", version, published=ago(days=days))
@@ -194,7 +188,6 @@ async def test_rules_are_explained(stack: Stack, up: NpmUpstream) -> None:
     assert reserved["steps"][0]["sentence"] == "main/mirror is not asked: acme-* is a reserved name of main/all"
 
 
-@run
 async def test_clients_learn_the_reason_from_a_header(stack: Stack, up: NpmUpstream) -> None:
     up.add("left", published=ago())
     await add_proxy(
@@ -211,7 +204,6 @@ async def test_clients_learn_the_reason_from_a_header(stack: Stack, up: NpmUpstr
     assert "it will be served from 20" in refused.json["error"]
 
 
-@run
 async def test_hosted_names_and_switched_off_members_are_explained(stack: Stack, up: NpmUpstream) -> None:
     up.add("mine", "9.0.0")
     await add(stack, "own", {"type": "Hosted"})
@@ -229,7 +221,6 @@ async def test_hosted_names_and_switched_off_members_are_explained(stack: Stack,
     assert up.count() == 0
 
 
-@run
 async def test_members_that_a_reader_may_not_know_have_no_names(stack: Stack, up: NpmUpstream) -> None:
     up.add("left", published=ago())
     await add(stack, "own", {"type": "Hosted"}, visibility="private")
@@ -246,7 +237,6 @@ async def test_members_that_a_reader_may_not_know_have_no_names(stack: Stack, up
     assert steps(await explain(stack, "all", "mine", who="admin")) == ["main/own owned"]
 
 
-@run
 async def test_unknown_and_unreadable_repositories_are_answered_alike(stack: Stack) -> None:
     await add(stack, "secret", {"type": "Hosted"}, visibility="private")
     await stack.add_user("bob", "bob keeps bees at home")
@@ -257,7 +247,6 @@ async def test_unknown_and_unreadable_repositories_are_answered_alike(stack: Sta
         assert details[0] == details[1]
 
 
-@run
 async def test_token_for_some_packages_explains_only_these(stack: Stack) -> None:
     await add(stack, "own", {"type": "Hosted"}, visibility="private")
     for name in ("acme-a", "other"):
@@ -274,7 +263,6 @@ async def test_token_for_some_packages_explains_only_these(stack: Stack) -> None
     "query",
     [{}, {"package": "left"}, {"repository": "main/own"}, {"version": "1", "file": "x"}, {"version": "a b"}],
 )
-@run
 async def test_incomplete_questions_are_refused(stack: Stack, query: dict[str, str]) -> None:
     await add(stack, "own", {"type": "Hosted"})
     await publish(stack, "own", "left")
@@ -284,13 +272,11 @@ async def test_incomplete_questions_are_refused(stack: Stack, query: dict[str, s
 
 
 @pytest.mark.parametrize("query", [{"version": "sha256:12"}, {"version": "a b"}, {"file": "v2/app/manifests/1"}])
-@run
 async def test_malformed_questions_about_images_are_refused(stack: Stack, query: dict[str, str]) -> None:
     await stack.add_repository("images", format="docker", visibility="public", config={"type": "Hosted"})
     assert (await ask(stack, "images", "app", **query)).status == 422
 
 
-@run
 async def test_python_projects_are_explained(stack: Stack) -> None:
     with PythonUpstream() as up:
         for version, days in (("1.0", 30), ("2.0rc1", 20), ("1.5", 1)):

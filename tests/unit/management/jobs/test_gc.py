@@ -61,7 +61,6 @@ def names(*images: Image) -> set[str]:
     return {digest_of(data)[7:] for image in images for data in (image.manifest, *image.blobs)}
 
 
-@pytest_twisted.ensureDeferred
 async def test_blobs_of_a_deleted_manifest_are_removed_and_others_stay(registry: Registry) -> None:
     gone, kept = make_image("gone"), make_image("kept")
     await registry.push(gone, "v1")
@@ -81,7 +80,6 @@ async def test_blobs_of_a_deleted_manifest_are_removed_and_others_stay(registry:
     assert again["removed"] == {"blobs": 0, "manifests": 0, "uploads": 0}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_dry_run_reports_what_the_next_run_removes(registry: Registry) -> None:
     shared = make_image("shared")
     await registry.push(shared, "v1")
@@ -103,7 +101,6 @@ async def test_a_dry_run_reports_what_the_next_run_removes(registry: Registry) -
     await pull(registry, shared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_grace_period_keeps_new_blobs(registry: Registry) -> None:
     await registry.push_blob(b"a layer whose manifest is still to come")
     young = await registry.stack.ok("POST", GC)
@@ -114,7 +111,6 @@ async def test_the_grace_period_keeps_new_blobs(registry: Registry) -> None:
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_manifests_that_others_refer_to_are_not_untagged(registry: Registry) -> None:
     children = [make_image("one"), make_image("two")]
     index = make_index(children)
@@ -137,7 +133,6 @@ async def test_manifests_that_others_refer_to_are_not_untagged(registry: Registr
     assert await stored(registry.stack) == names(*children, index, signature)
 
 
-@pytest_twisted.ensureDeferred
 async def test_unfinished_uploads_are_removed_after_a_day(registry: Registry) -> None:
     started = await registry.start()
     assert (await registry.continue_upload(started, "PATCH", b"half")).status == 202
@@ -147,7 +142,6 @@ async def test_unfinished_uploads_are_removed_after_a_day(registry: Registry) ->
     assert (dry["removed"]["uploads"], (await collect(registry))["removed"]["uploads"]) == (1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Registry) -> None:
     await registry.stack.add_repository()
     await registry.stack.publish("main/py", "demo", "1.0")
@@ -162,7 +156,6 @@ async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Regi
     assert await stored(registry.stack) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_run_finishes_the_removal_that_a_crash_interrupted(registry: Registry) -> None:
     core = registry.stack.assembly.core
     digest = await registry.push_blob(b"condemned")
@@ -178,7 +171,6 @@ async def test_a_run_finishes_the_removal_that_a_crash_interrupted(registry: Reg
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_second_request_is_answered_with_the_running_job(registry: Registry) -> None:
     stack, held = registry.stack, Deferred[None]()
     core = stack.assembly.core
@@ -197,7 +189,6 @@ async def test_a_second_request_is_answered_with_the_running_job(registry: Regis
     assert (await stack.api("POST", GC)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_request_that_does_not_wait_is_answered_with_the_job(registry: Registry) -> None:
     stack = registry.stack
     reply = await stack.api("POST", f"{GC}?wait=0")
@@ -216,7 +207,6 @@ async def test_a_request_that_does_not_wait_is_answered_with_the_job(registry: R
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-@pytest_twisted.ensureDeferred
 async def test_only_admins_may_collect_garbage(registry: Registry, method: str) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write", "delete", "edit")
@@ -224,7 +214,6 @@ async def test_only_admins_may_collect_garbage(registry: Registry, method: str) 
     assert (await registry.stack.api(method, GC, who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_invalid_parameters_are_refused(registry: Registry) -> None:
     stack = registry.stack
     assert (await stack.api("POST", GC, {"grace_seconds": -1})).status == 422
@@ -232,7 +221,6 @@ async def test_invalid_parameters_are_refused(registry: Registry) -> None:
     assert (await stack.api("POST", f"{GC}?wait=soon")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_of_a_dead_process_ends_with_its_lease(registry: Registry) -> None:
     stack = registry.stack
     core = stack.assembly.core
@@ -249,7 +237,6 @@ async def test_a_job_of_a_dead_process_ends_with_its_lease(registry: Registry) -
     assert (await stack.ok("GET", f"/job/{uid}"))["state"] == "failed"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_that_a_client_was_told_of_is_kept_for_the_grace_period(registry: Registry) -> None:
     layer = await registry.push_blob(b"a layer that many clients read")
     child = make_image("child")
@@ -264,7 +251,6 @@ async def test_a_blob_that_a_client_was_told_of_is_kept_for_the_grace_period(reg
     assert (await registry.below("GET", f"blobs/{layer}")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_grace_period_of_a_manifest_begins_when_it_loses_its_tag(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -287,7 +273,6 @@ async def client(registry: Registry) -> str:
     return await registry.stack.bearer(scope="repository:main/images/app:pull,push,delete")
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_default_grace_period_is_15_minutes_and_the_answer_names_it(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -306,7 +291,6 @@ async def test_the_default_grace_period_is_15_minutes_and_the_answer_names_it(re
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_answer_names_what_only_other_parameters_remove(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     await registry.below("DELETE", "manifests/v1")
@@ -320,7 +304,6 @@ async def test_the_answer_names_what_only_other_parameters_remove(registry: Regi
     assert (await collect(registry, delete_untagged=True))["removed"]["manifests"] == 1
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("how", ["uploaded", "asked for", "mounted"])
 async def test_without_a_grace_period_blobs_of_a_running_push_are_kept(registry: Registry, how: str) -> None:
     image, one = make_image(), await client(registry)
@@ -344,7 +327,6 @@ async def test_without_a_grace_period_blobs_of_a_running_push_are_kept(registry:
     await pull(registry, image)
 
 
-@pytest_twisted.ensureDeferred
 async def test_blobs_are_not_kept_for_a_push_that_is_complete(registry: Registry) -> None:
     image, one, other = make_image(), await client(registry), await client(registry)
     assert one != other
@@ -363,7 +345,6 @@ async def test_blobs_are_not_kept_for_a_push_that_is_complete(registry: Registry
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_manifests_are_kept_for_an_index_that_is_being_pushed(registry: Registry) -> None:
     children = [make_image("one"), make_image("two", architecture="arm64")]
     who = await client(registry)
@@ -379,7 +360,6 @@ async def test_manifests_are_kept_for_an_index_that_is_being_pushed(registry: Re
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_requests_of_callers_who_may_not_push_keep_no_blob(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -393,7 +373,6 @@ async def test_requests_of_callers_who_may_not_push_keep_no_blob(registry: Regis
     assert await stored(registry.stack) == set()
 
 
-@pytest_twisted.ensureDeferred
 async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -> None:
     catalog, digest = registry.stack.assembly.core.catalog, await registry.push_blob(b"wanted by many")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.repositories.upkeep.progress import Progress
@@ -23,7 +22,6 @@ async def begin(stack: Stack, **data: Any) -> str:
     return await stack.assembly.core.jobs.begin("gc", "key", {"on": "storage 'main'", **data}, endless)
 
 
-@pytest_twisted.ensureDeferred
 async def test_jobs_are_listed_for_those_who_could_start_them(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.add_repository("other")
@@ -44,7 +42,6 @@ async def test_jobs_are_listed_for_those_who_could_start_them(stack: Stack) -> N
     assert (await stack.api("GET", "/job", who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_running_job_is_cancelled_by_those_who_could_start_it(stack: Stack) -> None:
     repository = await stack.add_repository("py")
     uid = await begin(stack, repository=repository["id"])
@@ -57,7 +54,6 @@ async def test_a_running_job_is_cancelled_by_those_who_could_start_it(stack: Sta
     assert (await stack.audited(action="job.cancel", outcome="ok"))[0]["object"] == "storage 'main'"
 
 
-@pytest_twisted.ensureDeferred
 async def test_jobs_of_the_server_are_shown_to_system_managers(stack: Stack) -> None:
     uid = await begin(stack)
     await stack.add_user("ada")

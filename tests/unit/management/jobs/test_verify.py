@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest_twisted
-
 from tests.support.images import Registry, make_image
 from tests.support.memory_server import Stack
 
@@ -18,7 +16,6 @@ def copies(stack: Stack) -> list[Path]:
     return [each for each in sorted(root.rglob("*")) if each.is_file()]
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_the_blobs_of_the_repository_are_read(stack: Stack) -> None:
     for name in ("py", "other"):
         await stack.add_repository(name)
@@ -33,7 +30,6 @@ async def test_only_the_blobs_of_the_repository_are_read(stack: Stack) -> None:
     assert (await stack.audited(action="repository.verify"))[0]["object"] == "main/py"
 
 
-@pytest_twisted.ensureDeferred
 async def test_damaged_and_missing_bytes_are_named_with_their_packages(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.publish("main/py", "demo", "1.0")
@@ -47,7 +43,6 @@ async def test_damaged_and_missing_bytes_are_named_with_their_packages(stack: St
     assert str(stack.assembly.core.config.data.dir) not in str(found)
 
 
-@pytest_twisted.ensureDeferred
 async def test_manifests_and_layers_of_images_are_read(stack: Stack) -> None:
     await stack.add_repository("images", format="docker")
     await Registry(stack).push(make_image("one"), "v1")
@@ -55,7 +50,6 @@ async def test_manifests_and_layers_of_images_are_read(stack: Stack) -> None:
     assert (found["blobs"], found["errors"]) == (len(copies(stack)), [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_it_needs_the_action_admin(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.add_user("ada")
@@ -65,7 +59,6 @@ async def test_it_needs_the_action_admin(stack: Stack) -> None:
     assert (await stack.ok("POST", VERIFY, who="ada"))["errors"] == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_a_dry_run_would_delete_is_not_in_the_audit_log(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.publish("main/py", "demo", "1.0")

@@ -34,7 +34,6 @@ async def read_metrics(stack: Stack, who: str | None = "admin") -> dict[tuple[st
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_ready(stack: Stack) -> None:
     repository = await stack.add_repository()
     core = stack.assembly.core
@@ -56,7 +55,6 @@ async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_re
     assert reply.json["checks"]["readable layout"] == told
 
 
-@pytest_twisted.ensureDeferred
 async def test_metrics_are_for_system_managers_and_tokens_with_the_scope(stack: Stack) -> None:
     await stack.add_user("ada")
     assert (await stack.call("GET", "/metrics", who=None)).status == 401
@@ -65,7 +63,6 @@ async def test_metrics_are_for_system_managers_and_tokens_with_the_scope(stack: 
     assert (await stack.call("GET", "/metrics", who=token)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_labels_contain_nothing_that_a_client_invented(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "very-special-name", "1.0")
@@ -91,7 +88,6 @@ async def test_labels_contain_nothing_that_a_client_invented(stack: Stack) -> No
     assert "made-up" not in str(found)
 
 
-@pytest_twisted.ensureDeferred
 async def test_reads_from_the_response_cache_are_counted_separately(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
@@ -121,7 +117,6 @@ async def encrypted(make_stack: Any, tmp_path: Path) -> Any:
     yield stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_gauges_show_the_state_of_the_server(encrypted: Stack, tmp_path: Path) -> None:
     found = await read_metrics(encrypted)
     certificate = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
@@ -137,7 +132,6 @@ async def test_gauges_show_the_state_of_the_server(encrypted: Stack, tmp_path: P
     assert (found["pkgrepo_http_requests_in_flight", ()], found["pkgrepo_connections", ()]) == (1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_does_not_answer_has_no_samples(stack: Stack, monkeypatch: Any) -> None:
     def fail(_store: Any) -> Any:
         raise StorageFailed("main")
@@ -148,7 +142,6 @@ async def test_a_storage_that_does_not_answer_has_no_samples(stack: Stack, monke
     assert found["pkgrepo_storage_active", (("storage", "main"),)] == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, monkeypatch: Any) -> None:
     asking: list[int] = []
 
@@ -169,7 +162,6 @@ async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, mon
     assert threading.get_ident() not in asking
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encrypted: Stack) -> None:
     proxy = {"type": "Proxy", "proxy": {"routes": ["http://127.0.0.1:1"]}}  # where no upstream may be
     await encrypted.add_repository("mirror", format="npm", config=proxy)
@@ -199,7 +191,6 @@ async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encry
             assert set(used) <= {"le"}.union(*(told[name][1] for name in known)), panel["title"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_metrics_can_be_switched_off(make_stack: Any) -> None:
     stack: Stack = await make_stack(metrics__enabled=False)
     assert (await stack.call("GET", "/metrics")).status == 404

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
@@ -11,7 +10,6 @@ from tests.support.npm_packages import make_publish
 NOTHING = {"items": [], "total": 0, "checked": False}
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("format_", ["python", "npm"])
 async def test_without_data_nothing_is_said_of_a_version(stack: Stack, format_: str) -> None:
     await stack.add_repository("r", format=format_)

@@ -51,7 +51,6 @@ async def names(stack: Stack) -> list[str]:
     return [each["version"] for each in (await stack.ok("GET", f"{APP}/versions"))["items"]]
 
 
-@pytest_twisted.ensureDeferred
 async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     stack = registry.stack
     (package,) = (await stack.ok("GET", PACKAGES))["items"]
@@ -77,7 +76,6 @@ async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     assert paged == [each["version"] for each in listed["items"]]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_version_lists_its_manifests_and_blobs(registry: Registry) -> None:
     stack = registry.stack
     shown = await stack.ok("GET", f"{APP}/versions/v1")
@@ -94,7 +92,6 @@ async def test_a_version_lists_its_manifests_and_blobs(registry: Registry) -> No
         assert (await stack.api("GET", f"{APP}/versions/{missing}")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_tag_is_deleted_alone_and_a_manifest_with_its_tags(registry: Registry) -> None:
     stack = registry.stack
     dry = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}?dry_run=true")
@@ -111,7 +108,6 @@ async def test_a_tag_is_deleted_alone_and_a_manifest_with_its_tags(registry: Reg
     assert "main/images/app:amd64" in objects
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_is_deleted_with_its_manifests_and_blobs(registry: Registry) -> None:
     stack = registry.stack
     await registry.push_blob(b"no manifest names this")
@@ -123,7 +119,6 @@ async def test_an_image_is_deleted_with_its_manifests_and_blobs(registry: Regist
     assert (stats["logical_bytes"], stats["total_blobs"]) == (0, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_paths_of_images_are_deleted_by_tag_or_digest(registry: Registry) -> None:
     stack = registry.stack
     await registry.push(ONE, "v1", name="main/images/team/tool")
@@ -133,7 +128,6 @@ async def test_paths_of_images_are_deleted_by_tag_or_digest(registry: Registry) 
     assert sorted(await names(stack)) == ["amd64", "latest"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_policy_against_deletion_holds_for_the_api(registry: Registry) -> None:
     stack = registry.stack
     config = {"type": "Hosted", "policy": {"allow_delete": False}}
@@ -144,7 +138,6 @@ async def test_the_policy_against_deletion_holds_for_the_api(registry: Registry)
     assert (await stack.api("POST", f"{APP}/versions/v1/yank", {})).status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_readers_do_not_see_images_that_wait_for_a_signature(registry: Registry) -> None:
     stack = registry.stack
     await stack.add_user("reader")
@@ -164,13 +157,11 @@ async def test_readers_do_not_see_images_that_wait_for_a_signature(registry: Reg
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1/v1", "12"])
-@pytest_twisted.ensureDeferred
 async def test_an_invented_cursor_is_refused_or_gives_a_page(registry: Registry, cursor: str) -> None:
     reply = await registry.stack.api("GET", f"{APP}/versions?cursor={cursor}")
     assert reply.status in (200, 422)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -> None:
     stack = registry.stack
 
@@ -195,7 +186,6 @@ async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -
     assert (await stack.ok("GET", APP))["downloads"] == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_shows_its_platforms_layers_commands_labels_and_signatures(stack: Stack) -> None:
     history = [{"created_by": "/bin/sh -c #(nop) COPY . /"}, {"created_by": "ENV A=1", "empty_layer": True}]
     settings = {"Labels": {"a": "<b>"}, "Entrypoint": ["/run"], "Cmd": ["-v"], "ExposedPorts": {"80/tcp": {}}}
@@ -241,7 +231,6 @@ async def test_an_image_shows_its_platforms_layers_commands_labels_and_signature
     [b"", b"[]", b"{", b'{"history": 5, "os": "linux"}', b"[" * 100_000, b'{"config": {"Labels": {"a": 1}}}'],
     ids=["empty", "list", "broken", "wrong", "deep", "number"],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_malformed_configuration_hides_nothing_else(stack: Stack, config: bytes) -> None:
     await stack.add_repository("images", format="docker")
     manifest = {**json.loads(ONE.manifest), "config": describe(config, OCI_CONFIG)}
@@ -250,7 +239,6 @@ async def test_a_malformed_configuration_hides_nothing_else(stack: Stack, config
     assert (platform["size"], len(platform["steps"])) == (len(ONE.blobs[1]), 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_images_have_platforms(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
@@ -258,7 +246,6 @@ async def test_only_images_have_platforms(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("order", ["version", "-version", "published_at", "-published_at"])
-@pytest_twisted.ensureDeferred
 async def test_tags_are_paged_in_every_order(registry: Registry, order: str) -> None:
     every = (await registry.stack.ok("GET", f"{APP}/versions?sort={order}"))["items"]
     by = [each["version" if "version" in order else "published_at"] for each in every]
@@ -275,7 +262,6 @@ async def test_tags_are_paged_in_every_order(registry: Registry, order: str) -> 
     assert (await registry.stack.api("GET", f"{APP}/versions?sort=size")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_more_documents_are_read_than_a_request_may(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ async def filled(stack: Stack) -> Any:
     yield stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_are_listed_with_their_figures(filled: Stack) -> None:
     page = await filled.ok("GET", "/repository/main%2Fpy/packages?count=true", who=None)
     assert page["total"] == 2
@@ -37,7 +36,6 @@ async def test_packages_are_listed_with_their_figures(filled: Stack) -> None:
     assert ([each["key"] for each in only["items"]], only["total"]) == (["other-thing"], 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_can_be_listed_by_page_number(filled: Stack) -> None:
     first = await filled.ok("GET", "/repository/main%2Fpy/packages?page=1&per_page=1")
     second = await filled.ok("GET", "/repository/main%2Fpy/packages?page=2&per_page=1")
@@ -51,7 +49,6 @@ async def test_packages_can_be_listed_by_page_number(filled: Stack) -> None:
     assert (await filled.api("GET", "/repository/main%2Fpy/packages?page=0")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_versions_are_listed_in_the_formats_order(filled: Stack) -> None:
     path = "/package/main%2Fpy/demo/versions"
     page = await filled.ok("GET", f"{path}?limit=2&count=true")
@@ -63,7 +60,6 @@ async def test_versions_are_listed_in_the_formats_order(filled: Stack) -> None:
     assert (await filled.api("GET", f"{path}?cursor=Inh4Ig")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_version_shows_its_files_with_all_digests(filled: Stack) -> None:
     shown = await filled.ok("GET", "/package/main%2Fpy/Demo/versions/v1.10.0", who=None)
     assert (shown["package"], shown["version"], shown["state"]) == ("Demo", "1.10", "live")
@@ -77,12 +73,10 @@ async def test_a_version_shows_its_files_with_all_digests(filled: Stack) -> None
 @pytest.mark.parametrize(
     "path", ["/demo/versions/2.0", "/demo/versions/nonsense!", "/none", "/none/versions", "/no%20name/versions/1"]
 )
-@pytest_twisted.ensureDeferred
 async def test_missing_packages_and_versions_are_answered_with_404(filled: Stack, path: str) -> None:
     assert (await filled.api("GET", f"/package/main%2Fpy{path}")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_readme_is_sent_as_text_that_no_browser_runs(stack: Stack) -> None:
     await stack.add_repository()
     text = "# Hello <script>alert(1)</script>"
@@ -101,7 +95,6 @@ async def test_the_readme_is_sent_as_text_that_no_browser_runs(stack: Stack) -> 
     assert (await stack.api("GET", "/package/main%2Fpy/plain/versions/1.0/readme")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_yanked_version_has_a_reason_until_it_is_unyanked(filled: Stack) -> None:
     path = "/package/main%2Fpy/demo/versions/1.9"
     yanked = await filled.ok("POST", f"{path}/yank", {"reason": "broken\non arm"})
@@ -115,7 +108,6 @@ async def test_a_yanked_version_has_a_reason_until_it_is_unyanked(filled: Stack)
     assert actions == ["version.unyank", "version.yank"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_names_of_a_deleted_version_cannot_be_published_again(filled: Stack) -> None:
     path = "/package/main%2Fpy/demo/versions/1.9"
     dry = await filled.ok("DELETE", f"{path}?dry_run=true")
@@ -128,7 +120,6 @@ async def test_file_names_of_a_deleted_version_cannot_be_published_again(filled:
     assert again.status == 400
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_package_is_deleted_with_all_its_versions(filled: Stack) -> None:
     gone = await filled.ok("DELETE", "/package/main%2Fpy/demo")
     assert len(gone["deleted"]) == 7
@@ -137,7 +128,6 @@ async def test_a_package_is_deleted_with_all_its_versions(filled: Stack) -> None
     assert (await filled.ok("GET", "/repository/main%2Fpy"))["package_count"] == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_each_path_is_deleted_or_rejected_independently(filled: Stack) -> None:
     version = await filled.ok("GET", "/package/main%2Fpy/demo/versions/1.10")
     wheel = next(file["path"] for file in version["files"] if file["name"].endswith(".whl"))
@@ -151,7 +141,6 @@ async def test_each_path_is_deleted_or_rejected_independently(filled: Stack) -> 
     assert (await filled.api("DELETE", "/repository/main%2Fpy/packages", {"paths": []})).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_for_some_packages_deletes_no_others(filled: Stack) -> None:
     token = await filled.token(
         repositories=[{"repository": "main/py", "actions": ["read", "delete"], "packages": ["demo"]}]
@@ -163,7 +152,6 @@ async def test_a_token_for_some_packages_deletes_no_others(filled: Stack) -> Non
     assert (await filled.api("DELETE", "/package/main%2Fpy/demo/versions/1.0", who=token)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_tree_shows_one_level_at_a_time(filled: Stack) -> None:
     root = await filled.ok("GET", "/repository/main%2Fpy/tree/", who=None)
     assert [(each["kind"], each["path"]) for each in root["items"]] == [("folder", "packages")]
@@ -181,7 +169,6 @@ async def test_the_tree_shows_one_level_at_a_time(filled: Stack) -> None:
     assert ([each["name"] for each in rest["items"]], rest["next"]) == (["other-thing"], None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: Stack) -> None:
     await filled.add_repository("shut", visibility="private")
     await filled.add_repository("veiled", visibility="hidden")
@@ -220,7 +207,6 @@ async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: 
     assert (await filled.api("GET", "/search/packages?format=cobol")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_fields_that_formats_share_are_shown_beside_the_metadata(stack: Stack) -> None:
     await stack.add_repository()
     fields = [
@@ -237,7 +223,6 @@ async def test_fields_that_formats_share_are_shown_beside_the_metadata(stack: St
     assert shown["metadata"]["requires_dist"] == ["attrs>=20"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_dry_run_deletes_no_package(filled: Stack) -> None:
     dry = await filled.ok("DELETE", "/package/main%2Fpy/demo?dry_run=true")
     assert (len(dry["deleted"]), dry["dry_run"]) == (7, True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from tests.support.memory_server import Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_creator_of_a_project_is_its_owner(stack: Stack) -> None:
     reply = await stack.api("POST", "/project", {"key": "Core", "description": "The core"})
     assert (reply.status, reply.headers["location"]) == (201, "/api/project/core")
@@ -20,7 +18,6 @@ async def test_the_creator_of_a_project_is_its_owner(stack: Stack) -> None:
     assert (await stack.api("POST", "/project", {"key": "core"})).status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_members_see_a_private_project(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.ok("POST", "/project", {"key": "open", "visibility": "public"})
@@ -44,7 +41,6 @@ async def test_only_members_see_a_private_project(stack: Stack) -> None:
     ("role", "edits", "decides"),
     [("guest", 403, 403), ("developer", 403, 403), ("maintainer", 200, 403), ("owner", 200, 200)],
 )
-@pytest_twisted.ensureDeferred
 async def test_the_role_decides_who_may_change_a_project(stack: Stack, role: str, edits: int, decides: int) -> None:
     await stack.add_user("ada")
     await stack.add_user("bob")
@@ -57,7 +53,6 @@ async def test_the_role_decides_who_may_change_a_project(stack: Stack, role: str
     assert (await stack.api("DELETE", "/project/core", who="ada")).status == (204 if decides == 200 else 403)
 
 
-@pytest_twisted.ensureDeferred
 async def test_members_are_added_changed_and_removed(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.ok("POST", "/project", {"key": "core"})
@@ -77,7 +72,6 @@ async def test_members_are_added_changed_and_removed(stack: Stack) -> None:
         assert (await stack.api("POST", "/project/core/members", body)).status == 422, body
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_members_see_the_list_of_members(stack: Stack) -> None:
     await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
     for name in ("ada", "bob"):
@@ -91,7 +85,6 @@ async def test_only_members_see_the_list_of_members(stack: Stack) -> None:
         assert (members is not None) == (status == 200), who
 
 
-@pytest_twisted.ensureDeferred
 async def test_projects_are_shown_to_tokens_with_the_scope_for_it(stack: Stack) -> None:
     await stack.add_repository()
     await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
@@ -109,7 +102,6 @@ async def test_projects_are_shown_to_tokens_with_the_scope_for_it(stack: Stack) 
             assert (await stack.api("GET", path, who=token)).status == status, (body, path)
 
 
-@pytest_twisted.ensureDeferred
 async def test_names_are_bound_to_one_project(stack: Stack) -> None:
     await stack.add_repository()
     await stack.add_repository("inner", visibility="private")
@@ -136,7 +128,6 @@ async def test_names_are_bound_to_one_project(stack: Stack) -> None:
     assert (await stack.api("GET", "/project/by-key/main%2Fpy/core-things")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stale_project_is_not_changed(stack: Stack) -> None:
     await stack.ok("POST", "/project", {"key": "core"})
     etag = (await stack.api("GET", "/project/core")).headers["etag"]

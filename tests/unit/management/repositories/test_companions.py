@@ -24,7 +24,6 @@ async def upload(server, name="demo", version="1.0", who="admin", channel=CHANNE
     return reply.status
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_python_repository_has_a_channel_that_is_in_no_list(server):
     assert await upload(server) == 201
     found = (await server.call("GET", REPODATA)).json
@@ -41,7 +40,6 @@ async def test_a_python_repository_has_a_channel_that_is_in_no_list(server):
 
 
 @pytest.mark.parametrize("path", ["/noarch/repodata.json", "/noarch/demo-1.0-py_0.conda", "", "/none"])
-@pytest_twisted.ensureDeferred
 async def test_strangers_get_the_same_answer_as_for_a_repository_that_does_not_exist(server, path):
     await upload(server)
     await server.add_user("stranger")
@@ -56,7 +54,6 @@ async def test_strangers_get_the_same_answer_as_for_a_repository_that_does_not_e
     assert hits["items"] == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_grants_and_tokens_for_the_repository_are_for_its_channel(server):
     await upload(server)
     await server.add_user("reader")
@@ -73,7 +70,6 @@ async def test_grants_and_tokens_for_the_repository_are_for_its_channel(server):
     assert (await server.api("POST", "/user/token", own)).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_projects_of_the_repository_own_names_in_its_channel(server):
     await server.add_user("developer")
     await server.ok("POST", "/project", {"key": "team", "name": "Team"})
@@ -83,7 +79,6 @@ async def test_projects_of_the_repository_own_names_in_its_channel(server):
     assert await upload(server, "other", who="developer") == 403
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_channel_is_changed_and_removed_only_with_its_repository(server):
     path = "/repository/main%2Fpy%2Fconda"
     config = await server.ok("GET", f"{path}/config")
@@ -102,7 +97,6 @@ async def test_a_channel_is_changed_and_removed_only_with_its_repository(server)
     assert (await server.api("POST", "/repository", {"name": "py/conda", "format": "conda"})).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_changes_of_the_repository_are_changes_of_its_channel(server):
     await upload(server)
     for _ in range(2):
@@ -122,7 +116,6 @@ async def test_changes_of_the_repository_are_changes_of_its_channel(server):
 
 
 @pytest.mark.parametrize("purge", ["", "&purge=true"])
-@pytest_twisted.ensureDeferred
 async def test_a_channel_is_removed_with_its_repository_and_its_name_is_free(server, purge):
     await upload(server)
     await server.ok("DELETE", f"/repository/main%2Fpy?confirm=py{purge}")
@@ -132,7 +125,6 @@ async def test_a_channel_is_removed_with_its_repository_and_its_name_is_free(ser
     assert (await server.call("GET", REPODATA)).json["packages.conda"] == {}
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_uploaded_to_the_channel_of_a_proxy(server):
     routes = {"routes": [{"url": "http://127.0.0.1:9/simple"}]}
     await server.add_repository("mirror", config={"type": "Proxy", "proxy": routes})
@@ -141,7 +133,6 @@ async def test_nothing_is_uploaded_to_the_channel_of_a_proxy(server):
     assert await upload(server, channel=channel) == 405
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_of_an_earlier_release_gets_its_channel_at_the_next_start(stack):
     await stack.add_repository("py")
     catalog = stack.assembly.core.catalog
@@ -152,7 +143,6 @@ async def test_a_repository_of_an_earlier_release_gets_its_channel_at_the_next_s
     assert [name for (name,) in found] == ["py", "py/conda"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_virtual_python_repository_has_a_channel_of_those_of_its_members(server):
     await server.add_repository("more")
     config = {"type": "Virtual", "members": ["main/py", "main/more"], "publish_to": "main/more"}

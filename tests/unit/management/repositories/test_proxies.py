@@ -55,7 +55,6 @@ def authorization(stack: Stack, name: str) -> str | None:
         {**PROXY, "policy": {"minimum_release_age": {"days": 7, "exempt": ["acme-*"]}, "reserved_names": ["acme-*"]}},
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_what_is_written_of_a_proxy_is_read_byte_for_byte(stack: Stack, config: dict[str, Any]) -> None:
     made = await stack.add_repository("mirror", config=config)
     assert (made["type"], made["repository_kind"]) == ("Proxy", "Proxy")
@@ -67,7 +66,6 @@ async def test_what_is_written_of_a_proxy_is_read_byte_for_byte(stack: Stack, co
     assert await stack.audited(action="repository.configure") == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_form_of_an_upstream_is_stored_as_a_route(stack: Stack) -> None:
     made = await stack.add_repository("mirror", config={"type": "Proxy", "config": {"upstream_url": URL}})
     path = f"/repository/{made['id']}/config"
@@ -85,7 +83,6 @@ async def test_every_form_of_an_upstream_is_stored_as_a_route(stack: Stack) -> N
     assert [each["name"] for each in listed["items"]] == ["mirror"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_type_of_a_repository_is_not_changed(stack: Stack) -> None:
     hosted = await stack.add_repository()
     mirror = await stack.add_repository("mirror", config=PROXY)
@@ -100,7 +97,6 @@ async def test_the_type_of_a_repository_is_not_changed(stack: Stack) -> None:
 # Credentials
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_secret_is_in_no_answer_no_audit_row_no_file_and_not_in_the_database(stack: Stack) -> None:
     config = routes({**ROUTE, "auth": BASIC}, {"url": URL, "name": "b", "auth": {"token": "hidden-word"}})
     made = await stack.ok(
@@ -133,7 +129,6 @@ async def test_a_secret_is_in_no_answer_no_audit_row_no_file_and_not_in_the_data
     assert authorization(stack, "mirror") == "Basic Y2k6aGlkZGVuLXdvcmQ="
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_masked_secret_sent_back_keeps_the_stored_one(stack: Stack) -> None:
     made = await stack.add_repository("mirror", config=routes({**ROUTE, "auth": BASIC}))
     path = f"/repository/{made['id']}/config"
@@ -153,7 +148,6 @@ async def test_a_masked_secret_sent_back_keeps_the_stored_one(stack: Stack) -> N
     assert changed[0]["detail"]["after"]["proxy"]["routes"][0]["auth"] == MASKED
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_editor_cannot_have_the_stored_secret_sent_to_another_server(stack: Stack) -> None:
     made = await stack.add_repository("mirror", config=routes({**ROUTE, "auth": BASIC}))
     await stack.add_user("editor")
@@ -165,7 +159,6 @@ async def test_an_editor_cannot_have_the_stored_secret_sent_to_another_server(st
     assert authorization(stack, "mirror") == "Basic Y2k6aGlkZGVuLXdvcmQ="
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_system_managers_name_files_of_the_server(stack: Stack) -> None:
     made = await stack.add_repository("mirror", config=PROXY)
     await stack.add_user("editor")
@@ -185,7 +178,6 @@ async def test_only_system_managers_name_files_of_the_server(stack: Stack) -> No
 # Members
 
 
-@pytest_twisted.ensureDeferred
 async def test_members_are_paths_outside_and_survive_a_new_name(stack: Stack) -> None:
     one = await stack.add_repository("one")
     await stack.add_repository("mirror", config=PROXY)
@@ -209,7 +201,6 @@ async def test_members_are_paths_outside_and_survive_a_new_name(stack: Stack) ->
     assert (listed["publish_to"], listed["resolution"]) == ("main/one", "merge")
 
 
-@pytest_twisted.ensureDeferred
 async def test_members_are_replaced(stack: Stack) -> None:
     one, two = await stack.add_repository("one"), await stack.add_repository("two")
     made = await stack.add_repository("all", config={"type": "Virtual", "members": ["main/one"]})
@@ -239,7 +230,6 @@ async def test_members_are_replaced(stack: Stack) -> None:
     assert (await stack.api("PUT", f"/repository/{one['id']}/members", {"members": []})).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_new_virtual_repository_has_members_of_its_format(stack: Stack) -> None:
     await stack.add_repository("one")
     await stack.add_repository("js", format="npm")
@@ -249,7 +239,6 @@ async def test_a_new_virtual_repository_has_members_of_its_format(stack: Stack) 
         assert (reply.status, reply.pointer) == (422, pointer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_editor_adds_only_members_that_they_may_read(stack: Stack) -> None:
     await stack.add_repository("one")
     await stack.add_repository("secret", visibility="private")
@@ -269,7 +258,6 @@ async def test_an_editor_adds_only_members_that_they_may_read(stack: Stack) -> N
     assert (await stack.api("GET", path, who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_member_that_becomes_private_behind_a_public_repository_is_warned_of(stack: Stack) -> None:
     one = await stack.add_repository("one")
     path = f"/repository/{one['id']}"
@@ -283,7 +271,6 @@ async def test_a_member_that_becomes_private_behind_a_public_repository_is_warne
     assert (await stack.ok("GET", path))["warnings"] == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_member_is_not_deleted(stack: Stack) -> None:
     one = await stack.add_repository("one")
     made = await stack.add_repository("all", config={"type": "Virtual", "members": ["main/one"]})
@@ -298,7 +285,6 @@ async def test_a_member_is_not_deleted(stack: Stack) -> None:
 # Content
 
 
-@pytest_twisted.ensureDeferred
 async def test_clients_change_nothing_in_a_proxy_repository_and_managers_may_delete(stack: Stack) -> None:
     made = await stack.add_repository("mirror", config=PROXY)
     await stack.add_user("reader")
@@ -311,7 +297,6 @@ async def test_clients_change_nothing_in_a_proxy_repository_and_managers_may_del
     assert (gone.status, gone.json["missing"]) == (200, ["demo"])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_file_that_is_deleted_from_a_cache_can_be_stored_again(stack: Stack) -> None:
     for name, burned in (("hosted", 1), ("cache", 0)):
         made = await stack.add_repository(name)
@@ -339,7 +324,6 @@ def _count_tombstones(r: Reader, uid: str) -> int:
 # Descriptions
 
 
-@pytest_twisted.ensureDeferred
 async def test_types_and_keys_are_described(stack: Stack) -> None:
     types = await stack.ok("GET", "/repository/types", who=None)
     (python,) = [each for each in types if each["name"] == "python"]
@@ -372,7 +356,6 @@ async def test_types_and_keys_are_described(stack: Stack) -> None:
         ("members", [], ""),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_configuration_is_checked_without_keeping_it(
     stack: Stack, key: str, value: Any, pointer: str | None
 ) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from tests.support.memory_server import Stack
 
-run = pytest_twisted.ensureDeferred
 
-
-@run
 async def test_name_of_a_removed_package_is_listed_until_it_is_released_or_published_again(stack: Stack) -> None:
     uid = (await stack.add_repository("own", config={"type": "Hosted"}))["id"]
     for name in ("first", "second", "third"):

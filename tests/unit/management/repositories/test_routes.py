@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.memory_server import Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_is_made_shown_and_found(stack: Stack) -> None:
     reply = await stack.api(
         "POST",
@@ -35,7 +33,6 @@ async def test_a_repository_is_made_shown_and_found(stack: Stack) -> None:
     assert (await stack.audited(action="repository.create"))[0]["object"] == "main/Py-1"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_older_form_of_creation_works(stack: Stack) -> None:
     made = await stack.ok(
         "POST",
@@ -51,7 +48,6 @@ async def test_the_older_form_of_creation_works(stack: Stack) -> None:
     assert config == {"type": "Hosted", "auth": {"enabled": True}, "page": "# Hello"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_names_differ_by_more_than_case(stack: Stack) -> None:
     await stack.add_repository("py")
     reply = await stack.api("POST", "/repository", {"name": "PY", "storage": "main", "format": "python"})
@@ -60,7 +56,6 @@ async def test_names_differ_by_more_than_case(stack: Stack) -> None:
     assert (await stack.audited(outcome="failed"))[0]["action"] == "repository.create"
 
 
-@pytest_twisted.ensureDeferred
 async def test_private_and_hidden_repositories_are_listed_for_few(stack: Stack) -> None:
     await stack.add_user("reader")
     made: dict[str, Any] = {}
@@ -85,7 +80,6 @@ async def test_private_and_hidden_repositories_are_listed_for_few(stack: Stack) 
     assert await status("private", "reader") == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_that_the_caller_may_not_know_of_is_answered_like_a_missing_one(stack: Stack) -> None:
     made = await stack.add_repository("secret", visibility="private")
     for method, suffix in (("GET", ""), ("GET", "/config"), ("PATCH", ""), ("DELETE", "?confirm=secret")):
@@ -107,7 +101,6 @@ async def test_a_repository_that_the_caller_may_not_know_of_is_answered_like_a_m
         ("q=second", ["beta"]),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_lists_are_filtered(stack: Stack, query: str, names: list[str]) -> None:
     await stack.add_repository("alpha")
     await stack.add_repository("beta", visibility="private", description="The second")
@@ -115,7 +108,6 @@ async def test_lists_are_filtered(stack: Stack, query: str, names: list[str]) ->
     assert [item["name"] for item in found["items"]] == names
 
 
-@pytest_twisted.ensureDeferred
 async def test_usage_is_shown_when_asked_for(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
@@ -126,7 +118,6 @@ async def test_usage_is_shown_when_asked_for(stack: Stack) -> None:
     assert full["usage_bytes"] == full["storage_usage_bytes"] > 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_change_is_audited_with_before_and_after(stack: Stack) -> None:
     made = await stack.add_repository()
     changed = await stack.ok("PATCH", f"/repository/{made['id']}", {"visibility": "Hidden", "active": False})
@@ -138,7 +129,6 @@ async def test_a_change_is_audited_with_before_and_after(stack: Stack) -> None:
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_inactive_repository_is_refused_and_can_be_activated(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
@@ -150,7 +140,6 @@ async def test_an_inactive_repository_is_refused_and_can_be_activated(stack: Sta
     assert (await stack.api("GET", f"{path}/packages")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_deletion_must_be_confirmed(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
@@ -166,7 +155,6 @@ async def test_deletion_must_be_confirmed(stack: Stack) -> None:
     await stack.add_repository("py")
 
 
-@pytest_twisted.ensureDeferred
 async def test_purging_removes_the_content(stack: Stack) -> None:
     made = await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
@@ -175,7 +163,6 @@ async def test_purging_removes_the_content(stack: Stack) -> None:
     assert count == (0,)
 
 
-@pytest_twisted.ensureDeferred
 async def test_snippets_name_the_clients_address_of_the_server(stack: Stack) -> None:
     made = await stack.add_repository()
     found = await stack.ok("GET", f"/repository/{made['id']}/setup", who=None)
@@ -185,7 +172,6 @@ async def test_snippets_name_the_clients_address_of_the_server(stack: Stack) -> 
     assert all("pkgs.example:8443/repositories/main/py" in each["text"] for each in only)
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_reader_gets_the_page_of_a_repository_as_text_that_no_browser_runs(stack: Stack) -> None:
     text = "# Ours <script>alert(1)</script>"
     for name, visibility in (("open", "public"), ("closed", "private")):

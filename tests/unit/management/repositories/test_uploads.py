@@ -6,12 +6,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest_twisted
-
 from tests.support.images import Registry
 from tests.support.memory_server import Stack
-
-run = pytest_twisted.ensureDeferred
 
 
 async def begin(stack: Stack, name: str, data: bytes = b"") -> str:
@@ -24,7 +20,6 @@ async def begin(stack: Stack, name: str, data: bytes = b"") -> str:
     return location
 
 
-@run
 async def test_open_uploads_are_listed_page_by_page(stack: Stack) -> None:
     uid = (await stack.add_repository("images", format="docker"))["id"]
     await stack.add_repository("others", format="docker")
@@ -43,7 +38,6 @@ async def test_open_uploads_are_listed_page_by_page(stack: Stack) -> None:
     assert second["next"] is None
 
 
-@run
 async def test_an_upload_is_cancelled_with_its_bytes(stack: Stack) -> None:
     uid = (await stack.add_repository("images", format="docker"))["id"]
     other = (await stack.add_repository("others", format="docker"))["id"]

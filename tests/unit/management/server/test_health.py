@@ -5,14 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-import pytest_twisted
-
 from pkgrepo.errors import StorageFailed
 from pkgrepo.management.server import health
 from tests.support.memory_server import Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_liveness_is_always_200(stack: Stack) -> None:
     for path in ("/healthz", "/health"):
         reply = await stack.call("GET", path, who=None)
@@ -20,7 +17,6 @@ async def test_liveness_is_always_200(stack: Stack) -> None:
         assert reply.headers["cache-control"] == "no-store"
 
 
-@pytest_twisted.ensureDeferred
 async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
     reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
@@ -28,7 +24,6 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
     assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_degrades_the_server(make_stack: Any) -> None:
     stack: Stack = await make_stack()
     total = shutil.disk_usage(stack.folder).total
@@ -40,7 +35,6 @@ async def test_a_full_disk_degrades_the_server(make_stack: Any) -> None:
     assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: Stack, monkeypatch: Any) -> None:
     def fail(_reader: Any) -> bool:
         raise StorageFailed("catalog")
@@ -50,7 +44,6 @@ async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: St
     assert (reply.status, reply.json["status"]) == (503, "unavailable")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_cannot_be_opened_makes_the_server_unready(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     storages = {each.name: each for each in stack.assembly.core.registry.storages()}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest_twisted
-
 from tests.support.memory_server import Stack
 
 ADA = {"user": {"username": "ada", "password": "a fairly long secret", "name": "Ada"}}
 
 
-@pytest_twisted.ensureDeferred
 async def test_everybody_may_read_the_description_of_the_server(stack: Stack) -> None:
     info = await stack.ok("GET", "/info", who=None)
     assert (info["name"], info["installed"]) == ("pkgrepo", True)
@@ -23,12 +20,10 @@ async def test_everybody_may_read_the_description_of_the_server(stack: Stack) ->
         assert (await stack.api("POST", "/user/token", {"name": "x", "scopes": [scope["name"]]})).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_server_with_an_admin_is_not_installed_again(stack: Stack) -> None:
     assert (await stack.api("POST", "/install", ADA, who=None)).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_with_open_install_the_first_admin_is_added_once(make_stack: Any) -> None:
     stack: Stack = await make_stack(compat__open_install=True, with_admin=False)
     assert (await stack.ok("GET", "/info", who=None))["installed"] is False

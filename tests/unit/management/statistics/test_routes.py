@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.management.statistics.routes import for_people
 from tests.support.images import Registry, make_image
@@ -17,7 +16,6 @@ DOCUMENTED = {
 }  # fmt: skip
 
 
-@pytest_twisted.ensureDeferred
 async def test_images_are_counted_with_what_they_share(stack: Stack) -> None:
     made = await stack.add_repository("images", format="docker")
     await stack.add_repository("second", format="docker")
@@ -47,7 +45,6 @@ async def test_images_are_counted_with_what_they_share(stack: Stack) -> None:
     assert (await stack.ok("GET", f"/repository/{made['id']}/stats"))["gc"]["state"] == "done"
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_of_other_formats_repeat_under_the_names_of_images(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
@@ -60,14 +57,12 @@ async def test_packages_of_other_formats_repeat_under_the_names_of_images(stack:
     assert found["uploads"] == {"total": 2, "day": 2}
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_empty_repository_has_statistics(stack: Stack) -> None:
     await stack.add_repository()
     found = await stack.ok("GET", "/repository/main%2Fpy/stats")
     assert (found["storage_used"], found["last_activity"], found["top_images"]) == ("0B", None, [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_admins_may_read_statistics(stack: Stack) -> None:
     await stack.add_repository()
     await stack.add_user("bob")

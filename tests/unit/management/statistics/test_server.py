@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from pkgrepo.management.api.timings import Histogram
 from tests.support.memory_server import Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_downloads_and_uploads_are_counted_by_day(stack: Stack) -> None:
     await stack.add_repository("py")
     filename = await stack.publish("main/py", "demo", "1.0")
@@ -28,7 +25,6 @@ async def test_downloads_and_uploads_are_counted_by_day(stack: Stack) -> None:
         assert [(await stack.api("GET", path, who=who)).status for who in ("ada", None)] == [403, 401]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_state_has_the_checks_and_the_versions(stack: Stack) -> None:
     found = await stack.ok("GET", "/server/state")
     assert found["status"] == "ok"

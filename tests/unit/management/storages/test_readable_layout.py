@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_is_made_without_a_readable_layout(stack: Stack) -> None:
     body = {"name": "plain", "settings": {"readable_layout": False}}
     made = await stack.ok("POST", "/storage", body)
@@ -20,7 +17,6 @@ async def test_a_storage_is_made_without_a_readable_layout(stack: Stack) -> None
     assert (main["settings"]["readable_layout"], main["warnings"]) == (True, [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_layout_of_a_storage_is_switched_off_and_on(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")

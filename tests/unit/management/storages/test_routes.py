@@ -7,7 +7,6 @@ import shutil
 from contextlib import suppress
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.server import storages
@@ -18,7 +17,6 @@ from tests.support.memory_server import Stack
 from tests.support.python_packages import make_wheel
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_gets_a_folder_below_the_data(stack: Stack) -> None:
     reply = await stack.api("POST", "/storage", {"name": "second", "type": "Local"})
     assert reply.status == 201
@@ -33,7 +31,6 @@ async def test_a_storage_gets_a_folder_below_the_data(stack: Stack) -> None:
     assert [each["name"] for each in listed["items"]] == ["main", "second"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_adding_the_same_storage_again_succeeds(stack: Stack) -> None:
     reply = await stack.api("POST", "/storage", {"name": "main", "type": "Local"})
     assert (reply.status, reply.json["name"]) == (200, "main")
@@ -41,7 +38,6 @@ async def test_adding_the_same_storage_again_succeeds(stack: Stack) -> None:
     assert other.status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_whose_creation_failed_can_be_added_again_in_its_folder(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +52,6 @@ async def test_a_storage_whose_creation_failed_can_be_added_again_in_its_folder(
     assert (await stack.ok("POST", "/storage/second/check", {}))["ok"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_folder_with_blobs_of_a_failed_storage_is_refused(stack: Stack) -> None:
     body = {"name": "second", "type": "Local"}
     assert (await stack.api("POST", "/storage", body)).status == 201
@@ -65,7 +60,6 @@ async def test_a_folder_with_blobs_of_a_failed_storage_is_refused(stack: Stack) 
     assert (await stack.api("POST", "/storage", body)).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_older_form_works(stack: Stack) -> None:
     path = str(stack.folder / "given")
     body = {"name": "given", "config": {"type": "Local", "settings": {"path": path}}}
@@ -74,7 +68,6 @@ async def test_the_older_form_works(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("path", ["data/storages/main", "data/storages", "data/storages/main/below"])
-@pytest_twisted.ensureDeferred
 async def test_two_storages_never_share_a_folder(stack: Stack, path: str) -> None:
     reply = await stack.api("POST", "/storage", {"name": "second", "path": str(stack.folder / path)})
     assert reply.status == 409
@@ -91,14 +84,12 @@ async def test_two_storages_never_share_a_folder(stack: Stack, path: str) -> Non
         ({"name": "second", "path": "/tmp/\0"}, "/settings/path"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_an_invalid_storage_makes_no_folder(stack: Stack, body: dict[str, str], pointer: str) -> None:
     reply = await stack.api("POST", "/storage", body)
     assert (reply.status, reply.pointer) == (422, pointer)
     assert len((await stack.ok("GET", "/storage"))["items"]) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_check_writes_and_reads_a_probe_and_leaves_none(stack: Stack) -> None:
     checked = await stack.ok("POST", "/storage/main/check")
     assert (checked["ok"], checked["error"]) == (True, None)
@@ -107,7 +98,6 @@ async def test_a_check_writes_and_reads_a_probe_and_leaves_none(stack: Stack) ->
     assert (await stack.audited(action="storage.check"))[0]["object"] == "main"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_in_use_is_not_removed(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     made = await stack.add_repository(storage="second")
@@ -118,7 +108,6 @@ async def test_a_storage_in_use_is_not_removed(stack: Stack) -> None:
     assert (await stack.api("GET", "/storage/second")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_path_of_a_storage_changes_only_while_it_is_empty(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     path = str(stack.folder / "moved")
@@ -134,7 +123,6 @@ async def test_the_path_of_a_storage_changes_only_while_it_is_empty(stack: Stack
     assert (refused.status, "2 blobs" in refused.json["detail"]) == (409, True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_path_of_a_storage_does_not_change_to_an_unusable_folder(stack: Stack) -> None:
     made = await stack.ok("POST", "/storage", {"name": "second"})
     full = stack.folder / "full"
@@ -150,14 +138,12 @@ async def test_the_path_of_a_storage_does_not_change_to_an_unusable_folder(stack
     assert [each.path for each in known.list() if each.uid == made["id"]] == ["storages/second"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_repository_is_made_in_a_storage_that_is_switched_off(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second", "active": False})
     reply = await stack.api("POST", "/repository", {"name": "py", "storage": "second", "format": "python"})
     assert reply.status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_copy_of_a_storages_folder_is_refused(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
     shutil.copytree(stack.folder / "far", stack.folder / "copy")
@@ -165,7 +151,6 @@ async def test_a_copy_of_a_storages_folder_is_refused(stack: Stack) -> None:
     assert (reply.status, reply.pointer) == (422, "/settings/path")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_missing_storage_is_not_created_again(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
     await stack.add_repository(storage="far")
@@ -183,7 +168,6 @@ async def test_a_missing_storage_is_not_created_again(stack: Stack) -> None:
     await stack.publish("remote/py", "demo", "1.0")
 
 
-@pytest_twisted.ensureDeferred
 async def test_absolute_paths_in_the_data_folder_become_relative_at_a_start(stack: Stack) -> None:
     core = stack.assembly.core
     await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
@@ -202,7 +186,6 @@ async def test_absolute_paths_in_the_data_folder_become_relative_at_a_start(stac
     await again.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_is_opened_again_is_marked_as_in_use_once(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     for name in ("third", "fourth", "fifth"):

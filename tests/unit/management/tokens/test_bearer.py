@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import pytest_twisted
 
 from tests.support.inprocess_server import PASSWORD
 from tests.support.memory_server import OTHER_PASSWORD, Stack
@@ -22,7 +21,6 @@ def claims(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("path", ["/api/auth/token", "/token"])
-@pytest_twisted.ensureDeferred
 async def test_an_admins_token_opens_the_api(stack: Stack, method: str, path: str) -> None:
     reply = await stack.call(method, f"{path}?service=anything&account=admin")
     assert reply.status == 200
@@ -35,7 +33,6 @@ async def test_an_admins_token_opens_the_api(stack: Stack, method: str, path: st
     assert (await stack.audited(action="login"))[0]["object"] == "admin"
 
 
-@pytest_twisted.ensureDeferred
 async def test_wrong_credentials_get_a_basic_challenge(stack: Stack) -> None:
     reply = await stack.api("POST", "/auth/token", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
     assert reply.status == 401
@@ -44,7 +41,6 @@ async def test_wrong_credentials_get_a_basic_challenge(stack: Stack) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("path", ["/api/auth/token", "/token"])
-@pytest_twisted.ensureDeferred
 async def test_basic_credentials_without_name_and_password_are_anonymous(stack: Stack, method: str, path: str) -> None:
     await stack.add_repository("open")
     query = "?scope=repository:main/open/app:push,pull"
@@ -56,7 +52,6 @@ async def test_basic_credentials_without_name_and_password_are_anonymous(stack: 
     assert (await stack.api("GET", "/users", who=None, headers=blank)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_credentials_may_come_as_a_form(stack: Stack) -> None:
     form = f"grant_type=password&service=x&username=admin&password={quote(PASSWORD)}"
     reply = await stack.api("POST", "/auth/token", raw=form.encode(), who=None)
@@ -71,7 +66,6 @@ async def test_credentials_may_come_as_a_form(stack: Stack) -> None:
         assert (await stack.api("POST", "/auth/token", raw=wrong.encode(), who=None)).status == status
 
 
-@pytest_twisted.ensureDeferred
 async def test_scopes_are_cut_to_what_is_allowed(stack: Stack) -> None:
     await stack.add_repository("open")
     await stack.add_repository("shut", visibility="private")
@@ -92,7 +86,6 @@ async def test_scopes_are_cut_to_what_is_allowed(stack: Stack) -> None:
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_scoped_bearer_token_opens_only_its_scopes(stack: Stack) -> None:
     await stack.add_repository("one", visibility="private")
     await stack.add_repository("two", visibility="private")
@@ -109,7 +102,6 @@ async def test_a_scoped_bearer_token_opens_only_its_scopes(stack: Stack) -> None
     assert (await stack.call("GET", "/repositories/main/one/simple/demo/", who=token)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_no_password_is_in_the_audit_of_a_login(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.ok("POST", "/auth/token", who="ada")

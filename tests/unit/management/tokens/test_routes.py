@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.management.tokens.limits import check_not_wider
@@ -68,7 +67,6 @@ def test_a_token_allows_nothing_that_its_creator_lacks(
             check_not_wider(wanted, own)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_text_of_a_token_is_shown_once(stack: Stack) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci", "description": "for builds", "kind": "ci"})
     text = made.pop("token")
@@ -101,7 +99,6 @@ async def test_the_text_of_a_token_is_shown_once(stack: Stack) -> None:
         ),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_record_has_the_limits_and_the_request_of_a_token(
     stack: Stack, body: dict[str, Any], access: str, scopes: Any, repositories: Any
 ) -> None:
@@ -120,14 +117,12 @@ async def test_a_record_has_the_limits_and_the_request_of_a_token(
             assert shown == {**shown, **given}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_token_has_no_request(stack: Stack) -> None:
     await stack.ok("GET", "/auth/token?offline_token=true")
     (record,) = (await stack.ok("GET", "/user/token"))["items"]
     assert (record["repository_access"], record["asked"]) == ("owner", None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_for_one_repository_reaches_no_other(stack: Stack) -> None:
     one = await stack.add_repository("one", visibility="private")
     await stack.add_repository("two", visibility="private")
@@ -144,7 +139,6 @@ async def test_a_token_for_one_repository_reaches_no_other(stack: Stack) -> None
         assert (await stack.api("GET", "/user/token", who=token)).status == 403
 
 
-@pytest_twisted.ensureDeferred
 async def test_server_scopes_open_no_repository(stack: Stack) -> None:
     await stack.add_repository("one", visibility="private")
     token = await stack.token(scopes=["users"])
@@ -156,7 +150,6 @@ async def test_server_scopes_open_no_repository(stack: Stack) -> None:
     assert (await stack.api("GET", "/users", who=plain)).status == 403
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_with_all_scopes_and_actions_has_all_rights_of_its_owner(stack: Stack) -> None:
     known = await stack.ok("GET", "/info/scopes", who=None)
     everything = [each["name"] for each in (*known["scopes"], *known["actions"])]
@@ -191,13 +184,11 @@ async def test_a_token_with_all_scopes_and_actions_has_all_rights_of_its_owner(s
         ({"name": "x", "expires_at": "2001-01-01T00:00:00"}, "/expires_at"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_token_is_refused(stack: Stack, body: dict[str, Any], pointer: str) -> None:
     reply = await stack.api("POST", "/user/token", body)
     assert (reply.status, reply.pointer) == (422, pointer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
     await stack.add_repository()
     parent = await stack.token(
@@ -218,7 +209,6 @@ async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
     assert datetime.fromisoformat(reply.json["expires_at"]) <= datetime.now(UTC) + timedelta(days=10)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_bearer_token_makes_no_tokens_and_sets_no_passwords(stack: Stack) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read", "api:write"]})
     await stack.add_user("ada")
@@ -236,7 +226,6 @@ async def test_a_bearer_token_makes_no_tokens_and_sets_no_passwords(stack: Stack
     assert len((await stack.ok("GET", "/user/token"))["items"]) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_can_only_be_narrowed(stack: Stack) -> None:
     await stack.add_repository()
     made = await stack.ok(
@@ -257,7 +246,6 @@ async def test_a_token_can_only_be_narrowed(stack: Stack) -> None:
     assert (await stack.ok("PATCH", path, {"cidrs": ["10.0.0.0/8"]}))["cidrs"] == ["10.0.0.0/8"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_revoked_token_ends_at_once_and_stays_in_the_list(stack: Stack) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read"]})
     assert (await stack.api("GET", "/user/me", who=made["token"])).status == 200
@@ -269,7 +257,6 @@ async def test_a_revoked_token_ends_at_once_and_stays_in_the_list(stack: Stack) 
 
 
 @pytest.mark.parametrize(("grace", "old_status"), [(0, 401), (3600, 200)])
-@pytest_twisted.ensureDeferred
 async def test_a_rotated_token_has_a_new_text(stack: Stack, grace: int, old_status: int) -> None:
     old = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read"], "expires_in_days": 30})
     new = await stack.ok("POST", f"/user/token/{old['id']}/rotate", {"grace_s": grace})
@@ -282,7 +269,6 @@ async def test_a_rotated_token_has_a_new_text(stack: Stack, grace: int, old_stat
         assert ends < datetime.now(UTC) + timedelta(hours=2)
 
 
-@pytest_twisted.ensureDeferred
 async def test_nobody_sees_the_tokens_of_others(stack: Stack) -> None:
     await stack.add_user("ada")
     made = await stack.ok("POST", "/user/token", {"name": "x"}, who="ada")

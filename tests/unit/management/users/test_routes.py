@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.storage.catalog.people.login_unlocks import unlocks_after
 from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_is_made_and_shown_without_any_secret(stack: Stack) -> None:
     made = await stack.add_user("Ada", name="Ada L.", email="ada@x.example", default_repository_actions=["read"])
     for path in (f"/users/{made['id']}", "/users/ADA", f"/user-management/get/{made['id']}"):
@@ -36,13 +34,11 @@ async def test_a_user_is_made_and_shown_without_any_secret(stack: Stack) -> None
         ({"username": "good", "password_hash": "x"}, "/password_hash"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_user_is_refused(stack: Stack, body: dict[str, object], pointer: str) -> None:
     reply = await stack.api("POST", "/users", body)
     assert (reply.status, reply.pointer) == (422, pointer)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_older_paths_do_the_same(stack: Stack) -> None:
     made = await stack.ok("POST", "/user-management/create", {"username": "old", "password": OTHER_PASSWORD})
     assert (await stack.ok("GET", "/user-management/is-taken?username=OLD"))["taken"] is True
@@ -61,7 +57,6 @@ async def test_the_older_paths_do_the_same(stack: Stack) -> None:
     assert (await stack.api("GET", f"/users/{made['id']}")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_users_come_in_pages_and_can_be_searched(stack: Stack) -> None:
     for name in ("carol", "alice", "bob"):
         await stack.add_user(name)
@@ -73,7 +68,6 @@ async def test_users_come_in_pages_and_can_be_searched(stack: Stack) -> None:
     assert ([each["username"] for each in found["items"]], found["total"]) == (["alice"], 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_grants_are_set_as_a_whole(stack: Stack) -> None:
     one, two = await stack.add_repository("one"), await stack.add_repository("two", visibility="private")
     await stack.add_user("ada")
@@ -107,7 +101,6 @@ async def test_grants_are_set_as_a_whole(stack: Stack) -> None:
         ({"repository": "main/py"}, "/repositories/0/actions"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_grant_changes_nothing(stack: Stack, grant: dict[str, object], pointer: str) -> None:
     await stack.add_repository()
     await stack.add_user("ada")
@@ -116,7 +109,6 @@ async def test_a_wrong_grant_changes_nothing(stack: Stack, grant: dict[str, obje
     assert (await stack.ok("GET", "/users/ada/permissions"))["repositories"] == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_user_managers_set_no_flags_and_change_no_admin(stack: Stack) -> None:
     await stack.add_user("boss", user_manager=True)
     await stack.add_user("system", system_manager=True)
@@ -141,7 +133,6 @@ async def test_user_managers_set_no_flags_and_change_no_admin(stack: Stack) -> N
     assert (await stack.api("PATCH", "/users/plain", {"admin": False}, who="boss")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_with_the_scope_users_makes_no_admin(stack: Stack) -> None:
     await stack.add_user("ada")
     token = await stack.token(scopes=["users"])
@@ -156,7 +147,6 @@ async def test_a_token_with_the_scope_users_makes_no_admin(stack: Stack) -> None
     assert (await stack.api("PATCH", "/users/ada", {"admin": True}, who=bearer)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_there_is_always_an_admin(stack: Stack) -> None:
     for method, suffix, body in (
         ("PATCH", "", {"admin": False}),
@@ -166,7 +156,6 @@ async def test_there_is_always_an_admin(stack: Stack) -> None:
         assert (await stack.api(method, f"/users/admin{suffix}", body)).status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_inactive_user_is_refused(stack: Stack) -> None:
     await stack.add_user("ada")
     token = await stack.token("ada", scopes=["api:read"])
@@ -178,7 +167,6 @@ async def test_an_inactive_user_is_refused(stack: Stack) -> None:
         assert (await stack.api("GET", "/user/me", who=who)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_password_is_changed_with_the_old_one(stack: Stack) -> None:
     await stack.add_user("ada")
     new = "entirely different words"
@@ -201,14 +189,12 @@ async def test_a_password_is_changed_with_the_old_one(stack: Stack) -> None:
     assert OTHER_PASSWORD not in lines
 
 
-@pytest_twisted.ensureDeferred
 async def test_people_change_their_name_and_nothing_more(stack: Stack) -> None:
     await stack.add_user("ada")
     assert (await stack.ok("PATCH", "/user/me", {"name": "Countess"}, who="ada"))["name"] == "Countess"
     assert (await stack.api("PATCH", "/user/me", {"admin": True}, who="ada")).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_anybody_may_ask_who_they_are(stack: Stack) -> None:
     nobody = await stack.ok("GET", "/user/whoami", who=None)
     assert (nobody["authenticated"], nobody["via"]) == (False, "anonymous")
@@ -217,7 +203,6 @@ async def test_anybody_may_ask_who_they_are(stack: Stack) -> None:
     assert (somebody["username"], somebody["via"], somebody["scopes"]) == ("admin", "token", ["metrics"])
 
 
-@pytest_twisted.ensureDeferred
 async def test_users_cannot_deactivate_or_remove_themselves(stack: Stack) -> None:
     await stack.add_user("boss", admin=True)
     assert (await stack.api("DELETE", "/users/boss", who="boss")).status == 409
@@ -225,14 +210,12 @@ async def test_users_cannot_deactivate_or_remove_themselves(stack: Stack) -> Non
     assert (await stack.api("DELETE", "/users/boss")).status == 204
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_service_has_tokens_and_no_password(stack: Stack) -> None:
     made = await stack.ok("POST", "/users", {"username": "robot", "kind": "service"})
     assert made["kind"] == "service"
     assert (await stack.api("PUT", "/users/robot/password", {"password": OTHER_PASSWORD})).status == 409
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
     await stack.add_user("ada")
     body = {"username": "Lovelace", "default_repository_actions": ["read"]}
@@ -243,7 +226,6 @@ async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
     assert line["detail"] == {"username": "Lovelace", "default_actions": ["read"]}
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_user_managers_unlock_logins(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.add_user("boss", user_manager=True)
@@ -256,7 +238,6 @@ async def test_only_user_managers_unlock_logins(stack: Stack) -> None:
     assert len(await stack.audited(action="user.unlock")) >= 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_grant_is_set_and_removed_and_others_stay(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.add_repository("js")
@@ -276,7 +257,6 @@ async def test_one_grant_is_set_and_removed_and_others_stay(stack: Stack) -> Non
     assert (await stack.api("PUT", "/users/ada/permissions/main%2Fnone", {"actions": []})).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_manager_gives_in_one_grant_only_what_they_hold(stack: Stack) -> None:
     await stack.add_repository("py", visibility="private")
     await stack.add_repository("secret", visibility="private")

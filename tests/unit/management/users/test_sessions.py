@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest_twisted
 from attrs import frozen
 
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD, Reply, Stack
@@ -33,7 +32,6 @@ async def log_in(stack: Stack, username: str = "admin", password: str = PASSWORD
     return Browser(stack, reply.headers["set-cookie"].partition(";")[0], reply.json["csrf"])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(stack: Stack) -> None:
     reply = await stack.api("POST", "/user/login", {"username": "admin", "password": PASSWORD}, who=None)
     cookie = reply.headers["set-cookie"]
@@ -41,7 +39,6 @@ async def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(sta
     assert cookie.split("=")[1].partition(";")[0] not in str(await stack.audited(action="login"))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_session_reads_and_with_its_csrf_value_changes(stack: Stack) -> None:
     await stack.add_repository("py", visibility="private")
     await stack.publish("main/py", "demo", "1.0")
@@ -55,7 +52,6 @@ async def test_a_session_reads_and_with_its_csrf_value_changes(stack: Stack) -> 
     assert (await browser.call("POST", "/api/repository", new)).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_session_that_has_ended_is_anonymous(stack: Stack) -> None:
     await stack.add_user("ada")
     first, second, third = [await log_in(stack, "ada", OTHER_PASSWORD) for _ in range(3)]
@@ -69,7 +65,6 @@ async def test_a_session_that_has_ended_is_anonymous(stack: Stack) -> None:
     assert await second.who() == ""
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_user_ends_only_own_sessions(stack: Stack) -> None:
     await stack.add_user("ada")
     admin, ada = await log_in(stack), await log_in(stack, "ada", OTHER_PASSWORD)
@@ -80,7 +75,6 @@ async def test_a_user_ends_only_own_sessions(stack: Stack) -> None:
     assert [await each.who() for each in (admin, ada)] == ["", "ada"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_passwords_begin_sessions(stack: Stack) -> None:
     token = await stack.token()
     for username, secret in (("admin", token), ("admin", "wrong"), ("nobody", "wrong"), (token, "x")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
@@ -41,7 +40,6 @@ def test_news_that_cannot_be_used_are_logged_and_do_no_harm() -> None:
     assert [event["topic"] for event in logged] == ["a"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_answers_are_those_to_the_own_question() -> None:
     place = Place()
     first = Deferred.fromCoroutine(place.peers.gather("a", b"mine"))
@@ -52,7 +50,6 @@ async def test_answers_are_those_to_the_own_question() -> None:
     assert [await first, await second] == [[b"x"], [b"y"]]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_question_that_is_not_answered_ends() -> None:
     place = Place()
     asked = Deferred.fromCoroutine(place.peers.gather("a"))
@@ -72,7 +69,6 @@ def test_questions_are_answered() -> None:
     assert place.sent == [Answered(7, b"here"), Answered(8, b"")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_others_nothing_is_sent() -> None:
     alone = NoPeers()
     alone.publish("a", b"1")

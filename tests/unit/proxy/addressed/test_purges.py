@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.repositories.publish.publisher import Publisher
 from tests.support.memory_server import running_stacks
@@ -15,7 +14,6 @@ from tests.support.upstreams.maven import MavenUpstream
 JAR = "com/example/lit/1.0-SNAPSHOT/lit-1.0-SNAPSHOT.jar"
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_that_is_purged_at_once_is_served_and_not_remembered_as_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
@@ -14,11 +13,8 @@ from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer, Fault
 
-run = pytest_twisted.ensureDeferred
-
 
 @pytest.mark.parametrize("fault", [failing(500), Fault(cut_at=10), failing(429, "3"), Answer(body=b"<html>")])
-@run
 async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld, fault: Any) -> None:
     up = world.upstream()
     up.add("left")
@@ -40,7 +36,6 @@ async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld
     up.behave()
 
 
-@run
 async def test_nobody_waits_for_a_third_try_while_there_is_an_old_answer(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -55,7 +50,6 @@ async def test_nobody_waits_for_a_third_try_while_there_is_an_old_answer(world: 
     up.behave()
 
 
-@run
 async def test_upstream_is_asked_again_some_seconds_after_a_failure(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -68,7 +62,6 @@ async def test_upstream_is_asked_again_some_seconds_after_a_failure(world: Proxy
     assert (await world.get(proxy, "left")).failure is None
 
 
-@run
 async def test_routes_are_asked_in_order_of_priority(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left")
@@ -82,7 +75,6 @@ async def test_routes_are_asked_in_order_of_priority(world: ProxyWorld) -> None:
     assert (await world.get(proxy, "left")).document.route == "a"
 
 
-@run
 async def test_next_route_is_asked_for_a_new_name_only_if_the_one_that_fails_is_a_replica(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left")
@@ -99,7 +91,6 @@ async def test_next_route_is_asked_for_a_new_name_only_if_the_one_that_fails_is_
     assert kinds(trace.steps) == ["mirror a failed", "mirror b fetched"]
 
 
-@run
 async def test_while_a_route_fails_a_later_one_goes_on_with_what_it_said_before(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left")
@@ -114,7 +105,6 @@ async def test_while_a_route_fails_a_later_one_goes_on_with_what_it_said_before(
     first.behave()
 
 
-@run
 async def test_what_a_route_said_before_is_better_than_what_another_one_says(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.add("left", "1.0.0")
@@ -127,7 +117,6 @@ async def test_what_a_route_said_before_is_better_than_what_another_one_says(wor
     assert (held.document.route, second.count()) == ("a", 0)
 
 
-@run
 async def test_answer_of_a_route_that_was_removed_is_not_served(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.add("left", "1.0.0")
@@ -140,7 +129,6 @@ async def test_answer_of_a_route_that_was_removed_is_not_served(world: ProxyWorl
     assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["2.0.0"]
 
 
-@run
 async def test_failure_is_never_the_answer_that_there_is_no_package(world: ProxyWorld) -> None:
     up = world.upstream()
     proxy = await world.proxy("mirror", up)
@@ -155,7 +143,6 @@ async def test_failure_is_never_the_answer_that_there_is_no_package(world: Proxy
         await world.get(proxy, "never-asked")
 
 
-@run
 async def test_route_whose_certificates_cannot_be_used_is_a_failing_one(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, StorageFull
@@ -20,14 +19,11 @@ from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import HEAD, Answer, Fault
 
-run = pytest_twisted.ensureDeferred
-
 
 def start(coroutine: Any) -> Deferred[Any]:
     return Deferred.fromCoroutine(coroutine)
 
 
-@run
 async def test_fresh_answer_is_served_without_asking_also_after_a_restart(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -44,7 +40,6 @@ async def test_fresh_answer_is_served_without_asking_also_after_a_restart(world:
     assert up.count() == 1
 
 
-@run
 async def test_many_who_ask_at_once_are_one_request(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -60,7 +55,6 @@ async def test_many_who_ask_at_once_are_one_request(world: ProxyWorld) -> None:
     assert up.count() == 1
 
 
-@run
 async def test_client_that_leaves_does_not_stop_the_request(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -77,7 +71,6 @@ async def test_client_that_leaves_does_not_stop_the_request(world: ProxyWorld) -
 
 
 @pytest.mark.parametrize("confirmation", ["not modified", "same bytes"])
-@run
 async def test_old_answer_is_confirmed(world: ProxyWorld, confirmation: str) -> None:
     up = world.upstream()
     up.add("left")
@@ -100,7 +93,6 @@ async def test_old_answer_is_confirmed(world: ProxyWorld, confirmation: str) -> 
     assert up.count() == 2
 
 
-@run
 async def test_old_answer_is_replaced_and_times_of_first_sight_stay(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -120,7 +112,6 @@ async def test_old_answer_is_replaced_and_times_of_first_sight_stay(world: Proxy
     assert times == {"1.0.0": seen_ms, "1.1.0": world.clock.ms}
 
 
-@run
 async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_be_cached(
     world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +139,6 @@ async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_b
     assert up.count() == 2
 
 
-@run
 async def test_answers_that_arrive_together_are_stored_together(
     world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +166,6 @@ async def test_answers_that_arrive_together_are_stored_together(
     assert up.count() == 12
 
 
-@run
 async def test_answer_that_cannot_be_stored_is_served_once_and_asked_for_again(
     world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +192,6 @@ async def test_answer_that_cannot_be_stored_is_served_once_and_asked_for_again(
 
 
 @pytest.mark.parametrize("status", [404, 410])
-@run
 async def test_absence_is_remembered_for_a_while(world: ProxyWorld, status: int) -> None:
     up = world.upstream()
     up.misbehave("/left", failing(status), repeat=True)
@@ -218,7 +206,6 @@ async def test_absence_is_remembered_for_a_while(world: ProxyWorld, status: int)
     assert (await world.get(proxy, "left")).document.found
 
 
-@run
 async def test_package_that_an_upstream_removes_is_gone_also_after_a_restart(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -235,7 +222,6 @@ async def test_package_that_an_upstream_removes_is_gone_also_after_a_restart(wor
     assert up.count() == 2
 
 
-@run
 async def test_client_may_have_an_answer_confirmed_every_ten_seconds(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -247,7 +233,6 @@ async def test_client_may_have_an_answer_confirmed_every_ten_seconds(world: Prox
         assert up.count() == count
 
 
-@run
 async def test_shorter_ttl_applies_to_what_is_kept(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -261,7 +246,6 @@ async def test_shorter_ttl_applies_to_what_is_kept(world: ProxyWorld) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "lost"])
-@run
 async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWorld, damage: str) -> None:
     up = world.upstream()
     up.add("left", pad=1000)
@@ -280,7 +264,6 @@ async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWor
     assert up.count() == 2
 
 
-@run
 async def test_parts_that_were_read_are_served_from_memory_until_they_are_known_to_be_bad(
     world: ProxyWorld,
 ) -> None:
@@ -301,7 +284,6 @@ async def test_parts_that_were_read_are_served_from_memory_until_they_are_known_
     assert up.count() == 2
 
 
-@run
 async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -313,7 +295,6 @@ async def test_purged_answers_are_asked_for_again(world: ProxyWorld) -> None:
     assert up.count() == 2
 
 
-@run
 async def test_answer_of_a_route_that_has_another_address_now_is_neither_served_nor_confirmed(
     world: ProxyWorld,
 ) -> None:

@@ -22,8 +22,6 @@ from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.rubygems import RubyUpstream
 
-run = pytest_twisted.ensureDeferred
-
 
 class Mirror:
     """A gem server, and a proxy of it, whose answers are fresh for a minute."""
@@ -74,7 +72,6 @@ def without_digests(answer: Answer) -> Answer:
     return Answer(body=answer.body, fields={"ETag": '"weekly"'})
 
 
-@run
 async def test_what_was_appended_is_asked_for_and_kept(mirror: Mirror) -> None:
     first = await mirror.versions()
     assert first == mirror.upstream.versions
@@ -96,7 +93,6 @@ async def test_what_was_appended_is_asked_for_and_kept(mirror: Mirror) -> None:
 
 
 @pytest.mark.parametrize("repr_digest", [":{}:", '"{}"', "{}"])
-@run
 async def test_digests_have_several_forms(mirror: Mirror, repr_digest: str) -> None:
     def resign(answer: Answer) -> Answer:
         digest = base64.b64encode(hashlib.sha256(answer.body).digest()).decode()
@@ -111,7 +107,6 @@ async def test_digests_have_several_forms(mirror: Mirror, repr_digest: str) -> N
 
 
 @pytest.mark.parametrize("change", ["rewritten", "shorter", "without digests", "too long", "ignored"])
-@run
 async def test_what_does_not_continue_the_list_is_fetched_whole(
     mirror: Mirror, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +130,6 @@ async def test_what_does_not_continue_the_list_is_fetched_whole(
     assert await mirror.later() == upstream.versions
 
 
-@run
 async def test_an_end_that_was_cut_off_leaves_the_list_as_it_was(mirror: Mirror) -> None:
     before = await mirror.versions()
     mirror.upstream.add("new")
@@ -145,7 +139,6 @@ async def test_an_end_that_was_cut_off_leaves_the_list_as_it_was(mirror: Mirror)
     assert await mirror.later() == mirror.upstream.versions
 
 
-@run
 async def test_a_document_that_the_list_names_otherwise_is_asked_for_at_once(mirror: Mirror) -> None:
     await mirror.versions()
     first = await mirror.info("left")
@@ -160,7 +153,6 @@ async def test_a_document_that_the_list_names_otherwise_is_asked_for_at_once(mir
     assert mirror.upstream.count("/info/left") == 1
 
 
-@run
 async def test_a_document_that_the_list_names_is_not_asked_for(mirror: Mirror) -> None:
     await mirror.versions()
     first = await mirror.info("left")
@@ -172,7 +164,6 @@ async def test_a_document_that_the_list_names_is_not_asked_for(mirror: Mirror) -
     assert mirror.upstream.count("/info/left") == 0
 
 
-@run
 async def test_a_document_that_lags_behind_its_list_is_asked_for_once(mirror: Mirror) -> None:
     await mirror.versions()
     first = await mirror.info("left")

@@ -54,7 +54,6 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 Make = Callable[..., Any]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_document_becomes_a_parts_file(make_case: Make, place: str) -> None:
     case = await make_case()
     document = packument(300, time={"7.0.0": 1234})
@@ -69,7 +68,6 @@ async def test_a_document_becomes_a_parts_file(make_case: Make, place: str) -> N
     assert source.url == f"{URL}/-/p-7.0.0.tgz"
 
 
-@pytest_twisted.ensureDeferred
 async def test_large_documents_go_to_one_worker(make_case: Make) -> None:
     case = await make_case()
     document = packument(1, pad=SMALL)
@@ -84,7 +82,6 @@ async def test_large_documents_go_to_one_worker(make_case: Make) -> None:
     assert case.supervisor.pids == pids
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_parts_file_of_several_buffers_is_complete(make_case: Make) -> None:
     case = await make_case()
     noise = os.urandom(8 * HIGH_WATER).hex().encode()
@@ -94,7 +91,6 @@ async def test_a_parts_file_of_several_buffers_is_complete(make_case: Make) -> N
     assert noise in entry.fragments["full"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_known_document_is_not_normalised_again(make_case: Make, place: str) -> None:
     case = await make_case()
     document = packument(3)
@@ -103,7 +99,6 @@ async def test_a_known_document_is_not_normalised_again(make_case: Make, place: 
     assert (outcome.sha256, outcome.parts) == (sha256, None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_entries_keep_the_time_of_their_first_sight(make_case: Make, place: str) -> None:
     case = await make_case()
     first = await case.run(packument(3, time={"0.0.0": 5}), now_ms=100)
@@ -125,7 +120,6 @@ async def test_entries_keep_the_time_of_their_first_sight(make_case: Make, place
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_damaged_previous_file_does_not_matter(make_case: Make, place: str, tmp_path: Path) -> None:
     case = await make_case()
     damaged = tmp_path / "damaged"
@@ -136,7 +130,6 @@ async def test_a_damaged_previous_file_does_not_matter(make_case: Make, place: s
     assert [(each.published_ms, each.first_seen) for each in case.entries(outcome)] == [(9, True)]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_document_that_cannot_be_used_is_invalid(make_case: Make, place: str) -> None:
     case = await make_case()
     with pytest.raises(Invalid, match="p is not a packument") as caught:
@@ -153,7 +146,6 @@ async def test_a_document_that_cannot_be_used_is_invalid(make_case: Make, place:
     assert case.supervisor.pids == pids
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_idle_worker_ends(make_case: Make) -> None:
     case = await make_case(idle_s=0)
     await case.run(packument(1, pad=SMALL))
@@ -161,7 +153,6 @@ async def test_an_idle_worker_ends(make_case: Make) -> None:
     await case.run(packument(1, pad=SMALL))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_worker_ends_that_holds_much_memory(make_case: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "KEPT_MEMORY", 1024 * 1024)
     case = await make_case()
@@ -169,7 +160,6 @@ async def test_a_worker_ends_that_holds_much_memory(make_case: Make, monkeypatch
     await until(lambda: not case.supervisor.pids)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_job_leaves_nothing(make_case: Make, tmp_path: Path) -> None:
     case = await make_case()
     began = tmp_path / "began"
@@ -184,7 +174,6 @@ async def test_a_cancelled_job_leaves_nothing(make_case: Make, tmp_path: Path) -
     assert case.supervisor.pids != pids
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_ends_jobs_and_waiters(make_case: Make, tmp_path: Path) -> None:
     case = await make_case()
     began = tmp_path / "began"
@@ -197,7 +186,6 @@ async def test_a_stop_ends_jobs_and_waiters(make_case: Make, tmp_path: Path) -> 
     assert case.supervisor.pids == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_too_many_waiting_jobs_are_refused(
     make_case: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +203,6 @@ async def test_too_many_waiting_jobs_are_refused(
             await job
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_broken_connection_to_the_upstream_leaves_nothing(make_case: Make, place: str) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield packument(1, pad=100)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, RepositoryInactive
@@ -19,7 +18,6 @@ from tests.support.upstreams.messages import HEAD, Fault
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("switched_off", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_name_of_a_hosted_member_is_never_asked_upstream(
     world: ProxyWorld, inside: bool, switched_off: bool
 ) -> None:
@@ -42,7 +40,6 @@ async def test_name_of_a_hosted_member_is_never_asked_upstream(
     assert kinds(await world.steps(everything, "secret")) == ["own owned_inactive" if switched_off else "own owned"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_name_of_a_removed_package_is_not_asked_upstream_until_it_is_released(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("secret", "9.0.0")
@@ -65,7 +62,6 @@ async def test_name_of_a_removed_package_is_not_asked_upstream_until_it_is_relea
     assert not world.core.catalog.peek(state.fresh), "nobody asked meanwhile"
 
 
-@pytest_twisted.ensureDeferred
 async def test_name_is_not_asked_while_a_virtual_member_with_its_owner_is_switched_off(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("secret")
@@ -79,7 +75,6 @@ async def test_name_is_not_asked_while_a_virtual_member_with_its_owner_is_switch
     assert up.count() == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_hosted_member_that_gets_a_name_ends_what_an_upstream_served(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("late", "9.0.0")
@@ -97,7 +92,6 @@ async def test_hosted_member_that_gets_a_name_ends_what_an_upstream_served(world
     assert not world.core.catalog.peek(again.fresh)
 
 
-@pytest_twisted.ensureDeferred
 async def test_name_that_a_hosted_member_gets_while_an_upstream_answers(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("late")
@@ -112,7 +106,6 @@ async def test_name_that_a_hosted_member_gets_while_an_upstream_answers(world: P
     assert not world.core.catalog.peek(state.fresh)
 
 
-@pytest_twisted.ensureDeferred
 async def test_versions_of_all_hosted_members_are_served(world: ProxyWorld) -> None:
     first, second = await world.hosted("first"), await world.hosted("second")
     everything = await world.virtual("all", first, second)
@@ -122,7 +115,6 @@ async def test_versions_of_all_hosted_members_are_served(world: ProxyWorld) -> N
     assert [each.repository.name for each in members.serving] == ["first", "second"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_active_owner_serves_alone_while_another_is_switched_off(world: ProxyWorld) -> None:
     first, second = await world.hosted("first"), await world.hosted("second")
     everything = await world.virtual("all", first, second)

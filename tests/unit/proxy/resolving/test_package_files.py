@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.model import File, Repository
@@ -13,7 +12,6 @@ from pkgrepo.storage.catalog.upstreams import upstream_documents
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 
-run = pytest_twisted.ensureDeferred
 PATH = "left/-/left-1.0.0.tgz"
 
 
@@ -31,7 +29,6 @@ async def keep(world: ProxyWorld, repository: Repository) -> File:
     return kept
 
 
-@run
 async def test_kept_file_is_served_until_a_client_has_a_document_with_another_one(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -57,7 +54,6 @@ async def test_kept_file_is_served_until_a_client_has_a_document_with_another_on
     assert found.sha256 == new.sha256
 
 
-@run
 async def test_kept_file_is_served_if_what_was_said_of_it_is_lost_and_the_upstream_fails(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")

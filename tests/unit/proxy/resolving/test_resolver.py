@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
@@ -11,7 +10,6 @@ from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 
 
-@pytest_twisted.ensureDeferred
 async def test_first_member_that_has_a_package_serves_it_alone(world: ProxyWorld) -> None:
     ups = [world.upstream() for _ in range(3)]
     ups[1].add("left", "1.0.0")
@@ -30,7 +28,6 @@ async def test_first_member_that_has_a_package_serves_it_alone(world: ProxyWorld
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_member_in_front_that_gets_a_package_is_seen_when_its_absence_expires(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left", "1.0.0")
@@ -47,7 +44,6 @@ async def test_member_in_front_that_gets_a_package_is_seen_when_its_absence_expi
     assert await world.versions(everything, "left") == ["5.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_versions_of_several_proxies_are_merged(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.add("left", "1.0.0")
@@ -67,7 +63,6 @@ async def test_versions_of_several_proxies_are_merged(world: ProxyWorld) -> None
         ("first", "first", ["1.0.0"]),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_virtual_member_joins_its_members_in_its_own_way(
     world: ProxyWorld, outer: str, inner: str, versions: list[str]
 ) -> None:
@@ -81,7 +76,6 @@ async def test_virtual_member_joins_its_members_in_its_own_way(
     assert await world.versions(everything, "left") == versions
 
 
-@pytest_twisted.ensureDeferred
 async def test_proxy_that_is_a_member_twice_is_asked_once(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -93,7 +87,6 @@ async def test_proxy_that_is_a_member_twice_is_asked_once(world: ProxyWorld) -> 
     assert up.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_switched_off_members_are_not_asked(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -108,7 +101,6 @@ async def test_switched_off_members_are_not_asked(world: ProxyWorld) -> None:
     assert await world.versions(everything, "left") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_failing_member_makes_no_package_missing(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.misbehave("*", failing(500), repeat=True)
@@ -117,7 +109,6 @@ async def test_failing_member_makes_no_package_missing(world: ProxyWorld) -> Non
         await world.versions(everything, "left")
 
 
-@pytest_twisted.ensureDeferred
 async def test_unknown_name_is_not_asked_of_later_members_while_the_first_one_fails(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.misbehave("*", failing(500), repeat=True)
@@ -129,7 +120,6 @@ async def test_unknown_name_is_not_asked_of_later_members_while_the_first_one_fa
     assert kinds(await world.steps(everything, "internal"))[1:] == ["p1 withheld"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_later_member_goes_on_serving_a_known_name_while_the_first_one_fails(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     second.add("left")
@@ -144,7 +134,6 @@ async def test_later_member_goes_on_serving_a_known_name_while_the_first_one_fai
     assert await world.versions(everything, "left") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_merged_members_do_without_one_that_fails_and_ask_it_again_soon(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.add("left", "1.0.0")
@@ -160,7 +149,6 @@ async def test_merged_members_do_without_one_that_fails_and_ask_it_again_soon(wo
     assert await world.versions(everything, "left") == ["1.0.0", "2.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_state_is_the_same_until_something_changes(world: ProxyWorld) -> None:
     first, second = world.upstream(), world.upstream()
     first.add("left", "1.0.0")
@@ -180,7 +168,6 @@ async def test_state_is_the_same_until_something_changes(world: ProxyWorld) -> N
     assert changed.serial > state.serial
 
 
-@pytest_twisted.ensureDeferred
 async def test_revalidation_asks_each_member(world: ProxyWorld) -> None:
     ups = [world.upstream(), world.upstream()]
     for up in ups:
@@ -195,7 +182,6 @@ async def test_revalidation_asks_each_member(world: ProxyWorld) -> None:
     assert [up.count() for up in ups] == [2, 2]
 
 
-@pytest_twisted.ensureDeferred
 async def test_file_that_the_list_does_not_have_yet_is_asked_for(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.model import Repository
 from pkgrepo.proxy.refusals import NameReserved
@@ -24,7 +23,6 @@ def add_aged(world: ProxyWorld, up: NpmUpstream, name: str, **days: float) -> No
 
 
 @pytest.mark.parametrize("place", ["mirror", "nested", "all"])
-@pytest_twisted.ensureDeferred
 async def test_reserved_names_are_never_asked(world: ProxyWorld, place: str) -> None:
     up = world.upstream()
     up.add("acme-tool")
@@ -41,7 +39,6 @@ async def test_reserved_names_are_never_asked(world: ProxyWorld, place: str) -> 
     assert await world.versions(everything, "left") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_hosted_packages_may_have_reserved_names(world: ProxyWorld) -> None:
     own = await world.hosted()
     everything = await world.virtual("all", own, await world.proxy("mirror", world.upstream()), policy=NOBODY)
@@ -50,7 +47,6 @@ async def test_hosted_packages_may_have_reserved_names(world: ProxyWorld) -> Non
     await world.versions(everything, "acme-tool")
 
 
-@pytest_twisted.ensureDeferred
 async def test_kept_file_whose_name_is_reserved_later_is_not_served(world: ProxyWorld) -> None:
     up = world.upstream()
     mirror = await world.proxy("mirror", up, policy={"keep_removed": True})
@@ -66,7 +62,6 @@ async def test_kept_file_whose_name_is_reserved_later_is_not_served(world: Proxy
 
 
 @pytest.mark.parametrize("place", ["mirror", "nested", "all"])
-@pytest_twisted.ensureDeferred
 async def test_young_versions_open_with_time_without_a_change_upstream(world: ProxyWorld, place: str) -> None:
     up = world.upstream()
     add_aged(world, up, "left", v1=30, v2=2)
@@ -89,7 +84,6 @@ async def test_young_versions_open_with_time_without_a_change_upstream(world: Pr
     assert up.count() == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_strictest_rule_on_the_way_applies(world: ProxyWorld) -> None:
     up = world.upstream()
     add_aged(world, up, "left", v1=30, v2=10, v3=4)
@@ -99,7 +93,6 @@ async def test_strictest_rule_on_the_way_applies(world: ProxyWorld) -> None:
     assert await world.versions(everything, "left") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_rule_that_changes_changes_the_stamp_of_documents(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
@@ -116,7 +109,6 @@ async def test_rule_that_changes_changes_the_stamp_of_documents(world: ProxyWorl
     assert not world.core.catalog.peek(before.fresh)
 
 
-@pytest_twisted.ensureDeferred
 async def test_exempt_names_are_served_at_once(world: ProxyWorld) -> None:
     up = world.upstream()
     add_aged(world, up, "left", v1=0)
@@ -127,7 +119,6 @@ async def test_exempt_names_are_served_at_once(world: ProxyWorld) -> None:
     assert await world.versions(mirror, "acme-x") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_first_sight_counts_where_the_upstream_says_no_date(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left", published="")
@@ -140,7 +131,6 @@ async def test_first_sight_counts_where_the_upstream_says_no_date(world: ProxyWo
     assert await world.versions(mirror, "left") == ["1.0.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_kept_file_is_refused_by_a_rule_that_is_set_later(world: ProxyWorld) -> None:
     up = world.upstream()
     mirror: Repository = await world.proxy("mirror", up, policy={"keep_removed": True})

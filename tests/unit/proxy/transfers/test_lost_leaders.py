@@ -170,7 +170,6 @@ async def follow(make: Callable[[], Process]) -> tuple[Process, Process, Any]:
     return leader, follower, body
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_a_leader_has_verified_its_follower_records_without_the_upstream(make_process: Any) -> None:
     leader, follower, body = await follow(make_process)
     waiting = Deferred.fromCoroutine(follower.transfer.finish())
@@ -185,7 +184,6 @@ async def test_what_a_leader_has_verified_its_follower_records_without_the_upstr
     assert await follower.transfer.content() == row
 
 
-@pytest_twisted.ensureDeferred
 async def test_readers_of_a_file_that_was_recorded_unnoticed_get_it_when_it_is_the_same(make_process: Any) -> None:
     leader, follower, body = await follow(make_process)
     leader.world.bus.cut(leader.line)
@@ -198,7 +196,6 @@ async def test_readers_of_a_file_that_was_recorded_unnoticed_get_it_when_it_is_t
     assert (leader.world.asked, follower.recorded) == (1, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_readers_of_another_file_than_was_recorded_get_an_error(make_process: Any) -> None:
     leader, follower, body = await follow(make_process)
     waiting = Deferred.fromCoroutine(follower.transfer.finish())

@@ -32,7 +32,6 @@ async def there(world: TrustingRegistry, *images: Image, name: str = "") -> int:
     return [reply.status for reply in answers].count(200)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_waits_to_the_millisecond(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -43,7 +42,6 @@ async def test_an_image_waits_to_the_millisecond(world: TrustingRegistry) -> Non
     assert (await world.pull("v1", "admin")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_run_removes_everything_in_batches(world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantine, "BATCH", 2)
     images = [make_image(str(each)) for each in range(5)]
@@ -53,7 +51,6 @@ async def test_one_run_removes_everything_in_batches(world: TrustingRegistry, mo
     assert await there(world, *images) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_run_without_anything_expired_changes_nothing(world: TrustingRegistry) -> None:
     await world.registry.push(make_image(), "v1")
     before = serial(world)
@@ -67,7 +64,6 @@ def serial(world: TrustingRegistry) -> int:
     return int(row[0])
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -80,7 +76,6 @@ async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: Trustin
     assert await there(world, image) == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -93,7 +88,6 @@ async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world:
 
 
 @pytest.mark.parametrize("error", [PkgrepoError("it cannot be read"), StorageFull("main")])
-@pytest_twisted.ensureDeferred
 async def test_a_failing_repository_keeps_its_images_and_stops_no_other(
     world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch, error: PkgrepoError
 ) -> None:

@@ -1,7 +1,6 @@
 """Burned names of deleted files are in the readable layout and are restored from it."""
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import FileBurned
 from pkgrepo.model import SYSTEM
@@ -40,7 +39,6 @@ def burned(world):
 
 
 @pytest.mark.parametrize("others", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_a_burned_name_survives_the_removal_of_the_package_and_a_reindex(world, tmp_path, pools, others):
     await world.publish(*WHEEL)
     if others:
@@ -61,7 +59,6 @@ async def test_a_burned_name_survives_the_removal_of_the_package_and_a_reindex(w
     assert not again.catalog.peek(has_tombstone, again.repository.id, PATH)  # the name is in use
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_name_that_is_not_burned_leaves_no_sidecar(world):
     await world.publish(*WHEEL)
     await remove(world, "1", burn=False)
@@ -69,7 +66,6 @@ async def test_a_name_that_is_not_burned_leaves_no_sidecar(world):
     assert world.shown() == ["py/.repository.json"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_name_that_was_published_again_is_not_burned(world):
     await world.publish(*WHEEL)
     await remove(world, "1")
@@ -81,7 +77,6 @@ async def test_a_name_that_was_published_again_is_not_burned(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_verify_repairs_the_sidecar_of_burned_names(world):
     await world.publish(*WHEEL)
     await remove(world, "1")
@@ -95,7 +90,6 @@ async def test_verify_repairs_the_sidecar_of_burned_names(world):
     assert world.layout.read(BURNED) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_package_sidecar_is_written_once_for_many_removed_versions(world, monkeypatch):
     for number in range(5):
         await world.publish(*make_sdist("demo", f"{number}.0"))

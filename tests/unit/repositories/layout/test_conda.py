@@ -52,7 +52,6 @@ def files_of(name, version, *builds):
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_are_in_the_folders_of_a_channel_until_they_are_removed(world):
     await world.push("a", "1.0", "0")
     await world.push("a", "1.0", "1")
@@ -69,7 +68,6 @@ async def test_packages_are_in_the_folders_of_a_channel_until_they_are_removed(w
     assert world.shown_of_repository() == others | {"packages/a/.burned.json"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_leftovers_are_removed_by_a_repair(world):
     await world.push("a", "1.0")
     await world.follow()
@@ -80,7 +78,6 @@ async def test_leftovers_are_removed_by_a_repair(world):
     assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0", "py_0")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_catalog_is_rebuilt_with_its_records(world, tmp_path, pools):
     await world.push("a", "1.0", "0")
     await world.push("a", "1.10", "0")

@@ -3,7 +3,6 @@
 import errno
 import os
 
-import pytest_twisted
 from attrs import evolve
 from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
@@ -32,7 +31,6 @@ async def remove(world, paths=None):
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_version_shows_its_files_and_sidecars(world):
     await world.publish(*WHEEL)
     await world.follow()
@@ -56,7 +54,6 @@ async def test_a_version_shows_its_files_and_sidecars(world):
     assert (repository.uid, repository.format) == (world.repository.uid, "python")
 
 
-@pytest_twisted.ensureDeferred
 async def test_changes_are_followed(world):
     await world.publish(*WHEEL)
     await world.follow()
@@ -72,7 +69,6 @@ async def test_changes_are_followed(world):
     assert package.meta == {"status": "archived"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_deleted_files_are_removed_with_empty_directories(world):
     await world.publish(*WHEEL)
     await world.publish(*make_sdist("Demo.Pkg", "1.0+x"))
@@ -91,7 +87,6 @@ async def test_deleted_files_are_removed_with_empty_directories(world):
     assert not (world.layout.root / "py" / "demo-pkg").exists()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_version_published_again_in_another_spelling_leaves_no_old_directory(world):
     await world.publish(*make_wheel("Demo", "1.0.0"))
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
@@ -100,7 +95,6 @@ async def test_a_version_published_again_in_another_spelling_leaves_no_old_direc
     assert {place.split("/")[2] for place in world.shown() if place.count("/") > 2} == {"1.0"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_events_may_be_handled_twice_and_late(world):
     await world.publish(*WHEEL)
     await remove(world)
@@ -113,7 +107,6 @@ async def test_events_may_be_handled_twice_and_late(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_written_when_nothing_happened(world):
     await world.publish(*WHEEL)
     await world.follow()
@@ -122,7 +115,6 @@ async def test_nothing_is_written_when_nothing_happened(world):
     assert world.catalog.commits == commits
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_missing_blob_is_logged_and_the_rest_is_shown(world):
     await world.publish(*WHEEL)
     for path in world.copies():
@@ -136,7 +128,6 @@ async def test_a_missing_blob_is_logged_and_the_rest_is_shown(world):
     assert any(path.startswith("py/other/1.0/") for path in world.shown())
 
 
-@pytest_twisted.ensureDeferred
 async def test_entries_that_failed_for_lack_of_descriptors_are_retried(world, monkeypatch):
     show, refusals = FileLayoutWriter.show, [OSError(errno.EMFILE, "too many open files")] * 3
 
@@ -154,7 +145,6 @@ async def test_entries_that_failed_for_lack_of_descriptors_are_retried(world, mo
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_accumulated_changes_are_shown_by_one_call_in_a_thread(world, monkeypatch):
     for number in range(5):
         await world.publish(*make_wheel("demo", f"1.{number}"))
@@ -173,7 +163,6 @@ async def test_accumulated_changes_are_shown_by_one_call_in_a_thread(world, monk
     ]
 
 
-@pytest_twisted.ensureDeferred
 async def test_events_that_arrive_while_a_batch_runs_are_handled(world):
     await world.publish(*WHEEL)
     world.follower.startService()
@@ -183,7 +172,6 @@ async def test_events_that_arrive_while_a_batch_runs_are_handled(world):
     assert "py/other/1.0/other-1.0-py3-none-any.whl" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     monkeypatch.setattr(follower, "PAUSE_S", 3600)
     await world.publish(*WHEEL)
@@ -194,7 +182,6 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_changes_of_a_proxy_are_shown_when_it_is_quiet(world, monkeypatch):
     proxy = evolve(world.repository, type=RepositoryType.PROXY)
     await world.follow()
@@ -207,7 +194,6 @@ async def test_changes_of_a_proxy_are_shown_when_it_is_quiet(world, monkeypatch)
     await until(lambda: f"{DIRECTORY}/{WHEEL[0]}" in world.shown() and world.follower._following is None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_changes_of_a_proxy_that_is_never_quiet_are_shown_in_the_end(world, monkeypatch):
     proxy = evolve(world.repository, type=RepositoryType.PROXY)
     await world.follow()
@@ -220,7 +206,6 @@ async def test_changes_of_a_proxy_that_is_never_quiet_are_shown_in_the_end(world
     await until(lambda: f"{DIRECTORY}/{WHEEL[0]}" in world.shown() and world.follower._following is None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_shows_what_waits_for_quiet(world):
     await world.follow()
     await world.publish(*WHEEL)
@@ -236,13 +221,11 @@ def test_the_pause_grows_with_the_duration_of_a_round():
     assert follower.pause_after(3600) == follower.MAX_PAUSE_S
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_whose_storage_was_just_removed_has_no_writer(world):
     gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
     assert await open_writer(world.context, gone) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_with_the_longest_names_are_shown_and_restored(world):
     """The companions of a file whose name is as long as names may be have longer names."""
     name = "n" * (255 - len("-1.0-py3-none-any.whl"))

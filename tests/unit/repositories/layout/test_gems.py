@@ -73,7 +73,6 @@ def files_of(name, version, *, hidden=False):
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_gems_are_in_one_folder_and_yanked_ones_in_another(world):
     await world.push("a", "1.0")
     await world.push("gems", "1.0", "java")  # a name of a folder
@@ -90,7 +89,6 @@ async def test_gems_are_in_one_folder_and_yanked_ones_in_another(world):
     assert (await world.verify()).layout_changes == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_removed_versions_leave_nothing_but_their_burned_names(world):
     await world.push("a", "1.0")
     await world.push("a", "2.0")
@@ -102,7 +100,6 @@ async def test_removed_versions_leave_nothing_but_their_burned_names(world):
     assert world.shown_of_repository() == {".repository.json", "specs/a/.burned.json"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_leftovers_are_removed_by_a_repair(world):
     await world.push("a", "1.0")
     await world.follow()
@@ -113,7 +110,6 @@ async def test_leftovers_are_removed_by_a_repair(world):
     assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path, pools):
     before = world
     for version, platform in (("1.0", "ruby"), ("1.1", "ruby"), ("1.1", "java")):

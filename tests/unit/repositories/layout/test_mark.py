@@ -6,7 +6,6 @@ import errno
 import os
 
 import pytest
-import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.repositories.layout import follower, retries
@@ -76,7 +75,6 @@ async def missing(world):
     return status.missing
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_start_mends_what_was_lost_since_the_mark(world):
     await world.follower.mark_open()
     for wheel in (FIRST, SECOND):
@@ -96,7 +94,6 @@ async def test_a_start_mends_what_was_lost_since_the_mark(world):
     assert (places(world), await missing(world)) == ((last, last, last), 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_before_all_is_compared_again_marks_nothing_complete(world, monkeypatch):
     async def no_time(_follower):
         """Handle no events."""
@@ -116,7 +113,6 @@ async def test_a_stop_before_all_is_compared_again_marks_nothing_complete(world,
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_after_a_clean_stop_nothing_is_compared_again(world, syncs, monkeypatch):
     await world.follower.mark_open()
     await world.publish(*FIRST)
@@ -133,7 +129,6 @@ async def test_after_a_clean_stop_nothing_is_compared_again(world, syncs, monkey
     assert handled == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_layout_that_cannot_be_synced_is_neither_marked_nor_complete(world, syncs):
     await world.follower.mark_open()
     await world.publish(*FIRST)
@@ -145,7 +140,6 @@ async def test_a_layout_that_cannot_be_synced_is_neither_marked_nor_complete(wor
     assert (places(world), await missing(world)) == (before, None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_after_a_failed_sync_no_later_one_moves_the_mark(world, clock, syncs):
     await world.follower.mark_open()
     await world.publish(*FIRST)
@@ -165,7 +159,6 @@ async def test_after_a_failed_sync_no_later_one_moves_the_mark(world, clock, syn
     assert await missing(world) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_again(world, syncs, monkeypatch):
     monkeypatch.setattr(follower, "MARK_EVENTS", 1)
     await world.publish(*FIRST)
@@ -186,7 +179,6 @@ async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_ag
     assert (cursor, mark, set(handled), syncs) == (last, 0, {"second"}, [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_mark_follows_some_time_after_a_change(world, clock, syncs):
     await world.publish(*FIRST)
     await world.follow()
@@ -199,7 +191,6 @@ async def test_the_mark_follows_some_time_after_a_change(world, clock, syncs):
     assert clock.getDelayedCalls() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_mark_follows_after_many_events(world, syncs, monkeypatch):
     monkeypatch.setattr(follower, "MARK_EVENTS", 2)
     monkeypatch.setattr(follower, "BATCH", 1)
@@ -211,7 +202,6 @@ async def test_the_mark_follows_after_many_events(world, syncs, monkeypatch):
     assert syncs
 
 
-@pytest_twisted.ensureDeferred
 async def test_pending_entries_are_durable_before_they_are_forgotten(world, syncs, monkeypatch):
     await world.publish(*FIRST)
     await world.follow()
@@ -227,7 +217,6 @@ async def test_pending_entries_are_durable_before_they_are_forgotten(world, sync
     assert not (await world.follower.backlog()).failed
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_catalog_of_an_earlier_release_is_marked_as_it_is(world):
     await world.publish(*FIRST)
     await world.follow()

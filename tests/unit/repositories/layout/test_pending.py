@@ -5,7 +5,6 @@ import os
 from functools import partial
 
 import pytest
-import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed, StorageFull
@@ -78,7 +77,6 @@ def is_shown(world, wheel):
     return f"py/{name}/1.0/{wheel[0]}" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_entries_that_failed_on_a_full_disk_are_retried_until_shown(world, disk, clock):
     await world.publish(*FIRST)
     await follow(world, clock)
@@ -97,7 +95,6 @@ async def test_entries_that_failed_on_a_full_disk_are_retried_until_shown(world,
     assert [each.getTime() for each in clock.getDelayedCalls()] == [MARK_AFTER_S]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_next_start_retries_pending_entries(world, disk, clock):
     disk.full = True
     await world.publish(*FIRST)
@@ -109,7 +106,6 @@ async def test_the_next_start_retries_pending_entries(world, disk, clock):
     assert "py/.repository.json" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_retries_back_off_and_are_hastened_when_the_disk_has_room_again(world, disk, clock):
     await follow(world, clock)
     disk.full = True
@@ -127,7 +123,6 @@ async def test_retries_back_off_and_are_hastened_when_the_disk_has_room_again(wo
     assert is_shown(world, FIRST)
 
 
-@pytest_twisted.ensureDeferred
 async def test_entries_that_always_fail_do_not_block_others(world, clock, monkeypatch):
     monkeypatch.setattr(retries, "PAGE", 1)
     await world.publish(*FIRST)
@@ -143,7 +138,6 @@ async def test_entries_that_always_fail_do_not_block_others(world, clock, monkey
     assert is_shown(world, SECOND)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_cursor_stays_while_failures_cannot_be_recorded(world, disk, clock, monkeypatch):
     await follow(world, clock)
     disk.full = True
@@ -162,7 +156,6 @@ async def refuse(*_):
     raise StorageFull("catalog")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_cannot_be_opened_blocks_only_its_own_entries(world, clock, monkeypatch):
     await world.publish(*FIRST)
 
@@ -177,7 +170,6 @@ async def test_a_storage_that_cannot_be_opened_blocks_only_its_own_entries(world
     assert is_shown(world, FIRST)
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_marked_for_comparison_are_repaired(world, clock):
     for each in (FIRST, SECOND, make_sdist("second", "2.0")):
         await world.publish(*each)
@@ -192,7 +184,6 @@ async def test_packages_marked_for_comparison_are_repaired(world, clock):
     assert (world.shown(), backlog.waiting) == (shown, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_folder_that_could_not_be_removed_is_retried_and_its_successor_is_complete(world, clock, monkeypatch):
     await world.publish(*FIRST)
     await follow(world, clock)

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-import pytest_twisted
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM
@@ -32,7 +31,6 @@ async def purge(world, removed):
 
 
 @pytest.mark.parametrize("purged", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_the_folder_of_a_removed_repository_is_removed(world, purged):
     await world.publish(*OLD)
     await world.add_repository("other")
@@ -45,7 +43,6 @@ async def test_the_folder_of_a_removed_repository_is_removed(world, purged):
     assert not world.layout.file("py").exists()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_repository_removed_before_it_was_shown_leaves_no_folder(world):
     await world.publish(*OLD)
     await remove(world)
@@ -53,7 +50,6 @@ async def test_a_repository_removed_before_it_was_shown_leaves_no_folder(world):
     assert world.shown() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_the_successor_with_the_same_name_is_shown(world):
     await world.publish(*OLD)
     await world.follow()
@@ -68,7 +64,6 @@ async def test_only_the_successor_with_the_same_name_is_shown(world):
     assert world.shown() == SHOWN_NEW
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
     await world.publish(*OLD)
     await world.follow()
@@ -82,7 +77,6 @@ async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
     assert world.shown() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_removal_before_a_stop_is_handled_by_the_next_start(world):
     await world.publish(*OLD)
     await world.follow()
@@ -93,7 +87,6 @@ async def test_a_removal_before_a_stop_is_handled_by_the_next_start(world):
     assert world.shown() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_folder_of_an_unknown_repository_is_kept(world):
     await world.publish(*OLD)
     await world.follow()
@@ -104,7 +97,6 @@ async def test_a_folder_of_an_unknown_repository_is_kept(world):
     assert f"py/old/1.0/{OLD[0]}" in world.shown()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_folder_that_cannot_be_removed_is_logged_and_found_by_verify(world, monkeypatch):
     await world.publish(*OLD)
     await world.add_repository("other")

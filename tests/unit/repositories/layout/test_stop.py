@@ -5,7 +5,6 @@ import os
 from datetime import UTC, datetime
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
@@ -45,7 +44,6 @@ def shown(world):
     return sum(place.endswith(".whl") for place in world.shown())
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_handles_the_remaining_events(world, batches):
     await world.follower.mark_open()
     await world.follow()
@@ -60,7 +58,6 @@ async def test_a_stop_handles_the_remaining_events(world, batches):
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
     monkeypatch.setattr(follower, "PAUSE_S", 3600)
     monkeypatch.setattr(retries, "PAGE", 1)
@@ -71,7 +68,6 @@ async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
     assert (await world.follower.backlog()).behind == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_after_its_timeout_leaves_the_rest_to_the_next_start_and_logs_it(world, batches):
     await publish(world)
     await world.follower.catch_up_and_mark_closed(0)
@@ -87,7 +83,6 @@ async def test_a_stop_after_its_timeout_leaves_the_rest_to_the_next_start_and_lo
     assert shown(world) == len(WHEELS)
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_reports_a_server_that_did_not_stop_cleanly(world):
     await world.follower.mark_open()
     await publish(world)
@@ -98,7 +93,6 @@ async def test_reindex_reports_a_server_that_did_not_stop_cleanly(world):
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_blobs_of_deleted_files_are_no_problem_after_a_clean_stop(world):
     await publish(world)
     stray = world.root / "blobs" / "00" / ("0" * 64 + "." + "1" * 16)
@@ -110,7 +104,6 @@ async def test_blobs_of_deleted_files_are_no_problem_after_a_clean_stop(world):
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_reports_a_layout_without_a_marker(world):
     await publish(world)
     await world.follow()
@@ -120,7 +113,6 @@ async def test_reindex_reports_a_layout_without_a_marker(world):
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_status_is_about_its_own_catalog_only(world):
     """Somebody starts a server on the storage of a lost catalog, and stops it."""
     await world.follower.mark_open()
@@ -135,7 +127,6 @@ async def test_a_status_is_about_its_own_catalog_only(world):
     third.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_process_that_stops_keeps_the_open_status_of_a_later_one(world):
     """As when a new server is started before the old one is stopped."""
     newer = RepositoryServices(world.root, world.pools, world.catalog)
@@ -147,7 +138,6 @@ async def test_a_process_that_stops_keeps_the_open_status_of_a_later_one(world):
     assert (await status(world)).missing == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_catalog_that_knows_all_folders_replaces_the_statuses_of_others(world):
     await publish(world)
     await world.follow()
@@ -157,7 +147,6 @@ async def test_a_catalog_that_knows_all_folders_replaces_the_statuses_of_others(
     assert len(read_marker(world.layout).catalogs) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_marker_is_removed_when_it_cannot_be_written_at_the_start(world, monkeypatch):
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert (await status(world)).missing == 0
@@ -173,7 +162,6 @@ async def test_the_marker_is_removed_when_it_cannot_be_written_at_the_start(worl
     assert read_marker(world.layout) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_repository_counts_as_possibly_missing(world):
     """Bytes that another copy has are not missing."""
     await world.publish(*make_sdist("demo", "1.0"))

@@ -1,7 +1,6 @@
 """The readable layout of a storage can be switched off and on."""
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.repositories.layout.marker import MARKER, read_marker
 from pkgrepo.repositories.layout.sidecars import REPOSITORY
@@ -23,7 +22,6 @@ def again(world):
     return RepositoryServices(world.root, world.pools)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_without_a_layout_keeps_all_blobs(world):
     await switch(world, on=False)
     await world.publish(*WHEELS[0])
@@ -35,7 +33,6 @@ async def test_a_storage_without_a_layout_keeps_all_blobs(world):
     assert "reindex cannot bring back what the storage holds" in report.notes[0]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_layout_is_removed_when_switched_off_and_written_again_when_switched_on(world):
     for each in WHEELS:
         await world.publish(*each)
@@ -54,7 +51,6 @@ async def test_a_layout_is_removed_when_switched_off_and_written_again_when_swit
     assert read_marker(world.layout).kept
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_folder_of_a_new_repository_is_removed_before_its_own_document_is_shown(world):
     await world.publish(*WHEELS[0])
     await world.follow()
@@ -65,7 +61,6 @@ async def test_the_folder_of_a_new_repository_is_removed_before_its_own_document
     assert world.shown() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_folders_of_unknown_repositories_stay(world, again):
     """They are what a lost catalog can be built from."""
     await world.publish(*WHEELS[0])
@@ -79,7 +74,6 @@ async def test_folders_of_unknown_repositories_stay(world, again):
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_reports_that_a_storage_without_a_layout_cannot_be_restored(world, again):
     await switch(world, on=False)
     await world.publish(*WHEELS[0])

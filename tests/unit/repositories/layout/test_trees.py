@@ -100,7 +100,6 @@ async def world(tmp_path, pools):
     await found.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_are_at_their_paths_and_documents_beside_them(world):
     await world.release_file("g/a/1/a-1.jar", b"jar")
     await world.put("g/a/1/notes.txt", b"notes")
@@ -115,7 +114,6 @@ async def test_files_are_at_their_paths_and_documents_beside_them(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_removed_disappears_and_its_neighbours_stay(world):
     for path in ("g/a/1/a-1.jar", "g/a/1/a-1.pom", "g/a/2/a-2.jar"):
         await world.release_file(path, path.encode())
@@ -138,7 +136,6 @@ async def test_what_is_removed_disappears_and_its_neighbours_stay(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replaced_file_is_shown_with_its_new_bytes(world):
     await world.put("a", b"old")
     await world.follow()
@@ -148,7 +145,6 @@ async def test_a_replaced_file_is_shown_with_its_new_bytes(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_file_may_become_a_folder_and_the_reverse_at_any_time(world):
     for _ in range(2):
         await world.put("a/b", b"file")
@@ -189,7 +185,6 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("path", HOSTILE)
-@pytest_twisted.ensureDeferred
 async def test_no_path_leads_to_a_sidecar_and_every_file_comes_back(world, path):
     await world.put("other.txt", b"other")
     await world.follow()
@@ -218,7 +213,6 @@ def test_sidecars_of_different_packages_and_versions_never_share_a_place():
     assert all(kind_of(places.of_path(path)) is None for path in HOSTILE)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_reindex_brings_back_versions_plain_files_and_kept_fragments(world):
     await world.release_file("g/a/1/a-1.jar", b"jar")
     await world.release_file("g/a/1/a-1.json", b'{"not": "a sidecar"}')
@@ -246,7 +240,6 @@ async def test_a_reindex_brings_back_versions_plain_files_and_kept_fragments(wor
     again.follower.stopService()
 
 
-@pytest_twisted.ensureDeferred
 async def test_verify_finds_and_repairs_differences(world):
     await world.release_file("g/a/1/a-1.jar", b"jar")
     await world.put("p/q.txt", b"plain")
@@ -262,7 +255,6 @@ async def test_verify_finds_and_repairs_differences(world):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_layout_that_is_switched_on_gets_the_plain_files_too(world):
     await world.put("p/q.txt", b"plain")
     await world.release_file("g/a/1/a-1.jar", b"jar")
@@ -275,7 +267,6 @@ async def test_a_layout_that_is_switched_on_gets_the_plain_files_too(world):
     assert world.places() == sorted(["g/a/listing.txt", "g/a/same.txt", "g/a/1/a-1.jar", "p/q.txt"])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_blob_of_a_plain_file_is_mended_from_the_layout(world):
     await world.put("p/q.txt", b"plain")
     await world.follow()
@@ -287,7 +278,6 @@ async def test_a_lost_blob_of_a_plain_file_is_mended_from_the_layout(world):
     assert (world.root / "blobs" / mended.locator).read_bytes() == b"plain"
 
 
-@pytest_twisted.ensureDeferred
 async def test_plain_files_of_one_folder_are_listed_in_pages_and_without_those_below(world):
     for path in ("d/a", "d/b", "d/sub/c", "d", "d_/x", "d-/x", "e"):
         if path != "d":
@@ -301,7 +291,6 @@ async def test_plain_files_of_one_folder_are_listed_in_pages_and_without_those_b
     assert rest == ["d/sub/c", "d_/x", "e"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_uploaded_document_is_shown_under_all_names_until_one_is_made(world):
     await world.put("g/a/listing.txt", b"uploaded")
     await world.put("listing.txt", b"of the root")

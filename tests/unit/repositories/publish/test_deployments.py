@@ -1,7 +1,6 @@
 """Files of a deployment are staged durably, and published whole or not at all together with its end."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, FileExists, NotFound, StorageFailed
@@ -110,7 +109,6 @@ def path_of(name, version):
     return f"packages/{name}/{version}/{name}-{version}-py3-none-any.whl"
 
 
-@pytest_twisted.ensureDeferred
 async def test_staged_files_are_durable_and_not_visible(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE, TWO)
@@ -120,7 +118,6 @@ async def test_staged_files_are_durable_and_not_visible(world):
     assert world.count("event") == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_same_bytes_that_are_published_already_are_stored_once(world):
     await world.publish(*ONE)
     deploying = await Deploying(world).begin()
@@ -129,7 +126,6 @@ async def test_the_same_bytes_that_are_published_already_are_stored_once(world):
     assert len(world.copies()) == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_second_file_at_a_path_is_refused(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(TWO)
@@ -149,7 +145,6 @@ async def test_a_second_file_at_a_path_is_refused(world):
     assert deploying.files == first
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_staged_for_a_deployment_that_has_ended_or_is_unknown(world):
     deploying = await Deploying(world).begin()
     await deploying.move(PENDING, VALIDATED)
@@ -161,7 +156,6 @@ async def test_nothing_is_staged_for_a_deployment_that_has_ended_or_is_unknown(w
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_publishing_makes_all_files_visible_and_ends_the_deployment(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE, TWO)
@@ -176,7 +170,6 @@ async def test_publishing_makes_all_files_visible_and_ends_the_deployment(world)
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_conflict_publishes_nothing_and_keeps_the_files(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE, TWO)
@@ -191,7 +184,6 @@ async def test_a_conflict_publishes_nothing_and_keeps_the_files(world):
     assert (world.copies(), named(world)) == (copies, copies)
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_what_is_being_published_is_published(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE)
@@ -205,7 +197,6 @@ async def test_only_what_is_being_published_is_published(world):
     assert world.count("event") == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_else_is_done_is_done_in_the_same_transaction(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE)
@@ -222,7 +213,6 @@ async def test_what_else_is_done_is_done_in_the_same_transaction(world):
     assert (deploying.state, world.copies()) == (PUBLISHED, before)
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_nobody_saw_are_discarded_at_once_and_others_stay(world):
     await world.publish(*ONE)
     before = world.copies()
@@ -239,7 +229,6 @@ async def test_bytes_that_nobody_saw_are_discarded_at_once_and_others_stay(world
     assert world.copies() == named(world) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_cannot_be_deleted_are_left_to_gc(world, monkeypatch):
     deploying = await Deploying(world).begin()
     await deploying.stage(ONE)

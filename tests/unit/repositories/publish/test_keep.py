@@ -1,7 +1,6 @@
 """Releases that no client waits for share the wait for the disk and a command; a refusal is that of one alone."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, gatherResults
 from twisted.internet.task import Clock
 
@@ -58,7 +57,6 @@ def named(world):
     return [row[0] for row in rows]
 
 
-@pytest_twisted.ensureDeferred
 async def test_those_that_come_while_one_is_made_durable_are_made_durable_together(world, commits):
     kept = await start(world, WHEELS)
     commits.gate.callback(None)
@@ -67,7 +65,6 @@ async def test_those_that_come_while_one_is_made_durable_are_made_durable_togeth
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_they_are_written_by_one_command(world, commits, monkeypatch):
     written = []
     write = world.catalog.write
@@ -84,7 +81,6 @@ async def test_they_are_written_by_one_command(world, commits, monkeypatch):
     assert written == [["one"], ["two", "three"]]  # the first one did not wait
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_is_the_error_of_all_and_their_copies_stay(world, commits, monkeypatch):
     commits.gate.callback(None)
 
@@ -100,7 +96,6 @@ async def test_a_full_disk_is_the_error_of_all_and_their_copies_stay(world, comm
     assert named(world) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_that_is_refused_does_not_stop_the_others(world, commits):
     commits.gate.callback(None)
     await gatherResults(await start(world, WHEELS[1:2]))
@@ -112,7 +107,6 @@ async def test_one_that_is_refused_does_not_stop_the_others(world, commits):
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_cannot_be_made_durable_leave_nothing_of_any(world, commits):
     commits.error = StorageFull("main")
     kept = await start(world, WHEELS)
@@ -124,7 +118,6 @@ async def test_bytes_that_cannot_be_made_durable_leave_nothing_of_any(world, com
     assert world.poked == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_is_kept_although_its_caller_stops_while_it_waits(world, commits):
     kept = await start(world, WHEELS)
     kept[2].cancel()

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import pytest_twisted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,7 +116,6 @@ def world() -> World:
     return World()
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_change_is_in_the_next_read(world: World) -> None:
     assert await world.names() == []
     for key in ("b", "c", "a"):
@@ -127,7 +125,6 @@ async def test_every_change_is_in_the_next_read(world: World) -> None:
     assert await world.names() == ["a", "b"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_list_is_kept_until_its_serial_changes(world: World) -> None:
     world.publish("a")
     assert world.lists.ready(world.catalog.tx, world.repository, "lines") is None
@@ -140,7 +137,6 @@ async def test_a_list_is_kept_until_its_serial_changes(world: World) -> None:
     assert world.lists.ready(world.catalog.tx, world.repository, "lines") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_more_package_renders_one_chunk(world: World) -> None:
     for n in range(1000):
         world.publish(f"p{n:04d}")
@@ -151,7 +147,6 @@ async def test_one_more_package_renders_one_chunk(world: World) -> None:
     assert world.rendered == [module.CHUNK + 1]
 
 
-@pytest_twisted.ensureDeferred
 async def test_after_too_many_events_the_list_is_read_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.publish("a")
     await world.names()
@@ -161,7 +156,6 @@ async def test_after_too_many_events_the_list_is_read_anew(world: World, monkeyp
     assert await world.names() == list("abcde")
 
 
-@pytest_twisted.ensureDeferred
 async def test_lists_of_so_many_repositories_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_LISTS", 1)
     await world.names()

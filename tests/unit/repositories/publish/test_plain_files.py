@@ -1,7 +1,6 @@
 """Plain files are put and removed in one transaction with usage, serial and event."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, FileExists, NotFound, ReadOnly
@@ -40,7 +39,6 @@ def find(world, path):
     return world.catalog.peek(files.find_file, world.repository.id, path)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_put_adds_a_row_usage_serial_and_event(world):
     result = await put(world, "notes/read.txt", b"hello")
     assert (result.changed, result.replaced) == (True, False)
@@ -52,7 +50,6 @@ async def test_a_put_adds_a_row_usage_serial_and_event(world):
     assert world.copies() == [result.file.locator]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_same_bytes_again_change_nothing_and_leave_no_copy(world):
     first = await put(world, "a", b"x")
     again = await put(world, "a", b"x", overwrite=False)
@@ -61,7 +58,6 @@ async def test_the_same_bytes_again_change_nothing_and_leave_no_copy(world):
     assert world.copies() == [first.file.locator]
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_bytes_replace_the_file_only_with_overwrite(world):
     await put(world, "a", b"x")
     with pytest.raises(FileExists):
@@ -74,7 +70,6 @@ async def test_other_bytes_replace_the_file_only_with_overwrite(world):
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "a/b.txt/c/d"])
-@pytest_twisted.ensureDeferred
 async def test_a_file_is_never_where_a_folder_is_or_the_reverse(world, path):
     await put(world, "a/b.txt" if path != "a/b" else "a/b/c", b"x")
     with pytest.raises(Conflict):
@@ -84,7 +79,6 @@ async def test_a_file_is_never_where_a_folder_is_or_the_reverse(world, path):
     await put(world, "a/b-", b"z")
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_of_packages_are_neither_replaced_nor_removed(world):
     await world.publish(*WHEEL)
     path = f"packages/demo/1.0/{WHEEL[0]}"
@@ -95,7 +89,6 @@ async def test_files_of_packages_are_neither_replaced_nor_removed(world):
     assert find(world, path).package_id is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_removed_path_may_be_used_again(world):
     await put(world, "a", b"x")
     assert (await remove(world, "a")).path == "a"
@@ -107,7 +100,6 @@ async def test_a_removed_path_may_be_used_again(world):
     assert happened(world) == [("published", "", "a"), ("deleted", "", "a"), ("published", "", "a")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_guard_refuses_a_put_within_the_transaction(world):
     def guard(tx):
         raise Conflict("not now")
@@ -117,7 +109,6 @@ async def test_a_guard_refuses_a_put_within_the_transaction(world):
     assert (state(world), world.copies()) == ((0, 0, 0), [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_virtual_repositories_take_no_plain_files(world):
     virtual = evolve(world.repository, type=RepositoryType.VIRTUAL)
     with pytest.raises(ReadOnly):

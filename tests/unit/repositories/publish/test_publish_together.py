@@ -1,7 +1,6 @@
 """Several releases of different packages are published in one transaction: all of them or none."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import formatEvent, globalLogPublisher
 
@@ -45,7 +44,6 @@ def repository_row(world):
     return world.catalog.peek(repositories.get_repository, world.repository.id)
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_releases_are_published_with_an_event_each_and_one_notification(world):
     published = await publish(world, ONE, TWO, THREE)
     assert [each.changed for each in published] == [True] * 3
@@ -60,7 +58,6 @@ async def test_all_releases_are_published_with_an_event_each_and_one_notificatio
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_they_share_the_commit_of_their_bytes_and_the_transaction(world, monkeypatch):
     commits, writes = [], []
     commit, write = world.store.commit_together, world.catalog.write
@@ -80,7 +77,6 @@ async def test_they_share_the_commit_of_their_bytes_and_the_transaction(world, m
     assert len(writes) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_indexer_is_given_all_files_of_a_version_that_is_new_and_alone(world):
     given = []
 
@@ -94,7 +90,6 @@ async def test_the_indexer_is_given_all_files_of_a_version_that_is_new_and_alone
     assert given == [True, False, False, False]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_conflict_of_the_last_release_publishes_none(world):
     await publish(world, THREE)
     before = (counts(world), world.copies(), repository_row(world))
@@ -106,7 +101,6 @@ async def test_a_conflict_of_the_last_release_publishes_none(world):
     assert world.catalog.peek(packages.find_package, world.repository.id, "one") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_burned_name_in_the_middle_publishes_none(world):
     await publish(world, TWO)
     await world.publisher.change(remove_files, world.repository, "two", "2", None, SYSTEM, world.format.index, True)
@@ -116,7 +110,6 @@ async def test_a_burned_name_in_the_middle_publishes_none(world):
     assert (counts(world), world.copies(), repository_row(world)) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_format_that_refuses_the_last_release_undoes_those_before(world):
     def refuse_three(index, change):
         if index.package.key == "three":
@@ -131,7 +124,6 @@ async def test_a_format_that_refuses_the_last_release_undoes_those_before(world)
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_guard_of_the_last_release_undoes_those_before(world):
     def guard(_tx):
         raise Conflict("no")
@@ -145,7 +137,6 @@ async def test_a_guard_of_the_last_release_undoes_those_before(world):
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_publishing_the_same_again_changes_nothing_and_leaves_no_copy(world):
     await publish(world, ONE, TWO)
     before = (counts(world), world.copies(), repository_row(world))
@@ -156,7 +147,6 @@ async def test_publishing_the_same_again_changes_nothing_and_leaves_no_copy(worl
     assert world.poked == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_those_that_are_published_already_do_not_hinder_the_others(world):
     await publish(world, ONE)
     published = await publish(world, ONE, TWO)
@@ -164,7 +154,6 @@ async def test_those_that_are_published_already_do_not_hinder_the_others(world):
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_same_bytes_in_two_releases_share_one_copy(world):
     published = await publish(world, ONE, ONE)
     assert [each.changed for each in published] == [True, False]
@@ -172,7 +161,6 @@ async def test_the_same_bytes_in_two_releases_share_one_copy(world):
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_two_versions_of_one_package_are_published_together(world):
     published = await publish(world, ONE, make_wheel("one", "1.1"))
     assert [each.changed for each in published] == [True, True]
@@ -181,7 +169,6 @@ async def test_two_versions_of_one_package_are_published_together(world):
     assert repository_row(world).package_count == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_log_has_a_line_for_each_release(world):
     told = []
     globalLogPublisher.addObserver(told.append)
@@ -194,7 +181,6 @@ async def test_the_log_has_a_line_for_each_release(world):
 
 
 @pytest.mark.parametrize("error", [StorageFull("main"), StorageFailed("main")])
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_cannot_be_made_durable_publish_none(world, monkeypatch, error):
     async def fail(_uploads):
         raise error
@@ -206,7 +192,6 @@ async def test_bytes_that_cannot_be_made_durable_publish_none(world, monkeypatch
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_of_two_that_overlap_one_is_published_whole(world):
     gate = WriteBarrier(world.catalog)
     slow = Deferred.fromCoroutine(publish(world, ONE, OTHER_TWO))
@@ -220,7 +205,6 @@ async def test_of_two_that_overlap_one_is_published_whole(world):
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_they_are_published_although_the_client_disconnects_during_the_transaction(world):
     gate = WriteBarrier(world.catalog)
     running = Deferred.fromCoroutine(publish(world, ONE, TWO))

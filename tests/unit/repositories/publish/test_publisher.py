@@ -1,7 +1,6 @@
 """Publishing is atomic and idempotent, and leaves no unreferenced copies."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import formatEvent, globalLogPublisher
@@ -41,7 +40,6 @@ def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
     return world.catalog.peek(files.find_file, world.repository.id, path)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_publish_writes_version_file_fragment_event_and_usage(world):
     published = await world.publish(*WHEEL)
     assert published.changed
@@ -56,7 +54,6 @@ async def test_a_publish_writes_version_file_fragment_event_and_usage(world):
     assert repository.bytes_used == sum(file.size for file in published.files)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_log_names_package_user_and_request_of_a_publish(world):
     told = []
     globalLogPublisher.addObserver(told.append)
@@ -68,7 +65,6 @@ async def test_the_log_names_package_user_and_request_of_a_publish(world):
     assert "published demo 1.0 in main/py by ann (request request-1)" in lines
 
 
-@pytest_twisted.ensureDeferred
 async def test_publishing_the_same_bytes_again_changes_nothing_and_leaves_no_copy(world):
     first = await world.publish(*WHEEL)
     events = world.count("event")
@@ -82,7 +78,6 @@ async def test_publishing_the_same_bytes_again_changes_nothing_and_leaves_no_cop
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_same_bytes_in_two_files_share_one_copy(world):
     await world.publish(*WHEEL)
     other = await world.add_repository("other")
@@ -92,7 +87,6 @@ async def test_the_same_bytes_in_two_files_share_one_copy(world):
     assert world.catalog.peek(files.find_file, other.id, stored(world).path).locator == stored(world).locator
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_content_under_a_published_name_is_refused_and_removed(world):
     await world.publish(*WHEEL)
     before = (world.copies(), stored(world), world.count("event"))
@@ -102,7 +96,6 @@ async def test_other_content_under_a_published_name_is_refused_and_removed(world
     assert (world.copies(), stored(world), world.count("event")) == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_format_that_refuses_undoes_everything(world):
     await world.publish(*WHEEL)
     await world.publish(*make_sdist("demo", "1.0"))
@@ -113,7 +106,6 @@ async def test_a_format_that_refuses_undoes_everything(world):
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_refused_first_release_leaves_no_package(world):
     def refuse(index, change):
         raise Conflict("no")
@@ -126,7 +118,6 @@ async def test_a_refused_first_release_leaves_no_package(world):
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(world):
     seen = []
 
@@ -141,7 +132,6 @@ async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(wo
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_virtual_repository_gets_no_content_of_its_own(world):
     virtual = evolve(world.repository, type=RepositoryType.VIRTUAL)
     with pytest.raises(ReadOnly):
@@ -149,7 +139,6 @@ async def test_a_virtual_repository_gets_no_content_of_its_own(world):
     assert (world.count("file"), world.copies()) == (0, [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replacement_removes_the_old_file_and_its_companions(world):
     await world.publish(*WHEEL)
     path = stored(world).path
@@ -162,7 +151,6 @@ async def test_a_replacement_removes_the_old_file_and_its_companions(world):
     assert repository.bytes_used == held
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_burned_name_is_accepted_only_with_reuse(world):
     await world.publish(*WHEEL)
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
@@ -174,7 +162,6 @@ async def test_a_burned_name_is_accepted_only_with_reuse(world):
     assert world.count("tombstone") == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_staged_blobs_that_are_not_published_are_removed(world):
     async with world.publisher.stage(world.repository) as staged:
         await staged.receive(chunks(b"x" * 1000))
@@ -192,7 +179,6 @@ async def put(store, data):
         return await upload.commit()
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_files_of_a_release_are_committed_by_one_call_before_the_transaction(world, monkeypatch):
     store, calls = world.store, []
     commit, write = store.commit_together, world.catalog.write
@@ -212,7 +198,6 @@ async def test_all_files_of_a_release_are_committed_by_one_call_before_the_trans
 
 
 @pytest.mark.parametrize("error", [StorageFull("main"), StorageFailed("main")])
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_cannot_be_made_durable_are_not_published(world, monkeypatch, error):
     async def fail(_uploads):
         raise error
@@ -224,7 +209,6 @@ async def test_bytes_that_cannot_be_made_durable_are_not_published(world, monkey
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_publish_is_finished_when_the_client_disconnects_during_the_commit(world, monkeypatch):
     commit, arrived, gate = world.store.commit_together, Deferred(), Deferred()
 
@@ -245,7 +229,6 @@ async def test_a_publish_is_finished_when_the_client_disconnects_during_the_comm
     assert (await world.store.stat(stored(world).locator))[0] == stored(world).size
 
 
-@pytest_twisted.ensureDeferred
 async def test_staged_blobs_are_removed_after_an_error(world):
     async def fail():
         async with world.publisher.stage(world.repository) as staged:
@@ -257,7 +240,6 @@ async def test_staged_blobs_are_removed_after_an_error(world):
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_body_that_is_refused_leaves_nothing(world):
     async def breaks():
         yield b"half"
@@ -273,7 +255,6 @@ async def test_a_body_that_is_refused_leaves_nothing(world):
         assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_client_that_disconnects_during_the_upload_leaves_nothing(world):
     coming = Deferred()
 
@@ -294,7 +275,6 @@ async def test_a_client_that_disconnects_during_the_upload_leaves_nothing(world)
     assert list((world.root / "uploads").iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_publish_is_finished_when_the_client_disconnects_during_the_transaction(world):
     gate = WriteBarrier(world.catalog)
     running = Deferred.fromCoroutine(world.publish(*WHEEL))
@@ -310,7 +290,6 @@ async def test_a_publish_is_finished_when_the_client_disconnects_during_the_tran
     assert not (await world.publish(*WHEEL)).changed
 
 
-@pytest_twisted.ensureDeferred
 async def test_of_two_concurrent_publishes_with_different_content_one_succeeds(world):
     gate = WriteBarrier(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
@@ -322,7 +301,6 @@ async def test_of_two_concurrent_publishes_with_different_content_one_succeeds(w
     assert named(world) == world.copies()
 
 
-@pytest_twisted.ensureDeferred
 async def test_two_concurrent_publishes_with_the_same_content_both_succeed(world):
     gate = WriteBarrier(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
@@ -334,7 +312,6 @@ async def test_two_concurrent_publishes_with_the_same_content_both_succeed(world
 
 
 @pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")])
-@pytest_twisted.ensureDeferred
 async def test_copies_stay_when_the_outcome_of_the_transaction_is_unknown(world, error):
     async def fail(*_args, **_kwargs):
         raise error
@@ -345,7 +322,6 @@ async def test_copies_stay_when_the_outcome_of_the_transaction_is_unknown(world,
     assert len(world.copies()) == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, monkeypatch):
     await world.publish(*WHEEL)
 
@@ -356,7 +332,6 @@ async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, mo
     assert not (await world.publish(*WHEEL)).changed
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deleting(world):
     await world.publish(*WHEEL)
     old = stored(world)
@@ -372,7 +347,6 @@ async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deletin
     assert (await world.store.stat(fresh.locator))[0] == fresh.size
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_replaces_bytes_that_were_marked_as_suspect(world):
     await world.publish(*WHEEL)
     old = stored(world)
@@ -383,7 +357,6 @@ async def test_an_upload_replaces_bytes_that_were_marked_as_suspect(world):
     assert (await world.store.stat(stored(world).locator))[0] == old.size
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_change_of_a_missing_package_is_refused_without_notification(world):
     with pytest.raises(NotFound):
         await world.publisher.change(
@@ -392,7 +365,6 @@ async def test_a_change_of_a_missing_package_is_refused_without_notification(wor
     assert world.poked == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_log_line_of_a_publish_has_names_only(world):
     events = []
     globalLogPublisher.addObserver(events.append)

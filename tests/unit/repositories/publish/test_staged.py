@@ -4,7 +4,6 @@ import os
 import threading
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.errors import Invalid, StorageFailed
@@ -51,7 +50,6 @@ def is_open(descriptor):
     return True
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_single_file_is_committed_while_it_is_inspected(world, content):
     look = Look()
     async with world.publisher.stage(world.repository) as staged:
@@ -66,7 +64,6 @@ async def test_a_single_file_is_committed_while_it_is_inspected(world, content):
     assert world.copies() == [info.locator]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_small_file_is_committed_together_with_its_companions(world, monkeypatch):
     together = []
     commit = world.store.commit_together
@@ -85,7 +82,6 @@ async def test_a_small_file_is_committed_together_with_its_companions(world, mon
     assert world.copies() == sorted([first.locator, second.locator])
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_commit_of_a_large_file_begins_before_its_companions_arrive(world):
     async with world.publisher.stage(world.repository) as staged:
         first = await staged.receive(chunks(LARGE))
@@ -96,7 +92,6 @@ async def test_the_commit_of_a_large_file_begins_before_its_companions_arrive(wo
     assert world.copies() == sorted([first.locator, second.locator])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_that_is_refused_is_removed(world, content):
     look = Look(Invalid("it is nothing"))
     look.enough.set()
@@ -112,7 +107,6 @@ async def test_a_blob_that_is_refused_is_removed(world, content):
     assert list((world.root / "uploads").iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_that_is_refused_after_its_commit_is_removed(world, content):
     async with world.publisher.stage(world.repository) as staged:
         staged.commit_early(await staged.receive(chunks(content)))
@@ -120,7 +114,6 @@ async def test_a_blob_that_is_refused_after_its_commit_is_removed(world, content
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_client_that_disconnects_during_the_inspection_leaves_nothing(world, content):
     look = Look()
 
@@ -142,7 +135,6 @@ async def test_a_client_that_disconnects_during_the_inspection_leaves_nothing(wo
     assert look.descriptor is None or not is_open(look.descriptor)
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_failed_commit_removes_all_files_of_the_release(world, monkeypatch):
     commit = world.store.commit_together
 
@@ -163,7 +155,6 @@ async def test_one_failed_commit_removes_all_files_of_the_release(world, monkeyp
         assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unclaimed_failed_commit_is_not_logged(world, monkeypatch):
     async def fail(_uploads):
         raise StorageFailed("main")

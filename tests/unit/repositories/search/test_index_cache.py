@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.model import SYSTEM
@@ -87,7 +86,6 @@ def world() -> World:
     return World()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_search_finds_everything_committed_before_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGE", 3)
     for n in range(10):
@@ -100,7 +98,6 @@ async def test_a_search_finds_everything_committed_before_it(world: World, monke
     assert len(await world.find("old")) == 8
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_packages_that_changed_are_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(10):
         world.publish(f"p{n}", "old")
@@ -115,7 +112,6 @@ async def test_only_packages_that_changed_are_read_again(world: World, monkeypat
     assert world.read == ["p3", "p3"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_search_finds_packages_of_its_repository_only(world: World) -> None:
     other = world.catalog.do(add_repository, "other")
     world.publish("mine", "text")
@@ -128,7 +124,6 @@ async def test_a_search_finds_packages_of_its_repository_only(world: World) -> N
     assert world.read == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_old_index_is_rebuilt_in_the_background(world: World) -> None:
     world.publish("p", "text")
     before = await world.index()
@@ -138,7 +133,6 @@ async def test_an_old_index_is_rebuilt_in_the_background(world: World) -> None:
     assert await world.find("text") == ["p"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_least_recently_used_index_is_evicted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     other = world.catalog.do(add_repository, "other")
     for where in (world.repository, other):
@@ -150,7 +144,6 @@ async def test_the_least_recently_used_index_is_evicted(world: World, monkeypatc
     assert await world.index() is not before
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_beyond_the_limit_are_not_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PACKAGES", 2)
     monkeypatch.setattr(module, "PAGE", 1)

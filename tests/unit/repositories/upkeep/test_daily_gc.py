@@ -1,7 +1,6 @@
 """The daily collection runs once a day on each storage, with a grace period of a day."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
@@ -33,7 +32,6 @@ def make(world, clock, jobs):
     return make
 
 
-@pytest_twisted.ensureDeferred
 async def test_collections_are_a_day_apart_also_after_restarts(world, make, jobs, clock):
     await add_blob(world, b"loose")
     await make().run_once()
@@ -53,7 +51,6 @@ async def test_collections_are_a_day_apart_also_after_restarts(world, make, jobs
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_collection_that_finds_another_one_running_is_retried(world, make, jobs, clock):
     await make().run_once()
     clock.ms += DAY_MS
@@ -72,7 +69,6 @@ async def test_a_collection_that_finds_another_one_running_is_retried(world, mak
     assert (await jobs.last(KIND, world.storage.uid)).uid != uid
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failed_collection_is_logged_and_retried(world, make, jobs, clock, monkeypatch):
     from pkgrepo.errors import StorageFailed
 
@@ -91,7 +87,6 @@ async def test_a_failed_collection_is_logged_and_retried(world, make, jobs, cloc
     assert (await jobs.last(KIND, world.storage.uid)).state == "done"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_check_runs_every_hour_until_the_service_stops(make, monkeypatch):
     reactor = ReactorClock()
     runs = []

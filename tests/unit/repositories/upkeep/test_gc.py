@@ -1,7 +1,6 @@
 """Garbage collection: grace period, disk errors, and leftovers of crashes."""
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.errors import StorageFailed
@@ -46,7 +45,6 @@ def run(collector, world, **options):
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-@pytest_twisted.ensureDeferred
 async def test_the_grace_period_ends_to_the_millisecond(world, collector, clock, dry_run):
     info = await add_blob(world, b"loose")
     clock.ms = NOW + GRACE_S * 1000
@@ -58,7 +56,6 @@ async def test_the_grace_period_ends_to_the_millisecond(world, collector, clock,
     assert world.copies() == ([info.locator] if dry_run else [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_that_was_used_since_stays(world, collector, clock):
     info = await add_blob(world, b"loose")
     clock.ms = NOW + GRACE_S * 1000 + 1
@@ -67,7 +64,6 @@ async def test_a_blob_that_was_used_since_stays(world, collector, clock):
     assert world.copies() == [info.locator]
 
 
-@pytest_twisted.ensureDeferred
 async def test_blobs_that_files_refer_to_stay(world, collector, clock):
     await world.publish(*make_wheel("demo", "1.0"))
     before = world.copies()
@@ -76,7 +72,6 @@ async def test_blobs_that_files_refer_to_stay(world, collector, clock):
     assert (report.blobs_seen, report.blobs, world.copies()) == (2, 0, before)
 
 
-@pytest_twisted.ensureDeferred
 async def test_bytes_that_cannot_be_removed_are_left_to_the_next_run(world, collector, clock, monkeypatch):
     infos = [await add_blob(world, data) for data in (b"one", b"two")]
     clock.ms = 2 * NOW
@@ -103,7 +98,6 @@ async def test_bytes_that_cannot_be_removed_are_left_to_the_next_run(world, coll
     assert world.count("blob") == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_dry_run_removes_no_leftovers_of_a_crash(world, collector, clock):
     info = await add_blob(world, b"loose")
     await world.catalog.write(gc.mark_deleting, world.storage.id, [info.sha256], NOW + 1)

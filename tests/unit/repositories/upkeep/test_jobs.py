@@ -1,7 +1,6 @@
 """The end of every job is recorded in the catalog, also at a stop."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
@@ -52,14 +51,12 @@ def ended(jobs):
     return job.state, dict(job.result)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_cancels_running_jobs(jobs):
     await begin(jobs, Work())
     await jobs.stopService()
     assert ended(jobs) == ("failed", {"errors": ["the server was stopped"]})
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_waits_until_the_end_of_a_job_is_recorded(jobs, catalog):
     work = Work()
     await begin(jobs, work)
@@ -72,7 +69,6 @@ async def test_a_stop_waits_until_the_end_of_a_job_is_recorded(jobs, catalog):
     assert ended(jobs) == ("done", {"count": 1})
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_starts_although_its_caller_is_cancelled(jobs, catalog):
     work, catalog.holds = Work(), True
     caller = begin(jobs, work)
@@ -84,7 +80,6 @@ async def test_a_job_starts_although_its_caller_is_cancelled(jobs, catalog):
     assert ended(jobs) == ("done", {})
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_that_begins_during_the_stop_is_cancelled(jobs, catalog):
     catalog.holds = True
     caller = begin(jobs, Work())
@@ -94,7 +89,6 @@ async def test_a_job_that_begins_during_the_stop_is_cancelled(jobs, catalog):
     assert ended(jobs)[0] == "failed"
 
 
-@pytest_twisted.ensureDeferred
 async def test_progress_is_noted_while_the_job_runs(jobs, reactor):
     work = Work()
     uid = await begin(jobs, work)
@@ -110,7 +104,6 @@ async def test_progress_is_noted_while_the_job_runs(jobs, reactor):
     assert (len(kept), kept[-1]["label"]) == (MOST_PARTS, str(MOST_PARTS - 1))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_is_cancelled_once(jobs):
     uid = await begin(jobs, Work())
     assert (await jobs.cancel(uid)).state == "cancelled"
@@ -119,7 +112,6 @@ async def test_a_job_is_cancelled_once(jobs):
         await jobs.cancel(uid)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_of_another_process_is_cancelled_when_its_lease_is_next_renewed(jobs, catalog, reactor):
     uid = await begin(jobs, Work())
     other = Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock())
@@ -129,7 +121,6 @@ async def test_a_job_of_another_process_is_cancelled_when_its_lease_is_next_rene
     assert ended(jobs)[0] == "cancelled"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_job_whose_process_has_died_is_cancelled_at_once(jobs, catalog):
     uid = await begin(jobs, Work())
     later = FixedClock()

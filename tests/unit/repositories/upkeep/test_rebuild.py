@@ -61,14 +61,12 @@ def package_id(world, repository):
     return world.catalog.peek(packages.find_package, repository.id, KEY).id
 
 
-@pytest_twisted.ensureDeferred
 async def test_documents_that_are_right_are_left_alone(world, maven):
     seq = world.catalog.peek(events.last_seq)
     assert await rebuild(world, maven) == (2, 0)
     assert world.catalog.peek(events.last_seq) == seq
 
 
-@pytest_twisted.ensureDeferred
 async def test_lost_and_superfluous_fragments_are_corrected(world, maven):
     right = shown(world, maven)
     assert b"<version>1.9</version>" not in right[0]
@@ -85,7 +83,6 @@ async def test_lost_and_superfluous_fragments_are_corrected(world, maven):
     assert await rebuild(world, maven, KEY) == (1, 0)
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_was_uploaded_is_kept(world, maven):
     own = package_id(world, maven)
     world.catalog.do(fragments.put_fragment, own, "uploaded", b"", "", b"\x95\x90\x90\x90\xc4\x00\xc4\x00")
@@ -93,7 +90,6 @@ async def test_what_was_uploaded_is_kept(world, maven):
     assert world.catalog.peek(fragments.find_fragment, own, "uploaded", b"", "") is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_package_that_does_not_exist_is_not_found(world, maven):
     with pytest.raises(NotFound):
         await rebuild(world, maven, "com.example:absent")

@@ -4,7 +4,6 @@ import errno
 import os
 
 import pytest
-import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.errors import StorageFailed
@@ -54,7 +53,6 @@ def detach(world, place):
     path.write_bytes(data)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_truncated_copy_is_not_restored(world, again):
     await world.publish(*SDIST)
     await world.publish(*make_wheel("other", "1.0"))
@@ -66,7 +64,6 @@ async def test_a_truncated_copy_is_not_restored(world, again):
     assert again.catalog.peek(files.find_file, again.repository.id, PATH) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_truncated_copy_is_replaced_by_the_bytes_in_the_layout(world, again):
     await world.publish(*SDIST)
     await world.follow()
@@ -78,7 +75,6 @@ async def test_a_truncated_copy_is_replaced_by_the_bytes_in_the_layout(world, ag
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b"x" + data[1:]])
-@pytest_twisted.ensureDeferred
 async def test_bytes_of_the_layout_are_checked_by_digest(world, again, change):
     await world.publish(*SDIST)
     await world.follow()
@@ -91,7 +87,6 @@ async def test_bytes_of_the_layout_are_checked_by_digest(world, again, change):
     assert f"main: {PLACE}/demo-pkg-1.0.json: " in restored.problems[0]
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_fields_of_a_version_are_restored(world, again):
     await world.publish(*WHEEL, actor=Actor(name="ada"))
     await world.publish(*SDIST, actor=Actor(name="bob"))
@@ -125,7 +120,6 @@ async def test_all_fields_of_a_version_are_restored(world, again):
     assert [each for each in problems if "no row names" not in each] == []  # the copy of what was deleted
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_fields_of_a_repository_are_restored(world, again):
     values = {
         "visibility": "hidden",
@@ -146,7 +140,6 @@ async def test_all_fields_of_a_repository_are_restored(world, again):
         assert getattr(again.repository, name) == getattr(kept, name), name
 
 
-@pytest_twisted.ensureDeferred
 async def test_objects_in_the_catalog_are_not_changed(world):
     await world.publish(*WHEEL)
     await world.follow()
@@ -162,7 +155,6 @@ async def test_objects_in_the_catalog_are_not_changed(world):
     assert world.catalog.peek(lambda r: r.all("SELECT * FROM version")) == commits
 
 
-@pytest_twisted.ensureDeferred
 async def test_invalid_sidecars_are_reported_and_the_rest_is_restored(world, again):
     await world.publish(*WHEEL)
     await world.publish(*make_wheel("other", "1.0"))
@@ -188,7 +180,6 @@ async def test_invalid_sidecars_are_reported_and_the_rest_is_restored(world, aga
     assert told["strange/.repository.json"] == "no format is called 'cobol'"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_companion_is_restored_with_its_parent_beside_a_package_of_its_name(world, again):
     companion = await world.add_repository("py/conda", parent_id=world.repository.id)
     await world.publish(*make_wheel("conda", "1.0"))
@@ -207,7 +198,6 @@ async def test_a_companion_is_restored_with_its_parent_beside_a_package_of_its_n
     assert not [place for place in again.shown() if place.startswith("py")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_cannot_be_opened_does_not_block_others(world, again, monkeypatch):
     await world.publish(*WHEEL)
     await world.follow()
@@ -227,7 +217,6 @@ async def test_a_storage_that_cannot_be_opened_does_not_block_others(world, agai
     assert restored.problems[0].startswith("storage 'away' cannot be opened: ")
 
 
-@pytest_twisted.ensureDeferred
 async def test_unreadable_sidecars_are_reported_and_the_rest_is_restored(world, again, monkeypatch):
     for name in ("aaa", "bbb", "ccc"):
         await world.publish(*make_sdist(name, "1.0"))

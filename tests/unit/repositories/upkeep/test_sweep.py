@@ -4,7 +4,6 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed
@@ -50,7 +49,6 @@ def unfinished(world, name, by):
     return folder
 
 
-@pytest_twisted.ensureDeferred
 async def test_copies_are_removed_by_age(world, sweep):
     old = await forgotten_copy(world, COPY_GRACE + SECOND, b"old")
     young = await forgotten_copy(world, COPY_GRACE - 60 * SECOND, b"young")
@@ -61,7 +59,6 @@ async def test_copies_are_removed_by_age(world, sweep):
     assert old != young
 
 
-@pytest_twisted.ensureDeferred
 async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world, sweep):
     before = await forgotten_copy(world, 3 * COPY_GRACE, b"before")
     await forgotten_copy(world, 2 * COPY_GRACE, b"after")
@@ -76,7 +73,6 @@ async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world
     assert world.copies() == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_written_since_exclusive_use_stay(world, sweep):
     await forgotten_copy(world, SECOND)
     unfinished(world, "a", SECOND)
@@ -86,7 +82,6 @@ async def test_files_written_since_exclusive_use_stay(world, sweep):
     assert (swept.copies, swept.uploads) == (1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_uploads_are_removed_by_age_unless_they_can_be_resumed(world, sweep):
     old, young, claimed = (unfinished(world, *each) for each in (
         ("a", UPLOAD_GRACE + SECOND), ("b", UPLOAD_GRACE - 60 * SECOND), ("c", 2 * UPLOAD_GRACE)
@@ -99,7 +94,6 @@ async def test_uploads_are_removed_by_age_unless_they_can_be_resumed(world, swee
     assert [each.exists() for each in (old, young, claimed)] == [False, False, True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_under_way_in_this_process_stays_however_old(world, sweep):
     world.store._unnamed = False
     async with world.store.begin() as upload:
@@ -112,7 +106,6 @@ async def test_an_upload_under_way_in_this_process_stays_however_old(world, swee
         assert (await upload.commit()).size == 600_000
 
 
-@pytest_twisted.ensureDeferred
 async def test_named_copies_and_those_that_the_layout_shows_stay(world, sweep):
     await world.publish(*make_wheel("demo", "1.0"))
     shown = await forgotten_copy(world, 10 * COPY_GRACE)
@@ -123,7 +116,6 @@ async def test_named_copies_and_those_that_the_layout_shows_stay(world, sweep):
     assert len(world.copies()) == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_temporaries_of_the_layout_are_removed(world, sweep):
     world.layout.write("py/x/1.0/x.json", b"{}")
     folder = world.layout.root / ".tmp"
@@ -135,7 +127,6 @@ async def test_temporaries_of_the_layout_are_removed(world, sweep):
     assert world.shown() == ["py/x/1.0/x.json"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_housekeeping_sweeps_every_storage_at_the_start_and_hourly(world, sweep):
     clock = Clock()
     rounds = []

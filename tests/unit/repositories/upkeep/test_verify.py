@@ -5,7 +5,6 @@ import os
 import shutil
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.blobs import blobs
@@ -45,7 +44,6 @@ def digest_of(path):
     return path.name.partition(".")[0]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_intact_storage_has_no_problems(world):
     await publish(world, "demo")
     report = await world.verify()
@@ -55,7 +53,6 @@ async def test_an_intact_storage_has_no_problems(world):
     assert row[0] >= NOW
 
 
-@pytest_twisted.ensureDeferred
 async def test_missing_and_damaged_blobs_are_reported_with_their_packages(world):
     lost, _ = await publish(world, "lost")
     wrong, _ = await publish(world, "wrong", "2.0")
@@ -73,7 +70,6 @@ async def test_missing_and_damaged_blobs_are_reported_with_their_packages(world)
 
 
 @pytest.mark.parametrize("removed", [True, False])
-@pytest_twisted.ensureDeferred
 async def test_a_copy_that_is_removed_during_the_check_is_no_problem(world, monkeypatch, removed):
     """The garbage collection has removed the blob, or an upload has put a copy of its own in the place of a bad one."""
     path, _ = await publish(world, "demo")
@@ -95,7 +91,6 @@ async def test_a_copy_that_is_removed_during_the_check_is_no_problem(world, monk
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EMFILE])
-@pytest_twisted.ensureDeferred
 async def test_files_that_this_process_cannot_open_are_reported_and_stay_live(world, monkeypatch, code):
     path, _ = await publish(world, "demo")
     real = os.open
@@ -113,7 +108,6 @@ async def test_files_that_this_process_cannot_open_are_reported_and_stay_live(wo
     assert (report.missing, report.damaged, state(world, digest_of(path))) == (0, 0, "live")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_long_list_ends_with_a_number(world):
     await publish(world, "demo")
     for version in range(8):
@@ -125,7 +119,6 @@ async def test_a_long_list_ends_with_a_number(world):
 
 
 @pytest.mark.parametrize("copied", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_lost_bytes_are_restored_from_the_layout(world, copied):
     path, data = await publish(world, "demo")
     shown = world.layout.file("py/demo/1.0/demo-1.0.tar.gz")
@@ -143,7 +136,6 @@ async def test_lost_bytes_are_restored_from_the_layout(world, copied):
     assert (await world.verify()).problems == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_lost_bytes_are_restored_from_another_copy_of_the_storage(world):
     path, data = await publish(world, "demo")
     shutil.copyfile(path, path.with_name(digest_of(path) + "." + "0" * 16))
@@ -153,7 +145,6 @@ async def test_lost_bytes_are_restored_from_another_copy_of_the_storage(world):
     assert world.layout.read("py/demo/1.0/demo-1.0.tar.gz") == data
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_file_in_the_layout_is_not_used(world):
     path, _ = await publish(world, "demo")
     path.unlink()
@@ -164,7 +155,6 @@ async def test_a_wrong_file_in_the_layout_is_not_used(world):
     assert state(world, digest_of(path)) == "suspect"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_layer_of_an_image_is_restored(registry):
     image = make_image("demo")
     await registry.push(image, "v1")
@@ -183,7 +173,6 @@ async def test_a_lost_layer_of_an_image_is_restored(registry):
     assert not (await verify(registry)).problems
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_check_goes_on_after_parts_that_fail(world, monkeypatch):
     lost, _ = await publish(world, "lost")
     await publish(world, "other")
@@ -209,7 +198,6 @@ async def test_the_check_goes_on_after_parts_that_fail(world, monkeypatch):
         assert [part in each for each in report.problems].count(True) == 1, (part, report.problems)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_storage_that_cannot_be_opened_does_not_end_the_check(world, monkeypatch):
     path, _ = await publish(world, "demo")
     path.unlink()
@@ -227,7 +215,6 @@ async def test_a_storage_that_cannot_be_opened_does_not_end_the_check(world, mon
     assert [each for each in report.problems if each.startswith("storage 'gone' cannot be checked: ")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_lost_bytes_are_restored_from_another_storage(registry):
     stack = registry.stack
     image = make_image("demo")
@@ -245,7 +232,6 @@ async def test_lost_bytes_are_restored_from_another_storage(registry):
     assert not (await verify(registry)).problems
 
 
-@pytest_twisted.ensureDeferred
 async def test_users_of_a_blob_are_files_and_images_of_its_storage(world):
     path, _ = await publish(world, "demo")
     (user,) = world.catalog.peek(blob_references, world.storage.id, digest_of(path), 5)

@@ -18,7 +18,6 @@ async def pool():
     await made.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_calls_run_in_order_and_never_two_at_a_time(pool):
     queue, order, busy = DiskQueue(pool), [], threading.Lock()
 
@@ -32,7 +31,6 @@ async def test_calls_run_in_order_and_never_two_at_a_time(pool):
     assert order == list(range(100))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failing_call_does_not_stop_the_following_ones(pool):
     queue = DiskQueue(pool)
     failing, good = queue.run(divmod, 1, 0), queue.run(divmod, 7, 2)
@@ -41,7 +39,6 @@ async def test_a_failing_call_does_not_stop_the_following_ones(pool):
     assert await good == (3, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_call_still_runs(pool):
     queue, gate, ran = DiskQueue(pool), threading.Event(), []
     first = queue.run(gate.wait, TIMEOUT_S)
@@ -54,7 +51,6 @@ async def test_a_cancelled_call_still_runs(pool):
     assert await queue.run(lambda: list(ran)) == [1]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stopped_pool_fails_queued_calls(pool):
     other = Pool(reactor, "other", 1)
     queue = DiskQueue(other)

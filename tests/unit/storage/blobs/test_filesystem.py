@@ -73,7 +73,6 @@ def test_the_free_space_is_asked_for_once_a_second(tmp_path, monkeypatch):
     assert disk.asked == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_start_sets_the_id_and_refuses_another_one(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="one")
     await store.start()
@@ -84,14 +83,12 @@ async def test_start_sets_the_id_and_refuses_another_one(tmp_path, pools):
         await FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="two").start()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_root_that_cannot_be_made_is_a_failed_storage(tmp_path, pools):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageFailed):
         await FilesystemBlobStore(tmp_path / "file" / "store", name="main", pools=pools).start()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_is_a_read_only_file_under_its_locator(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -105,7 +102,6 @@ async def test_a_blob_is_a_read_only_file_under_its_locator(tmp_path, pools):
     assert found.st_nlink == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_symbolic_link_is_neither_opened_nor_resumed(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path / "store", name="main", pools=pools, low_water=0)
     await store.start()
@@ -123,7 +119,6 @@ async def test_a_symbolic_link_is_neither_opened_nor_resumed(tmp_path, pools):
         store.open(locator)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -139,7 +134,6 @@ async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools
     os.close(fd)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_number_of_cached_digesters_is_limited(tmp_path, pools, monkeypatch):
     monkeypatch.setattr(filesystem, "CACHED_DIGESTERS", 3)
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
@@ -157,7 +151,6 @@ async def test_the_number_of_cached_digesters_is_limited(tmp_path, pools, monkey
         assert await store.open((await resumed.commit()).locator).read(0, 9) == b"%d!" % n
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_stays_in_its_process_is_not_read_again(tmp_path, pools, monkeypatch):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -170,7 +163,6 @@ async def test_an_upload_that_stays_in_its_process_is_not_read_again(tmp_path, p
     assert (await resumed.commit()).size == 11
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_is_committed_where_a_file_has_one_name_only(tmp_path, pools, monkeypatch):
     def refuse(*_args, **_kwargs):
         raise OSError(errno.EPERM, "no second names")
@@ -188,7 +180,6 @@ async def test_an_upload_is_committed_where_a_file_has_one_name_only(tmp_path, p
     assert list(store.paths.uploads.iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_moved_is_not_read_again_without_further_bytes(tmp_path, pools, monkeypatch):
     stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
     for store in stores:
@@ -201,7 +192,6 @@ async def test_an_upload_that_moved_is_not_read_again_without_further_bytes(tmp_
     assert (await resumed.commit()).size == 5
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("ends", ["abort", "commit"])
 async def test_a_process_that_wakes_up_changes_nothing_of_an_upload_that_was_taken_over(tmp_path, pools, ends):
     stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
@@ -224,7 +214,6 @@ async def test_a_process_that_wakes_up_changes_nothing_of_an_upload_that_was_tak
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("begun", [b"", b"hello"], ids=["empty", "begun"])
 @pytest.mark.parametrize("ends", ["suspend", "commit"])
 async def test_a_process_that_opens_an_upload_late_changes_nothing_of_it(tmp_path, pools, begun, ends):
@@ -246,7 +235,6 @@ async def test_a_process_that_opens_an_upload_late_changes_nothing_of_it(tmp_pat
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_is_taken_over_again_after_the_one_that_took_it_over_was_lost(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -263,7 +251,6 @@ async def test_an_upload_is_taken_over_again_after_the_one_that_took_it_over_was
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_whose_file_lost_bytes_is_gone(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -276,14 +263,12 @@ async def test_an_upload_whose_file_lost_bytes_is_gone(tmp_path, pools):
     assert not store._active
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_error_of_statvfs_is_a_failed_storage(tmp_path, monkeypatch):
     store = FilesystemBlobStore(tmp_path / "nowhere", name="main", pools=Pools(reactor))
     with pytest.raises(StorageFailed):
         store.begin()
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_empty_folder_of_an_upload_is_swept_and_foreign_files_stay(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools)
     await store.start()

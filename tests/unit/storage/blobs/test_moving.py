@@ -32,7 +32,6 @@ async def suspended(store: FilesystemBlobStore) -> tuple[str, bytes]:
         return upload.id, await upload.suspend()
 
 
-@pytest_twisted.ensureDeferred
 async def test_resumed_uploads_are_committed_in_the_old_place_and_others_in_the_new_one(
     moving: MovingBlobStore,
 ) -> None:
@@ -46,7 +45,6 @@ async def test_resumed_uploads_are_committed_in_the_old_place_and_others_in_the_
         assert await moving.stat(info.locator) is not None
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_remembered_of_resumed_uploads_that_were_given_up(moving: MovingBlobStore) -> None:
     for _ in range(3):
         upload_id, state = await suspended(moving.old)

@@ -74,7 +74,6 @@ async def held(store, work):
 
 @pytest.mark.parametrize("size", [10, 900_000])
 @pytest.mark.parametrize("last", ["commit", "suspend"])
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_is_aborted_during_the_fsync_was_not_stored(store, tmp_path, last, size):
     upload = store.begin()
     upload.write(bytes(size))
@@ -87,7 +86,6 @@ async def test_an_upload_that_is_aborted_during_the_fsync_was_not_stored(store, 
     assert files_below(tmp_path / "uploads") == files_below(tmp_path / "blobs") == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_that_is_aborted_during_the_fsync_aborts_all_of_the_commit(store, tmp_path):
     uploads = [store.begin() for _ in range(3)]
     for number, upload in enumerate(uploads):
@@ -102,7 +100,6 @@ async def test_an_upload_that_is_aborted_during_the_fsync_aborts_all_of_the_comm
     assert files_below(tmp_path / "uploads") == files_below(tmp_path / "blobs") == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_suspended_upload_is_durable_with_its_names(store, kind):
     upload = store.begin()
     upload.write(b"first")
@@ -117,7 +114,6 @@ async def test_a_suspended_upload_is_durable_with_its_names(store, kind):
     assert steps == [("data", "", 1)]  # its names are
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_is_durable_before_its_name_and_its_name_before_the_answer(store, kind):
     upload = store.begin()
     upload.write(b"data")
@@ -126,7 +122,6 @@ async def test_a_blob_is_durable_before_its_name_and_its_name_before_the_answer(
     assert store._durability.steps == [("data", "", 1 if kind == "named" else 0), ("shared", folder, 1)]
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_files_of_a_commit_are_durable_before_the_first_is_named(store):
     uploads = [store.begin() for _ in range(3)]
     for number, upload in enumerate(uploads):

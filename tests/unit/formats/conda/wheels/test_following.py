@@ -60,7 +60,6 @@ async def reasons(server):
     return {each["path"].rpartition("/")[2]: each["reason"] for each in reply.json["wheels"]}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_wheel_appears_and_goes_with_its_removal(server):
     await put(server, *make_wheel("Demo_Pkg", "1.0", fields=[("Requires-Dist", "other>=1")]))
     assert await shown(server) == ["demo-pkg-1.0-py_0.conda"]
@@ -75,7 +74,6 @@ async def test_a_wheel_appears_and_goes_with_its_removal(server):
     assert (await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_yank_hides_the_package_until_it_is_taken_back(server):
     await put(server, *make_wheel("demo", "1.0"))
     assert await shown(server) == ["demo-1.0-py_0.conda"]
@@ -86,7 +84,6 @@ async def test_a_yank_hides_the_package_until_it_is_taken_back(server):
     assert await shown(server) == ["demo-1.0-py_0.conda"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_projects_whose_packages_have_one_name_leave_those_of_the_other(server):
     await put(server, *make_wheel("opencv_python", "1.0"))
     await put(server, *make_wheel("opencv_python_headless", "2.0"))
@@ -102,7 +99,6 @@ async def test_projects_whose_packages_have_one_name_leave_those_of_the_other(se
     assert await shown(server) == ["py-opencv-2.0-py_0.conda", "py-opencv-3.0-py_0.conda"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_cannot_be_converted_is_listed_with_its_reason(server):
     await put(server, *make_wheel("native", "1.0", tag="cp311-cp311-linux_x86_64"))
     await put(server, *make_wheel("marked", "1.0", fields=[("Requires-Dist", "a; sys_platform == 'win32'")]))
@@ -123,7 +119,6 @@ async def test_what_cannot_be_converted_is_listed_with_its_reason(server):
     assert "marked-1.0-py3-none-any.whl" not in await reasons(server)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_switch_takes_converted_packages_away_and_brings_them_back(server):
     config = "/repository/main%2Fpy/config"
     await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
@@ -139,7 +134,6 @@ async def test_the_switch_takes_converted_packages_away_and_brings_them_back(ser
     assert await shown(server) == ["before-1.0-py_0.conda", "own-1.0-py_0.conda"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failure_between_publishing_and_recording_makes_no_doubles(server, monkeypatch):
     """As after a kill: what was not recorded is compared again, and is found to be there."""
     made = []
@@ -154,7 +148,6 @@ async def test_a_failure_between_publishing_and_recording_makes_no_doubles(serve
     assert sorted(made) == ["demo-1.0-py3-none-any.whl", "other-1.0-py3-none-any.whl"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_wheels_that_wait_are_published_together_and_a_refused_one_hinders_no_other(server, monkeypatch):
     commands = []
     write = server.assembly.core.catalog.write
@@ -180,7 +173,6 @@ async def test_wheels_that_wait_are_published_together_and_a_refused_one_hinders
     assert commands == [["a", "b", "c", "c"], ["a"], ["b"], ["c"], ["c"], ["d", "e"]]  # one of the first was refused
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_wheel_whose_bytes_are_lost_hinders_no_other_and_is_tried_again(server, tmp_path):
     config = "/repository/main%2Fpy/config"
     await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
@@ -203,7 +195,6 @@ async def test_a_wheel_whose_bytes_are_lost_hinders_no_other_and_is_tried_again(
     assert len(await shown(server)) == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_list_of_unconverted_wheels_is_for_readers_and_only_beside_a_repository(server):
     await server.add_repository("channel", format="conda")
     assert (await server.call("GET", "/repositories/main/channel/unconverted.json")).status == 404
@@ -212,7 +203,6 @@ async def test_the_list_of_unconverted_wheels_is_for_readers_and_only_beside_a_r
     assert (await server.call("GET", f"{CHANNEL}/unconverted.json", who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_search_finds_what_is_only_in_the_channel_and_a_wheel_once(server):
     async def found(query="", what="search/packages"):
         hits = await server.ok("GET", f"/{what}?q={query}")

@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.images import Registry, code, digest_of, make_image, sentence
 
@@ -32,7 +31,6 @@ async def bearer(registry: Registry, *scopes: str, who: str | None = "admin") ->
         ("open", "docker/28.2", "GET", 200),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_registry_clients_are_asked_for_credentials(
     make_registry: Any, ping: str, agent: str, method: str, status: int
 ) -> None:
@@ -47,7 +45,6 @@ async def test_registry_clients_are_asked_for_credentials(
 
 
 @pytest.mark.parametrize("path", ["//main/images/app/tags/list", "/main/images/a%0Ab/tags/list", "//", "/nothing"])
-@pytest_twisted.ensureDeferred
 async def test_odd_addresses_are_answered_in_the_shape_that_clients_read(registry: Registry, path: str) -> None:
     reply = await registry.call("GET", path)
     assert reply.status in (400, 404)
@@ -57,7 +54,6 @@ async def test_odd_addresses_are_answered_in_the_shape_that_clients_read(registr
     assert (elsewhere.status, elsewhere.json["error"]) == (404, "nothing is served at //x/y")
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_ping_accepts_right_credentials_and_refuses_wrong_ones(registry: Registry) -> None:
     token = await bearer(registry)
     for who in ("admin", token, await bearer(registry, who=None)):
@@ -78,7 +74,6 @@ async def test_the_ping_accepts_right_credentials_and_refuses_wrong_ones(registr
         ("DELETE", "manifests/v1", "delete"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_challenge_names_the_scope_that_is_missing(
     make_registry: Any, method: str, path: str, scope: str
 ) -> None:
@@ -91,7 +86,6 @@ async def test_a_challenge_names_the_scope_that_is_missing(
     assert (error["message"], error["detail"]) == (sentence, {"scope": f"repository:{APP}:{scope}"})
 
 
-@pytest_twisted.ensureDeferred
 async def test_public_images_are_read_by_everyone_and_written_only_with_credentials(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     for _ in range(2):
@@ -102,7 +96,6 @@ async def test_public_images_are_read_by_everyone_and_written_only_with_credenti
     assert (await registry.start(who=token)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_names_do_not_leak(make_registry: Any) -> None:
     registry = await make_registry(visibility="private")
     await registry.push(make_image(), "v1")
@@ -126,7 +119,6 @@ async def test_names_do_not_leak(make_registry: Any) -> None:
 @pytest.mark.parametrize(
     "path", ["manifests/v1", f"manifests/{digest_of(b'')}", f"blobs/{digest_of(b'')}", "tags/list"]
 )
-@pytest_twisted.ensureDeferred
 async def test_hidden_images_are_answered_like_absent_ones(make_registry: Any, default: str, path: str) -> None:
     registry = await make_registry(visibility="private", container__default_repository=default)
     await registry.stack.add_repository("open", format="docker", visibility="public")
@@ -143,7 +135,6 @@ async def test_hidden_images_are_answered_like_absent_ones(make_registry: Any, d
         assert short[0].body.replace(b"main/images", b"main/nobody") == short[1].body
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_is_good_for_its_scope_and_while_its_user_may(registry: Registry) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write")
@@ -167,7 +158,6 @@ async def test_a_token_is_good_for_its_scope_and_while_its_user_may(registry: Re
     assert "grant in this repository is for read" in sentence(refused)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_for_the_catalog_shows_what_its_user_may_see(registry: Registry) -> None:
     await registry.stack.add_repository("secret", format="docker", visibility="private")
     await registry.stack.add_user("bob")
@@ -180,7 +170,6 @@ async def test_a_token_for_the_catalog_shows_what_its_user_may_see(registry: Reg
     assert anonymous.headers["www-authenticate"] == f'{REALM},scope="registry:catalog:*"'
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_mount_needs_a_token_that_may_pull_its_source(registry: Registry) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write")
@@ -195,7 +184,6 @@ async def test_a_mount_needs_a_token_that_may_pull_its_source(registry: Registry
     assert (await registry.start(f"?mount={digest}&from=main/images/base", who=token)).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_token_for_the_target_mounts_what_everybody_may_read(registry: Registry) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write")
@@ -215,7 +203,6 @@ async def test_a_token_for_the_target_mounts_what_everybody_may_read(registry: R
         ("&from=a%20b", ""),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_the_challenge_of_a_mount_names_both_images(
     registry: Registry, where: str, source: str, more: str
 ) -> None:
@@ -227,7 +214,6 @@ async def test_the_challenge_of_a_mount_names_both_images(
         assert (reply.status, reply.headers["www-authenticate"]) == (401, wanted)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_name_alone_means_the_default_repository(make_registry: Any) -> None:
     registry = await make_registry(container__default_repository="main/images")
     await registry.push(make_image(), "v1", name="proj/img")
@@ -243,7 +229,6 @@ async def test_a_name_alone_means_the_default_repository(make_registry: Any) -> 
     assert (await registry.start(name="proj/img", who=narrow)).status == 202
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_host_can_stand_for_a_repository(make_registry: Any) -> None:
     registry = await make_registry(container__hosts=["registry.example=main/images"])
     await registry.push(make_image(), "v1", name="img")
@@ -252,7 +237,6 @@ async def test_a_host_can_stand_for_a_repository(make_registry: Any) -> None:
     assert other.json["tags"] == ["v1"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_login_can_be_kept_as_a_token_that_is_revoked_like_any_other(make_registry: Any) -> None:
     registry = await make_registry(rules={"must_use_auth_token_for_push": True}, visibility="private")
     stack = registry.stack
@@ -274,7 +258,6 @@ async def test_a_login_can_be_kept_as_a_token_that_is_revoked_like_any_other(mak
     assert (await registry.below("GET", "tags/list", who=again.json["token"])).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_new_password_ends_the_logins_of_the_old_one_and_no_token(registry: Registry) -> None:
     stack = registry.stack
     user = await stack.add_user("bob")
@@ -287,7 +270,6 @@ async def test_a_new_password_ends_the_logins_of_the_old_one_and_no_token(regist
     assert (await registry.call("GET", "/", who=made)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_refresh_token_is_given_for_a_password_on_request_only(registry: Registry) -> None:
     token = await registry.stack.token()
     for path, who in (("/token", "admin"), ("/token?offline_token=true", token), ("/token?offline_token=true", None)):
@@ -296,7 +278,6 @@ async def test_a_refresh_token_is_given_for_a_password_on_request_only(registry:
     assert "refresh_token" in (await registry.stack.call("POST", "/token", raw=form, who=None)).json
 
 
-@pytest_twisted.ensureDeferred
 async def test_errors_of_the_token_service_have_the_shape_that_clients_read(registry: Registry) -> None:
     wrong = "Basic " + base64.b64encode(b"admin:wrong").decode()
     reply = await registry.stack.call("GET", "/v2/token", who=None, headers={"Authorization": wrong})
@@ -308,7 +289,6 @@ async def test_errors_of_the_token_service_have_the_shape_that_clients_read(regi
 # Push rules
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_tag_cannot_be_overwritten(registry: Registry) -> None:
     one, two = make_image("one"), make_image("two")
     await registry.push(one, "v1")
@@ -322,7 +302,6 @@ async def test_a_tag_cannot_be_overwritten(registry: Registry) -> None:
     assert (await registry.put(one, "v1")).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_tags_of_signatures_and_exempt_ones_may_move(make_registry: Any) -> None:
     registry = await make_registry(policy={"overwrite_exempt": ["nightly-*"]})
     one, two = make_image("one"), make_image("two")
@@ -333,7 +312,6 @@ async def test_tags_of_signatures_and_exempt_ones_may_move(make_registry: Any) -
         assert (await registry.put(two, tag)).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_containerd_is_challenged_before_its_push(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     blob = f"blobs/{digest_of(make_image().blobs[0])}"
@@ -349,7 +327,6 @@ async def test_containerd_is_challenged_before_its_push(registry: Registry) -> N
         assert await status(method, path, None) == 200, "to pull needs no token"
 
 
-@pytest_twisted.ensureDeferred
 async def test_pushes_can_be_bound_to_access_tokens(make_registry: Any) -> None:
     registry = await make_registry(rules={"must_use_auth_token_for_push": True})
     image = make_image()
@@ -363,7 +340,6 @@ async def test_pushes_can_be_bound_to_access_tokens(make_registry: Any) -> None:
     await registry.push(make_image("other"), "v2", who=await bearer(registry, scope, who=token))
 
 
-@pytest_twisted.ensureDeferred
 async def test_pushes_can_be_bound_to_members_of_the_project(make_registry: Any) -> None:
     registry = await make_registry(rules={"must_be_project_member": True})
     await registry.stack.add_user("bob")
@@ -375,7 +351,6 @@ async def test_pushes_can_be_bound_to_members_of_the_project(make_registry: Any)
     assert (await registry.below("GET", "manifests/v1", name="main/images/proj/img", who="bob")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_inactive_repository_serves_nothing(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     found = registry.stack.assembly.core.registry.find("main", "images")

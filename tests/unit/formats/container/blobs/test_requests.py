@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import pytest_twisted
 
 from tests.support.images import Registry, code, digest_of, make_image, sentence
 
@@ -15,7 +14,6 @@ OTHER = "main/images/other"
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
 @pytest.mark.parametrize("data", [DATA, b""])
-@pytest_twisted.ensureDeferred
 async def test_a_blob_is_read_by_the_digest_it_was_pushed_with(registry: Registry, algorithm: str, data: bytes) -> None:
     digest = digest_of(data, algorithm)
     whole = await registry.start(f"?digest={digest}", raw=data)
@@ -41,7 +39,6 @@ async def test_a_blob_is_read_by_the_digest_it_was_pushed_with(registry: Registr
         ("bytes=5000-10000", 416, b""),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_part_of_a_blob_is_read(registry: Registry, wanted: str, status: int, body: bytes) -> None:
     digest = await registry.push_blob(DATA)
     for _ in range(2):  # the second is answered from memory
@@ -52,7 +49,6 @@ async def test_part_of_a_blob_is_read(registry: Registry, wanted: str, status: i
             assert reply.headers["content-range"] == f"bytes */{len(DATA)}"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_current_copy_is_not_sent_again(registry: Registry) -> None:
     digest = await registry.push_blob(DATA)
     for _ in range(2):  # the second is answered from memory
@@ -62,7 +58,6 @@ async def test_a_current_copy_is_not_sent_again(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("called", ["sha256", "sha512"])
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_blob_is_gone_under_all_its_digests(registry: Registry, called: str) -> None:
     names = {algorithm: digest_of(DATA, algorithm) for algorithm in ("sha256", "sha512")}
     for digest in names.values():
@@ -75,7 +70,6 @@ async def test_a_deleted_blob_is_gone_under_all_its_digests(registry: Registry, 
         assert (await registry.below("GET", f"blobs/{digest}")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_digest_gives_no_access_to_a_blob_of_another_image(registry: Registry) -> None:
     digest = await registry.push_blob(DATA)
     await registry.push_blob(b"something", name=OTHER)
@@ -83,7 +77,6 @@ async def test_a_digest_gives_no_access_to_a_blob_of_another_image(registry: Reg
         assert (await registry.below(method, f"blobs/{digest}", name=OTHER)).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_blob_is_gone_at_once_from_its_image_alone(registry: Registry) -> None:
     digest = await registry.push_blob(DATA)
     await registry.push_blob(DATA, name=OTHER)
@@ -94,7 +87,6 @@ async def test_a_deleted_blob_is_gone_at_once_from_its_image_alone(registry: Reg
     assert (await registry.below("GET", f"blobs/{digest}", name=OTHER)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_of_a_manifest_cannot_be_deleted(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -106,20 +98,17 @@ async def test_a_blob_of_a_manifest_cannot_be_deleted(registry: Registry) -> Non
 
 
 @pytest.mark.parametrize("digest", ["sha256:abc123", "nonsense", "md5:0cc175b9c0f1b6a831c399e269772661"])
-@pytest_twisted.ensureDeferred
 async def test_a_malformed_digest_is_an_unknown_blob(registry: Registry, digest: str) -> None:
     reply = await registry.below("GET", f"blobs/{digest}")
     assert (reply.status, code(reply)) == (404, "BLOB_UNKNOWN")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_large_blob_is_pushed_and_read(registry: Registry) -> None:
     data = DATA * 1000  # two megabytes: beyond what is kept in memory
     digest = await registry.push_blob(data)
     assert (await registry.below("GET", f"blobs/{digest}")).body == data
 
 
-@pytest_twisted.ensureDeferred
 async def test_errors_have_the_shape_that_clients_read(registry: Registry) -> None:
     reply = await registry.below("GET", f"blobs/{digest_of(DATA)}")
     assert reply.headers["content-type"] == "application/json"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.images import (
     EMPTY,
@@ -27,7 +26,6 @@ def links(reply: Any) -> str:
     return str(address.removeprefix("</v2"))
 
 
-@pytest_twisted.ensureDeferred
 async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
     image = make_image()
     signature = make_artifact(image, "application/vnd.example.sig+json", annotations={"by": "bob"})
@@ -57,7 +55,6 @@ async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST", 2), ("PAGE_BYTES", 1300), ("BATCH", 2)])
-@pytest_twisted.ensureDeferred
 async def test_many_referrers_come_in_pages(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
@@ -77,7 +74,6 @@ async def test_many_referrers_come_in_pages(
     assert found == sorted(made)
 
 
-@pytest_twisted.ensureDeferred
 async def test_referrers_in_several_members_come_in_pages(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pkgrepo.formats.container.lists.referrers.MOST", 2)
     await registry.stack.add_repository("more", format="docker")
@@ -97,7 +93,6 @@ async def test_referrers_in_several_members_come_in_pages(registry: Registry, mo
     assert found == sorted(made)
 
 
-@pytest_twisted.ensureDeferred
 async def test_tags_are_listed_bytewise_and_in_pages(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "b")
@@ -118,7 +113,6 @@ async def test_tags_are_listed_bytewise_and_in_pages(registry: Registry) -> None
         assert code(await registry.below("GET", f"tags/list?n={wrong}")) == "PAGINATION_NUMBER_INVALID"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_catalog_lists_images_with_manifests_in_pages(registry: Registry) -> None:
     await registry.stack.add_repository("images-2", format="docker")
     image = make_image()
@@ -136,7 +130,6 @@ async def test_the_catalog_lists_images_with_manifests_in_pages(registry: Regist
 
 
 @pytest.mark.parametrize("default", [False, True])
-@pytest_twisted.ensureDeferred
 async def test_hidden_repositories_are_listed_for_those_who_may_edit_them(registry: Registry, default: bool) -> None:
     stack, image = registry.stack, make_image()
     config = {"type": "Hosted", "default": default}
@@ -156,7 +149,6 @@ async def test_hidden_repositories_are_listed_for_those_who_may_edit_them(regist
         assert (await registry.call("GET", "/main/secret/one/tags/list", who=who, **agent)).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_catalog_lists_what_virtual_repositories_serve(registry: Registry) -> None:
     stack, image = registry.stack, make_image()
     await stack.add_repository("more", format="docker", visibility="hidden")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.container.lists import tags as tag_lists
 from tests.support.images import Registry, make_image
@@ -30,7 +29,6 @@ async def tags(registry: Registry, query: str = "", *, who: str | None = None) -
     return reply.json["tags"] if reply.status == 200 else reply.status
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_list_is_read_again_only_when_the_image_changed(registry: Registry, reads: list[str]) -> None:
     await registry.push(make_image(), "a")
     for _ in range(3):
@@ -41,7 +39,6 @@ async def test_a_list_is_read_again_only_when_the_image_changed(registry: Regist
     assert reads == ["app"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_every_change_is_seen_at_once(registry: Registry) -> None:
     image = make_image()
     steps: list[tuple[str, str, Any]] = [
@@ -61,7 +58,6 @@ async def test_every_change_is_seen_at_once(registry: Registry) -> None:
             assert await tags(registry) == expected
 
 
-@pytest_twisted.ensureDeferred
 async def test_pages_are_read_each_time(registry: Registry, reads: list[str]) -> None:
     await registry.push(make_image(), "a")
     for _ in range(2):
@@ -69,7 +65,6 @@ async def test_pages_are_read_each_time(registry: Registry, reads: list[str]) ->
     assert len(reads) == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cached_list_is_not_served_without_permission(make_registry: Any) -> None:
     registry = await make_registry(visibility="private")
     await registry.push(make_image(), "a")
@@ -77,7 +72,6 @@ async def test_a_cached_list_is_not_served_without_permission(make_registry: Any
     assert await tags(registry) == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_lists_are_not_cached_where_signatures_are_required(make_registry: Any) -> None:
     registry = await make_registry()
     key, image = Signer(), make_image()

@@ -11,7 +11,6 @@ import tarfile
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.container.manifests.evidence import HEAD, begins_document
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, make_image, make_layer
@@ -109,7 +108,6 @@ def pretend(layer: bytes, media_type: str) -> Image:
         (b"{}", OCI_LAYER, 404),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_readers_see_unsigned_only_what_cannot_be_unpacked(
     make_registry: Any, layer: bytes, media_type: str, status: int
 ) -> None:
@@ -125,7 +123,6 @@ async def test_readers_see_unsigned_only_what_cannot_be_unpacked(
     assert (await registry.below("GET", "manifests/v1", who=None)).status == status
 
 
-@pytest_twisted.ensureDeferred
 async def test_layers_that_are_not_there_yet_are_no_evidence(make_registry: Any) -> None:
     registry = await make_registry(policy={"allow_sparse": True})
     repository = registry.stack.assembly.core.registry.find("main", "images")

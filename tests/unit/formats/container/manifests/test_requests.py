@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from tests.support.images import (
     DOCKER_IMAGE,
@@ -25,7 +24,6 @@ from tests.support.images import (
 APP = "main/images/app"
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_is_read_by_tag_and_digest_exactly_as_it_was_pushed(registry: Registry) -> None:
     image = make_image()
     pushed = await registry.push(image, "v1")
@@ -42,7 +40,6 @@ async def test_an_image_is_read_by_tag_and_digest_exactly_as_it_was_pushed(regis
             assert reply.body == (b"" if method == "HEAD" else image.manifest)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_moved_tag_is_seen_at_once(make_registry: Any) -> None:
     registry = await make_registry(rules={"allow_tag_overwrite": True})
     for text in ("one", "two", "three"):
@@ -56,7 +53,6 @@ async def test_a_moved_tag_is_seen_at_once(make_registry: Any) -> None:
     assert (await registry.below("GET", f"manifests/{image.digest}")).status == 200
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_manifest_without_its_blobs_is_refused_naming_each(registry: Registry) -> None:
     image = make_image()
     await registry.push_blob(image.blobs[0])
@@ -68,7 +64,6 @@ async def test_a_manifest_without_its_blobs_is_refused_naming_each(registry: Reg
     assert (await registry.below("GET", "manifests/v1")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_descriptor_of_another_size_is_refused(registry: Registry) -> None:
     image = make_image()
     for blob in image.blobs:
@@ -79,7 +74,6 @@ async def test_a_descriptor_of_another_size_is_refused(registry: Registry) -> No
     assert (refused.status, code(refused)) == (400, "MANIFEST_INVALID")
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_index_needs_its_children_unless_the_repository_is_sparse(make_registry: Any) -> None:
     registry = await make_registry()
     children = [make_image("a"), make_image("b", architecture="arm64")]
@@ -94,7 +88,6 @@ async def test_an_index_needs_its_children_unless_the_repository_is_sparse(make_
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
-@pytest_twisted.ensureDeferred
 async def test_a_push_by_digest_sets_the_tags_that_it_names(registry: Registry, algorithm: str) -> None:
     image = make_image()
     for blob in image.blobs:
@@ -120,7 +113,6 @@ async def test_a_push_by_digest_sets_the_tags_that_it_names(registry: Registry, 
         (f"{digest_of(make_image().manifest)}?tag=.x", make_image().manifest, "", "TAG_INVALID"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_errors_of_a_manifest_name_the_reason(
     registry: Registry, reference: str, data: bytes, content_type: str, error: str
 ) -> None:
@@ -130,7 +122,6 @@ async def test_errors_of_a_manifest_name_the_reason(
     assert (refused.status, code(refused)) == (400, error)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_large_manifest_is_taken_and_a_larger_one_refused(registry: Registry) -> None:
     large = make_image("large", annotations={"text": "x" * 3_900_000})
     await registry.push(large, "large")
@@ -140,7 +131,6 @@ async def test_a_large_manifest_is_taken_and_a_larger_one_refused(registry: Regi
     assert (refused.status, code(refused)) == (413, "MANIFEST_INVALID")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_tag_is_set_on_the_clients_conditions_only(make_registry: Any) -> None:
     registry = await make_registry(rules={"allow_tag_overwrite": True})
     one, two = make_image("one"), make_image("two")
@@ -153,7 +143,6 @@ async def test_a_tag_is_set_on_the_clients_conditions_only(make_registry: Any) -
     assert (await registry.put(one, "v2", If_None_Match="*")).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_manifest_is_deleted_with_every_tag_on_it(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -169,7 +158,6 @@ async def test_a_manifest_is_deleted_with_every_tag_on_it(registry: Registry) ->
     assert code(await registry.below("GET", "tags/list")) == "NAME_UNKNOWN"
 
 
-@pytest_twisted.ensureDeferred
 async def test_deletion_can_be_switched_off(make_registry: Any) -> None:
     registry = await make_registry(policy={"allow_delete": False})
     image = make_image()
@@ -179,7 +167,6 @@ async def test_deletion_can_be_switched_off(make_registry: Any) -> None:
         assert (refused.status, code(refused)) == (405, "UNSUPPORTED")
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_manifest_keeps_the_type_under_which_it_came_first(registry: Registry) -> None:
     image = make_image()
     untyped = Image(image.manifest.replace(b'"mediaType": "%s", ' % OCI_IMAGE.encode(), b"", 1), image.blobs)
@@ -191,7 +178,6 @@ async def test_a_manifest_keeps_the_type_under_which_it_came_first(registry: Reg
         assert (await registry.below("GET", f"manifests/{reference}")).headers["content-type"] == OCI_IMAGE
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_is_no_image_is_told_apart(registry: Registry) -> None:
     for path, status, error in (
         ("/main/images/Upper/tags/list", 400, "NAME_INVALID"),
@@ -209,7 +195,6 @@ async def test_what_is_no_image_is_told_apart(registry: Registry) -> None:
     assert "PUT" in wrong.headers["allow"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_is_served_at_the_address_of_its_repository_too(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import UpstreamFailed, UpstreamMisconfigured
 from pkgrepo.formats.container.proxied.places import Place
@@ -90,7 +89,6 @@ def test_credentials_go_to_the_token_service_of_the_site_and_to_named_hosts(
         ("https://strange.example/token", UpstreamMisconfigured, "token_hosts"),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_token_service_that_gets_no_credentials_is_not_asked(
     realm: str, error: type[UpstreamFailed], sentence: str
 ) -> None:

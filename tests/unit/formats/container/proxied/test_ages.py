@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest_twisted
-
 from tests.support.images import digest_of, make_index
 
 from .conftest import ONE, SIGNATURE, THREE, TWO, Mirrors
 
-run = pytest_twisted.ensureDeferred
 WEEK: Any = {"policy": {"minimum_release_age": {"days": 7, "exempt": ["ours/*"]}}, "cache_ttl": 0}
 
 
-@run
 async def test_image_is_refused_until_it_was_known_for_some_days(mirrors: Mirrors) -> None:
     await mirrors.add(**WEEK)
     mirrors.up.push("app", ONE, "1")
@@ -34,7 +30,6 @@ async def test_image_is_refused_until_it_was_known_for_some_days(mirrors: Mirror
         assert (await mirrors.get(f"app/blobs/{digest_of(blob)}")).body == blob
 
 
-@run
 async def test_tag_stays_at_the_latest_image_that_is_old_enough(mirrors: Mirrors) -> None:
     await mirrors.add(**WEEK)
     mirrors.up.push("app", ONE, "1")
@@ -54,7 +49,6 @@ async def test_tag_stays_at_the_latest_image_that_is_old_enough(mirrors: Mirrors
     assert (await mirrors.get("app/manifests/1")).body == THREE.manifest
 
 
-@run
 async def test_cached_answer_ends_when_the_next_image_is_old_enough(mirrors: Mirrors) -> None:
     await mirrors.add(**{**WEEK, "cache_ttl": "300d"})
     mirrors.up.push("app", ONE, "1")
@@ -67,7 +61,6 @@ async def test_cached_answer_ends_when_the_next_image_is_old_enough(mirrors: Mir
     assert (await mirrors.get("app/manifests/1")).body == TWO.manifest
 
 
-@run
 async def test_image_of_an_old_index_and_a_signature_are_not_young(mirrors: Mirrors) -> None:
     await mirrors.add(**WEEK)
     index = make_index([ONE])
@@ -82,14 +75,12 @@ async def test_image_of_an_old_index_and_a_signature_are_not_young(mirrors: Mirr
     assert (await mirrors.get(f"app/manifests/{tag}")).body == SIGNATURE.manifest
 
 
-@run
 async def test_exempt_image_is_served_at_once(mirrors: Mirrors) -> None:
     await mirrors.add(**WEEK)
     mirrors.up.push("ours/app", ONE, "1")
     assert (await mirrors.get("ours/app/manifests/1")).body == ONE.manifest
 
 
-@run
 async def test_rule_of_a_virtual_repository_holds_for_its_members_only_there(mirrors: Mirrors) -> None:
     await mirrors.add(cache_ttl=0)
     await mirrors.add("all", members=["main/mirror"], policy={"minimum_release_age": 7})
@@ -104,7 +95,6 @@ async def test_rule_of_a_virtual_repository_holds_for_its_members_only_there(mir
         assert (await mirrors.get("app/manifests/1", "all")).body == ONE.manifest
 
 
-@run
 async def test_evicted_image_is_as_old_as_before(mirrors: Mirrors) -> None:
     await mirrors.add(**WEEK)
     mirrors.up.push("app", ONE, "1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.container.proxied.holders import Holders
 from tests.support.images import Registry, digest_of
@@ -14,7 +13,6 @@ from tests.support.upstreams.messages import Answer
 
 from .conftest import ONE, TWO, Mirrors
 
-run = pytest_twisted.ensureDeferred
 PATHS = ("app/manifests/1", f"app/manifests/{ONE.digest}", f"app/blobs/{digest_of(ONE.blobs[1])}", "app/tags/list")
 
 
@@ -26,7 +24,6 @@ async def add_all(mirrors: Mirrors, **settings: Any) -> Registry:
     return Registry(mirrors.stack, "main/own/app")
 
 
-@run
 async def test_reads_of_virtual_repositories_are_cached(mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch) -> None:
     await add_all(mirrors)
     mirrors.up.push("app", ONE, "1")
@@ -43,7 +40,6 @@ async def test_reads_of_virtual_repositories_are_cached(mirrors: Mirrors, monkey
         assert (await mirrors.get(path, "all")).body == body
 
 
-@run
 async def test_image_that_is_pushed_to_a_hosted_member_wins_at_once(mirrors: Mirrors) -> None:
     own = await add_all(mirrors)
     mirrors.up.push("app", ONE, "1")
@@ -61,7 +57,6 @@ async def test_image_that_is_pushed_to_a_hosted_member_wins_at_once(mirrors: Mir
     assert (await mirrors.explain("app", "1", "all"))["outcome"] == "retired"
 
 
-@run
 async def test_earlier_member_is_asked_again_after_its_negative_ttl(mirrors: Mirrors) -> None:
     await mirrors.add("first", cache={"negative_ttl": 60})
     await mirrors.add("second", cache_ttl="1d")

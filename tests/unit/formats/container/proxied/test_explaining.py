@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest_twisted
-
 from tests.support.images import Registry, make_index
 from tests.support.trust import KEY
 from tests.support.upstreams.messages import Answer
 
 from .conftest import ONE, TWO, Mirrors
-
-run = pytest_twisted.ensureDeferred
 
 
 def steps(found: Any) -> list[str]:
@@ -23,7 +19,6 @@ def sentences(found: Any) -> str:
     return "\n".join(each["sentence"] for each in found["steps"])
 
 
-@run
 async def test_tag_is_explained_first_fetched_then_kept_then_confirmed(mirrors: Mirrors) -> None:
     await mirrors.stack.add_repository("own", format="docker", config={"type": "Hosted"})
     await mirrors.add()
@@ -58,7 +53,6 @@ async def test_tag_is_explained_first_fetched_then_kept_then_confirmed(mirrors: 
     assert steps(await mirrors.explain("app", TWO.digest)) == ["main/mirror file_kept"]
 
 
-@run
 async def test_failures_absences_and_what_is_gone_are_explained(mirrors: Mirrors) -> None:
     await mirrors.add(cache_ttl=0, cache={"stale_if_gone": "1d"})
     mirrors.up.push("team/app", ONE, "1")
@@ -82,7 +76,6 @@ async def test_failures_absences_and_what_is_gone_are_explained(mirrors: Mirrors
     assert (gone["outcome"], steps(gone)[-1]) == ("served", "main/mirror gone")
 
 
-@run
 async def test_rules_are_explained(mirrors: Mirrors) -> None:
     await mirrors.add(cache_ttl=0)
     policy = {"minimum_release_age": 7, "reserved_names": ["acme/*"]}
@@ -103,7 +96,6 @@ async def test_rules_are_explained(mirrors: Mirrors) -> None:
     assert (reserved["outcome"], steps(reserved)) == ("reserved", ["main/mirror reserved"])
 
 
-@run
 async def test_image_of_a_hosted_member_and_its_tags_are_explained(mirrors: Mirrors) -> None:
     rules = {"push_rules": {"require_content_trust": True}, "trust": {"keys": [KEY.pem]}}
     await mirrors.stack.add_repository("own", format="docker", config={"type": "Hosted", **rules})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.container.proxied import lists
 from tests.support.upstreams.faults import failing
@@ -14,7 +13,6 @@ LIST = "/v2/app/tags/list"
 
 
 @pytest.mark.parametrize("name", ["mirror", "all"])
-@pytest_twisted.ensureDeferred
 async def test_parts_are_fetched_when_a_client_comes_to_them(
     mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

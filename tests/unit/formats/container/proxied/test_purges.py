@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
@@ -23,7 +22,6 @@ async def purge(mirrors: Mirrors) -> None:
 
 
 @pytest.mark.parametrize("reference", ["1", ONE.digest])
-@pytest_twisted.ensureDeferred
 async def test_manifest_that_is_purged_before_it_is_read(
     mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
@@ -44,7 +42,6 @@ async def test_manifest_that_is_purged_before_it_is_read(
     assert (await mirrors.get("app/manifests/2")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_blob_that_is_purged_after_it_was_found(mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch) -> None:
     await mirrors.add()
     mirrors.up.push("app", ONE, "1")

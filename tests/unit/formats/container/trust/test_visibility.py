@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import Invalid
@@ -19,7 +18,6 @@ from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature
 from tests.support.trust import KEY, READER, RULES, TrustingRegistry
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unsigned_push_is_taken_and_only_pushers_see_it(world: TrustingRegistry) -> None:
     image = make_image()
     pushed = await world.registry.push(image, "v1")
@@ -36,7 +34,6 @@ async def test_an_unsigned_push_is_taken_and_only_pushers_see_it(world: Trusting
     assert (await world.catalog("rita"), await world.catalog("admin")) == ([], ["main/images/app"])
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519", "rsa", "rsa-pss"])
 @pytest.mark.parametrize("form", ["simple", "bundle"])
 async def test_a_valid_signature_shows_the_image_at_once(world: TrustingRegistry, kind: str, form: str) -> None:
@@ -55,7 +52,6 @@ async def test_a_valid_signature_shows_the_image_at_once(world: TrustingRegistry
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_signature_may_come_before_the_image(world: TrustingRegistry) -> None:
     image = make_image()
     await world.sign(image)
@@ -65,7 +61,6 @@ async def test_a_signature_may_come_before_the_image(world: TrustingRegistry) ->
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_signatures_by_other_keys_or_of_other_images_show_nothing(world: TrustingRegistry) -> None:
     image, other = make_image("one"), make_image("two")
     await world.registry.push(image, "v1")
@@ -79,7 +74,6 @@ async def test_signatures_by_other_keys_or_of_other_images_show_nothing(world: T
     assert await world.seen(image.digest) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_signature_in_another_image_shows_nothing(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -87,7 +81,6 @@ async def test_a_signature_in_another_image_shows_nothing(world: TrustingRegistr
     assert await world.seen("v1") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
@@ -100,7 +93,6 @@ async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world:
     assert [await world.seen("v1", who) for who in (READER, "admin")] == [new.digest] * 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_cached_answers_of_pushers_are_not_served_to_readers(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -110,7 +102,6 @@ async def test_cached_answers_of_pushers_are_not_served_to_readers(world: Trusti
             assert await world.seen(reference) is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_signature_of_an_index_covers_what_it_names(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     index = make_index(children)
@@ -124,7 +115,6 @@ async def test_the_signature_of_an_index_covers_what_it_names(world: TrustingReg
     assert await world.seen(children[1].digest) == children[1].digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_signature_of_a_child_covers_the_child_alone(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     index = make_index(children)
@@ -136,7 +126,6 @@ async def test_the_signature_of_a_child_covers_the_child_alone(world: TrustingRe
     assert [await world.seen(each) for each in ("v1", index.digest, children[1].digest)] == [None] * 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_key_that_is_taken_away_hides_what_it_signed_and_drops_nothing(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -151,7 +140,6 @@ async def test_a_key_that_is_taken_away_hides_what_it_signed_and_drops_nothing(w
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_signatures_that_are_there_are_held_against_a_key_that_is_added(world: TrustingRegistry) -> None:
     key, simply, bundled = Signer(), make_image("a"), make_image("b")
     await world.registry.push(simply, "a")
@@ -165,7 +153,6 @@ async def test_signatures_that_are_there_are_held_against_a_key_that_is_added(wo
     assert [await world.seen("a"), await world.seen("b")] == [simply.digest, bundled.digest]
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_rule_hides_what_is_older_than_itself_and_drops_nothing(world: TrustingRegistry) -> None:
     await world.configure(KEY, rule=False)
     image = make_image()
@@ -180,7 +167,6 @@ async def test_the_rule_hides_what_is_older_than_itself_and_drops_nothing(world:
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_taking_the_rule_back_accepts_what_waits(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -192,7 +178,6 @@ async def test_taking_the_rule_back_accepts_what_waits(world: TrustingRegistry) 
     assert await world.seen("v1", "admin") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_evidence_is_visible_unsigned_and_images_of_its_types_are_not(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -235,7 +220,6 @@ def test_settings_are_kept_beside_the_rules_with_their_defaults() -> None:
     assert settings["trust"] == {"keys": [KEY.pem], "window_s": 3600}
 
 
-@pytest_twisted.ensureDeferred
 async def test_proxies_may_not_cache_manifests_in_quarantine(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -246,7 +230,6 @@ async def test_proxies_may_not_cache_manifests_in_quarantine(world: TrustingRegi
         assert (await world.pull(reference, "admin")).headers["cache-control"] == "no-cache"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_size_of_signature_layers_is_limited(
     world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +244,6 @@ async def test_the_size_of_signature_layers_is_limited(
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_signature_hides_nothing_else(world: TrustingRegistry) -> None:
     image, key = make_image(), Signer()
     await world.registry.push(image, "v1")
@@ -277,7 +259,6 @@ async def test_a_lost_signature_hides_nothing_else(world: TrustingRegistry) -> N
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_trust_is_an_event_of_the_image(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -290,7 +271,6 @@ async def test_trust_is_an_event_of_the_image(world: TrustingRegistry) -> None:
     assert [json.loads(row[0])["digest"] for row in rows] == [image.digest]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(world: TrustingRegistry) -> None:
     images = [make_image(f"image {number}") for number in range(8)]
     pushes: list[Deferred[Any]] = []
@@ -305,7 +285,6 @@ async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(wor
     assert [await world.seen(f"v{number}") for number in range(8)] == [image.digest for image in images]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_pusher_sees_what_waits_also_by_a_token_that_only_pulls(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest_twisted
 from twisted.internet.defer import maybeDeferred
 
 from pkgrepo.repositories.images.quarantine import EVERY_S
@@ -13,7 +12,6 @@ from tests.support.signing import signature_tag
 from tests.support.trust import KEY, READER, TrustingRegistry
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_that_nobody_signs_is_dropped_when_the_window_ends(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
@@ -29,7 +27,6 @@ async def test_an_image_that_nobody_signs_is_dropped_when_the_window_ends(world:
     assert await world.tags("admin") == [signature_tag(old.digest), "v1"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_pushing_again_begins_the_window_anew(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -41,7 +38,6 @@ async def test_pushing_again_begins_the_window_anew(world: TrustingRegistry) -> 
     assert await world.seen("v1", "admin") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_window_is_the_repositorys(world: TrustingRegistry) -> None:
     await world.configure(KEY, window_s=60)
     image = make_image()
@@ -50,7 +46,6 @@ async def test_the_window_is_the_repositorys(world: TrustingRegistry) -> None:
     assert await world.seen("v1", "admin") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_unsigned_index_is_dropped_with_what_it_names(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     for child in children:
@@ -64,7 +59,6 @@ async def test_an_unsigned_index_is_dropped_with_what_it_names(world: TrustingRe
     assert await world.seen(children[0].digest, "admin") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_push_gives_the_tag_back_to_what_readers_have(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
@@ -74,7 +68,6 @@ async def test_a_deleted_push_gives_the_tag_back_to_what_readers_have(world: Tru
     assert [await world.seen("v1", who) for who in (READER, "admin")] == [old.digest] * 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_readers_have_may_be_deleted_while_another_waits(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
@@ -86,7 +79,6 @@ async def test_what_readers_have_may_be_deleted_while_another_waits(world: Trust
     assert await world.seen("v1", "admin") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_expiry_runs_every_minute(world: TrustingRegistry) -> None:
     await world.registry.push(make_image(), "v1")
     clock = world.expiry._loop.clock
@@ -101,7 +93,6 @@ async def test_the_expiry_runs_every_minute(world: TrustingRegistry) -> None:
         await maybeDeferred(world.expiry.stopService)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_gc_keeps_what_readers_get_while_another_waits(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.gateway.answers.content import Files
@@ -29,7 +28,6 @@ async def delete(world: TrustingRegistry, reference: str) -> None:
     assert (await world.registry.below("DELETE", f"manifests/{reference}")).status == 202
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("form", ["simple", "bundle"])
 async def test_a_deleted_signature_takes_trust_back(world: TrustingRegistry, form: str) -> None:
     image, signature = await signed(world, form)
@@ -42,7 +40,6 @@ async def test_a_deleted_signature_takes_trust_back(world: TrustingRegistry, for
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_tag_of_a_signature_takes_trust_back(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     await delete(world, signature_tag(image.digest))
@@ -51,7 +48,6 @@ async def test_a_deleted_tag_of_a_signature_takes_trust_back(world: TrustingRegi
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_management_api_takes_trust_back_with_a_signature(world: TrustingRegistry) -> None:
     image, _ = await signed(world)
     stack, package = world.registry.stack, f"/package/{world.repository.uid}/app/versions"
@@ -60,7 +56,6 @@ async def test_the_management_api_takes_trust_back_with_a_signature(world: Trust
     assert await world.seen("v1") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_another_manifest_at_the_tag_of_a_signature_takes_trust_back(world: TrustingRegistry) -> None:
     image, _ = await signed(world)
     await world.sign(image, Signer())
@@ -70,7 +65,6 @@ async def test_another_manifest_at_the_tag_of_a_signature_takes_trust_back(world
     assert await world.seen("v1") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_signature_of_two_is_enough(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     bundle = sign_as_bundle(KEY, image)
@@ -81,7 +75,6 @@ async def test_one_signature_of_two_is_enough(world: TrustingRegistry) -> None:
     assert await world.seen("v1") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_key_that_is_put_back_shows_only_what_still_has_a_signature(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     other = make_image("other")
@@ -95,7 +88,6 @@ async def test_a_key_that_is_put_back_shows_only_what_still_has_a_signature(worl
     assert await world.seen(image.digest, "admin") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("goes", ["signature", "index"])
 async def test_what_an_index_covered_is_covered_no_more(world: TrustingRegistry, goes: str) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
@@ -118,7 +110,6 @@ async def test_what_an_index_covered_is_covered_no_more(world: TrustingRegistry,
         assert await world.seen(children[0].digest) == children[0].digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_signature_that_is_replaced_by_a_longer_one_never_hides_the_image(
     world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +128,6 @@ async def test_a_signature_that_is_replaced_by_a_longer_one_never_hides_the_imag
     assert not any(hidden)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_signature_that_came_while_the_rule_was_off_counts_when_it_is_on_again(world: TrustingRegistry) -> None:
     other = make_image("other")
     await world.registry.push(other, "v2")
@@ -150,7 +140,6 @@ async def test_a_signature_that_came_while_the_rule_was_off_counts_when_it_is_on
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(world: TrustingRegistry) -> None:
     key, image = Signer(), make_image()
     await world.registry.push(image, "v1")
@@ -174,7 +163,6 @@ async def restored(world: TrustingRegistry, make_registry: Any) -> TrustingRegis
     return found
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_gives_the_same_answers(world: TrustingRegistry, make_registry: Any) -> None:
     old, new, first, plain = (make_image(each) for each in ("old", "new", "first", "plain"))
     await world.registry.push(old, "v1")
@@ -204,7 +192,6 @@ async def test_reindex_gives_the_same_answers(world: TrustingRegistry, make_regi
     assert [await again.seen(each, "admin") for each in ("v1", "v2", "v3")] == [old.digest, None, plain.digest]
 
 
-@pytest_twisted.ensureDeferred
 async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_signed(
     world: TrustingRegistry, make_registry: Any
 ) -> None:
@@ -221,7 +208,6 @@ async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_si
     assert not (await verify(again.registry)).problems
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_dropped_while_signatures_cannot_be_read(
     world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.format import ContainerFormat
@@ -17,7 +16,6 @@ RULE = {"push_rules": {"require_content_trust": True}}
 SETTING = "container.trusted_keys"
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_rule_is_taken_without_keys_and_the_answers_warn(world: TrustingRegistry) -> None:
     stack, path = world.registry.stack, f"/repository/{world.repository.uid}"
     answer = await stack.ok("PUT", f"{path}/config", {"type": "Hosted", **RULE})
@@ -36,7 +34,6 @@ async def test_the_rule_is_taken_without_keys_and_the_answers_warn(world: Trusti
     assert (await stack.ok("GET", f"{path}/stats"))["warnings"] == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_keys_every_image_waits_and_pushers_and_readers_are_told_why(world: TrustingRegistry) -> None:
     await world.configure()
     image = make_image()
@@ -53,7 +50,6 @@ async def test_without_keys_every_image_waits_and_pushers_and_readers_are_told_w
     assert await world.seen("v1") == image.digest
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_window_begins_when_a_key_is_listed(world: TrustingRegistry) -> None:
     await world.configure()
     image = make_image()
@@ -66,7 +62,6 @@ async def test_the_window_begins_when_a_key_is_listed(world: TrustingRegistry) -
     assert await world.seen("v1", "admin") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_keys_of_the_server_count_where_a_repository_lists_none(make_registry: Any) -> None:
     server = Signer()
     world = TrustingRegistry(await make_registry(container__trusted_keys=[server.pem]))

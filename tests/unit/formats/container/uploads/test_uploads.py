@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.storage.catalog.blobs import uploads
 from tests.support.images import EMPTY, Registry, code, digest_of
@@ -12,7 +11,6 @@ DATA = bytes(range(256)) * 8
 OTHER = "main/images/other"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_pushed_in_pieces_is_read_back(registry: Registry) -> None:
     started = await registry.start()
     assert started.status == 202
@@ -42,7 +40,6 @@ async def test_a_blob_pushed_in_pieces_is_read_back(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
-@pytest_twisted.ensureDeferred
 async def test_a_body_of_another_digest_stores_nothing(registry: Registry, algorithm: str) -> None:
     digest = digest_of(b"other", algorithm)
     whole = await registry.start(f"?digest={digest}", raw=DATA)
@@ -58,7 +55,6 @@ async def test_a_body_of_another_digest_stores_nothing(registry: Registry, algor
 @pytest.mark.parametrize(
     "query", ["", "?digest=", "?digest=sha256:abc", "?digest=md5:0cc175b9c0f1b6a831c399e269772661"]
 )
-@pytest_twisted.ensureDeferred
 async def test_an_upload_survives_a_finish_without_digest(registry: Registry, query: str) -> None:
     started = await registry.start()
     patched = await registry.continue_upload(started, "PATCH", DATA)
@@ -67,7 +63,6 @@ async def test_an_upload_survives_a_finish_without_digest(registry: Registry, qu
     assert (await registry.continue_upload(patched, "PUT", query=f"?digest={digest_of(DATA)}")).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_chunk_out_of_order_is_refused_and_the_upload_goes_on(registry: Registry) -> None:
     started = await registry.start()
     await registry.continue_upload(started, "PATCH", DATA[:10], Content_Range="0-9")
@@ -80,7 +75,6 @@ async def test_a_chunk_out_of_order_is_refused_and_the_upload_goes_on(registry: 
     assert done.status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_range_of_another_length_than_its_chunk_is_refused_and_rolled_back(registry: Registry) -> None:
     started = await registry.start()
     await registry.continue_upload(started, "PATCH", DATA[:10])
@@ -93,7 +87,6 @@ async def test_a_range_of_another_length_than_its_chunk_is_refused_and_rolled_ba
     assert done.status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_cancelled_upload_is_gone(registry: Registry) -> None:
     started = await registry.start()
     await registry.continue_upload(started, "PATCH", DATA)
@@ -105,7 +98,6 @@ async def test_a_cancelled_upload_is_gone(registry: Registry) -> None:
         assert (reply.status, code(reply)) == (404, "BLOB_UPLOAD_UNKNOWN")
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_belongs_to_one_image_and_one_user(registry: Registry) -> None:
     started = await registry.start()
     uid = started.headers["docker-upload-uuid"]
@@ -118,7 +110,6 @@ async def test_an_upload_belongs_to_one_image_and_one_user(registry: Registry) -
 
 
 @pytest.mark.parametrize("source", ["&from=main/images/app", "&from=main%2Fimages%2Fapp&origin=x", ""])
-@pytest_twisted.ensureDeferred
 async def test_a_blob_is_mounted_from_an_image_that_may_be_read(registry: Registry, source: str) -> None:
     digest = await registry.push_blob(DATA)
     mounted = await registry.start(f"?mount={digest}{source}", name=OTHER)
@@ -128,7 +119,6 @@ async def test_a_blob_is_mounted_from_an_image_that_may_be_read(registry: Regist
     assert (await registry.below("GET", f"blobs/{digest}", name=OTHER)).body == DATA
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failed_mount_starts_an_upload_and_reveals_nothing(registry: Registry) -> None:
     await registry.stack.add_repository("secret", format="docker", visibility="private")
     await registry.stack.add_user("bob")
@@ -146,7 +136,6 @@ async def test_a_failed_mount_starts_an_upload_and_reveals_nothing(registry: Reg
     assert (await registry.start(f"?mount={digest}&from=main/secret/app")).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_too_many_bytes_are_refused_and_the_upload_is_over(make_registry) -> None:
     registry = await make_registry(server__max_upload=1000)
     whole = await registry.start(f"?digest={digest_of(DATA)}", raw=DATA)
@@ -158,7 +147,6 @@ async def test_too_many_bytes_are_refused_and_the_upload_is_over(make_registry) 
     assert (await registry.continue_upload(started, "GET")).status == 404
 
 
-@pytest_twisted.ensureDeferred
 async def test_uploads_and_blobs_survive_a_restart(make_registry) -> None:
     before = await make_registry()
     started = await before.start()
@@ -173,7 +161,6 @@ async def test_uploads_and_blobs_survive_a_restart(make_registry) -> None:
     assert (await after.below("GET", f"blobs/{empty}")).body == EMPTY
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_lease_of_a_killed_process_expires(registry: Registry) -> None:
     started = await registry.start()
     core = registry.stack.assembly.core
@@ -183,7 +170,6 @@ async def test_the_lease_of_a_killed_process_expires(registry: Registry) -> None
     assert (await registry.continue_upload(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_unfinished_uploads_of_a_user_are_bounded(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,11 @@
 """Work on deployments goes on without its callers, and is cancelled and awaited when the server stops."""
 
 import pytest
-import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_caller_gets_the_result_or_the_error():
     running = Running()
 
@@ -22,7 +20,6 @@ async def test_a_caller_gets_the_result_or_the_error():
         await running.start(fail())
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_caller_that_leaves_does_not_stop_the_work():
     running, gate, ended = Running(), Deferred(), []
 
@@ -39,7 +36,6 @@ async def test_a_caller_that_leaves_does_not_stop_the_work():
     assert ended == [True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_cancels_the_work_and_waits_for_its_end():
     running, closing, order = Running(), Deferred(), []
 
@@ -61,6 +57,5 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end():
     assert order == ["cancelled", "ended"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stop_without_work_is_done_at_once():
     await Running().stop()

@@ -24,7 +24,6 @@ async def read(steps):
         return [batch async for batch in batches]
 
 
-@pytest_twisted.ensureDeferred
 async def test_all_items_come_in_order_from_threads(pool):
     threads = set()
 
@@ -38,7 +37,6 @@ async def test_all_items_come_in_order_from_threads(pool):
     assert threading.current_thread() not in threads
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_batch_has_a_bounded_number_of_bytes(pool, monkeypatch):
     monkeypatch.setattr(stepping, "STEP_S", 1000.0)
     piece = bytes(STEP_SIZE // 4)
@@ -46,13 +44,11 @@ async def test_a_batch_has_a_bounded_number_of_bytes(pool, monkeypatch):
     assert [len(batch) for batch in batches] == [4, 4, 2]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_batch_ends_when_its_time_is_over(pool, monkeypatch):
     monkeypatch.setattr(stepping, "STEP_S", -1.0)
     assert await read(Steps(pool, (number for number in range(3)))) == [[0], [1], [2]]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_error_is_raised_and_closes_the_generator(pool):
     closed = []
 
@@ -68,7 +64,6 @@ async def test_an_error_is_raised_and_closes_the_generator(pool):
     assert closed == [True]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_reader_that_is_cancelled_closes_the_generator_after_the_running_call(pool):
     entered, go_on, order = threading.Event(), threading.Event(), []
 

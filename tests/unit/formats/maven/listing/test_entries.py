@@ -4,7 +4,6 @@ import re
 
 import msgspec
 import pytest
-import pytest_twisted
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,7 +178,6 @@ def test_a_level_is_read_without_the_files_below(world):
 NAMES = ["a:b", "1.0+build", "é", "a b", "<x>&'\"", "100%", "a;b", "~x", "a#b?c", "x\\y".replace("\\", "_")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
     world = World()
     world.put(*(f"dir/{name}/f" for name in NAMES), *(f"dir/f-{name}" for name in NAMES))
@@ -199,7 +197,6 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
     assert len(links) == 1 + len(NAMES) * (1 + 3)
 
 
-@pytest_twisted.ensureDeferred
 async def test_json_has_names_kinds_sizes_and_times(world):
     world.put("d/e/f", "d/x")
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
@@ -230,7 +227,6 @@ class Client:
 
 
 @pytest.mark.parametrize("page", [HtmlPage(), JsonPage()])
-@pytest_twisted.ensureDeferred
 async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(world, monkeypatch, page):
     from twisted.internet.defer import Deferred
 
@@ -253,7 +249,6 @@ async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(wor
     assert client.producer is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
     from twisted.internet.defer import Deferred
 
@@ -269,7 +264,6 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
     assert len(client.written) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
@@ -281,7 +275,6 @@ async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch
     assert world.catalog.tx.statements - before < 20
 
 
-@pytest_twisted.ensureDeferred
 async def test_listings_wait_for_their_turns_and_too_many_are_refused(world):
     from twisted.internet.defer import Deferred
 

@@ -21,7 +21,6 @@ async def pools() -> Any:
     await started.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_export_that_was_never_read_is_an_error(tmp_path: Path, pools: Pools) -> None:
     clock = ManualClock()
     cache = AdvisoryCache(tmp_path / "osv.zip")
@@ -33,7 +32,6 @@ async def test_export_that_was_never_read_is_an_error(tmp_path: Path, pools: Poo
         clock.advance(CHECK_EVERY_MS / 1000)
 
 
-@pytest_twisted.ensureDeferred
 async def test_advisories_that_were_read_stay_when_the_export_is_lost(tmp_path: Path, pools: Pools) -> None:
     clock = ManualClock()
     (tmp_path / "osv").mkdir()

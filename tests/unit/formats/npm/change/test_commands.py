@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands, requests
@@ -196,7 +195,6 @@ class _Publisher:
         return self._package.catalog.do(command, repository, *args, NOW)
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_writers_commit_between_batches_of_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "BATCH", 5)
     package = Package()

@@ -9,7 +9,6 @@ import tempfile
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.listing import Listing
@@ -61,7 +60,6 @@ def world() -> World:
     return World()
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_file_is_shared_until_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     real = tempfile.TemporaryFile
@@ -77,7 +75,6 @@ async def test_one_file_is_shared_until_a_change(world: World, monkeypatch: pyte
     assert len(made) == 4
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def full() -> Any:
         raise OSError(errno.ENOSPC, "no space")

@@ -6,7 +6,6 @@ import gzip
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.formats.rubygems.index.answers import text_document_answer
 from pkgrepo.http.answers import Content
@@ -62,7 +61,6 @@ def large() -> Document:
     return Document("text/plain", b"", '"e"', 1, gzip=gzip.compress(TEXT), digests=digests, size=len(TEXT))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_large_document_is_unpacked_for_clients_without_gzip(large: Document) -> None:
     pools = started_pools()
     try:

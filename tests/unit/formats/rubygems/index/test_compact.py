@@ -6,7 +6,6 @@ import hashlib
 from datetime import UTC, datetime
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency
@@ -55,7 +54,6 @@ def test_the_validator_is_that_of_the_body() -> None:
     assert info_md5([]) == EMPTY_INFO
 
 
-@pytest_twisted.ensureDeferred
 async def test_each_push_appends_a_line_with_the_validator_of_the_info(gems: Gems) -> None:
     empty = await gems.versions()
     assert empty == b"created_at: %b\n---\n" % gems.repository.created_at.strftime("%Y-%m-%dT%H:%M:%SZ").encode()
@@ -68,7 +66,6 @@ async def test_each_push_appends_a_line_with_the_validator_of_the_info(gems: Gem
     assert gems.info("a").count(b"\n") == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_yank_appends_a_line_and_a_restore_another(gems: Gems) -> None:
     gems.push(make_spec("a", "1.0"))
     before, whole = gems.info("a"), await gems.versions()
@@ -80,7 +77,6 @@ async def test_a_yank_appends_a_line_and_a_restore_another(gems: Gems) -> None:
     assert (await gems.versions()).endswith(f"a 1.0 {md5(before)}\n".encode())
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_gem_that_is_deleted_leaves_a_line_too(gems: Gems) -> None:
     gems.push(make_spec("a", "1.0"))
     gems.delete("a", "1.0")
@@ -89,14 +85,12 @@ async def test_a_gem_that_is_deleted_leaves_a_line_too(gems: Gems) -> None:
         gems.info("a")
 
 
-@pytest_twisted.ensureDeferred
 async def test_versions_are_in_the_order_of_their_publication(gems: Gems) -> None:
     for number in ("2.0", "1.0", "10.0"):
         gems.push(make_spec("a", number))
     assert [line.split(b" ")[0] for line in gems.info("a").splitlines()[1:]] == [b"2.0", b"1.0", b"10.0"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_other_processes_append_the_same_bytes(gems: Gems, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions_list, "PAGE", 2)
     other = VersionsLists()
@@ -108,7 +102,6 @@ async def test_other_processes_append_the_same_bytes(gems: Gems, monkeypatch: py
             assert found.file.read() == whole
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_answer_that_is_under_way_keeps_its_bytes(gems: Gems) -> None:
     gems.push(make_spec("a"))
     old = await gems.caches.versions.get(gems.catalog, gems.repository)
@@ -118,7 +111,6 @@ async def test_an_answer_that_is_under_way_keeps_its_bytes(gems: Gems) -> None:
     assert old.file.read() == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_list_with_many_removals_is_written_anew(gems: Gems, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "FEWEST_REMOVALS", 3)
     for name in ("c", "b", "a"):

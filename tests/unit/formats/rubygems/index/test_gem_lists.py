@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest_twisted
-
 from pkgrepo.formats.rubygems.index.gem_lists import LATEST, NAMES, PRERELEASES, SPECS
 from pkgrepo.formats.rubygems.legacy import rows
 from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
@@ -11,14 +9,12 @@ from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
 from .conftest import Gems, make_spec
 
 
-@pytest_twisted.ensureDeferred
 async def test_empty_lists(gems: Gems) -> None:
     assert await gems.listed(NAMES) == b"---\n\n"
     for form in (SPECS, LATEST, PRERELEASES):
         assert await gems.listed(form) == b"\x04\x08[\x00"
 
 
-@pytest_twisted.ensureDeferred
 async def test_lists_show_live_versions_after_each_change(gems: Gems) -> None:
     gems.push(make_spec("b", "1.0"))
     gems.push(make_spec("b", "1.10"))

@@ -6,8 +6,6 @@ import re
 from typing import Any
 from unittest.mock import MagicMock
 
-import pytest_twisted
-
 from pkgrepo.management.app import ManagementApp
 from tests.support.memory_server import Stack
 
@@ -46,7 +44,6 @@ def test_every_status_of_the_dispatcher_is_in_the_document() -> None:
             assert ("412" in named) == conditional, (method, path)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_document_is_complete_and_consistent(stack: Stack) -> None:
     document = await stack.ok("GET", "/openapi.json", who=None)
     assert document["openapi"] == "3.1.0"
@@ -66,7 +63,6 @@ async def test_the_document_is_complete_and_consistent(stack: Stack) -> None:
     assert len(set(identifiers)) == len(identifiers)
 
 
-@pytest_twisted.ensureDeferred
 async def test_answers_have_the_fields_that_are_described(stack: Stack) -> None:
     document = await stack.ok("GET", "/openapi.json", who=None)
     schemas = document["components"]["schemas"]
@@ -85,7 +81,6 @@ async def test_answers_have_the_fields_that_are_described(stack: Stack) -> None:
         assert set(await stack.ok("GET", path)) == set(schemas[name]["properties"]), path
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_html_page_loads_nothing_and_has_no_scripts(stack: Stack) -> None:
     reply = await stack.api("GET", "/docs", who=None)
     text = reply.body.decode()

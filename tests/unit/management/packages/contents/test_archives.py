@@ -28,7 +28,6 @@ async def wheel(stack: Stack) -> Any:
     yield found["items"][0]["path"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_entries_are_listed_for_readers_and_texts_are_sent_in_a_sandbox(stack: Stack, wheel: str) -> None:
     found = await stack.ok("GET", f"/repository/main%2Fpy/contents/{wheel}", who=None)
     sizes = {each["name"]: each["size"] for each in found["entries"]}
@@ -45,12 +44,10 @@ async def test_entries_are_listed_for_readers_and_texts_are_sent_in_a_sandbox(st
     [("demo/long.txt", 422), ("demo/icon.png", 422), ("demo/absent", 404), ("", 404), ("../../etc/passwd", 404)],
     ids=["long", "picture", "absent", "empty", "outside"],
 )
-@pytest_twisted.ensureDeferred
 async def test_what_is_no_small_text_is_refused(stack: Stack, wheel: str, entry: str, status: int) -> None:
     assert (await stack.api("GET", f"/repository/main%2Fpy/text/{wheel}?entry={quote(entry)}")).status == status
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_that_are_absent_or_no_archives_or_private_are_refused(stack: Stack, wheel: str) -> None:
     for path, status in (("demo/1.0/absent.whl", 404), (f"{wheel}.metadata", 422)):
         assert (await stack.api("GET", f"/repository/main%2Fpy/contents/{path}")).status == status
@@ -60,7 +57,6 @@ async def test_files_that_are_absent_or_no_archives_or_private_are_refused(stack
         assert reply.status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_list_of_an_archive_is_kept_and_made_once_for_all(
     stack: Stack, wheel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +74,6 @@ async def test_the_list_of_an_archive_is_kept_and_made_once_for_all(
     assert len(read) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_requests_beyond_the_queue_are_refused(stack: Stack, wheel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All come at once from one address, of which one is served and some wait."""
     path = f"/repository/main%2Fpy/text/{wheel}?entry=demo/icon.png"
@@ -90,7 +85,6 @@ async def test_requests_beyond_the_queue_are_refused(stack: Stack, wheel: str, m
     assert (await stack.api("GET", path)).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_readme_that_the_metadata_lack_is_read_from_the_archive(stack: Stack) -> None:
     await stack.add_repository("gems", format="ruby")
     await stack.add_repository("js", format="npm")

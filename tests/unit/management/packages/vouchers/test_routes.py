@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_twisted
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -128,7 +127,6 @@ def test_requirements_are_read_from_the_metadata_of_every_format(meta: Any, want
     assert [(each.name, each.text, each.kind) for each in read_requirements(meta)] == wanted
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_version_names_maintainers_requirements_and_who_vouches(stack: Stack) -> None:
     await stack.add_repository("js", format="npm")
     fields: dict[str, Any] = {"author": {"name": "Ada"}, "dependencies": {"dep": "^1", "gone": "*"}}

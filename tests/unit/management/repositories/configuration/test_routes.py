@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.memory_server import Stack
@@ -19,7 +18,6 @@ HOSTED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("config", HOSTED)
-@pytest_twisted.ensureDeferred
 async def test_what_is_written_is_read_byte_for_byte_and_can_be_written_back(
     stack: Stack, config: dict[str, Any]
 ) -> None:
@@ -35,7 +33,6 @@ async def test_what_is_written_is_read_byte_for_byte_and_can_be_written_back(
     assert len(await stack.audited(action="repository.configure")) == (config != HOSTED[0])
 
 
-@pytest_twisted.ensureDeferred
 async def test_parts_are_set_and_reset_one_by_one(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}/config"
@@ -50,7 +47,6 @@ async def test_parts_are_set_and_reset_one_by_one(stack: Stack) -> None:
     assert await stack.ok("GET", path) == {"type": "Hosted", "x_note": "free"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_setting_auth_closes_a_public_repository(stack: Stack) -> None:
     made = await stack.add_repository()
     index = "/repositories/main/py/simple/"
@@ -70,7 +66,6 @@ async def test_setting_auth_closes_a_public_repository(stack: Stack) -> None:
         ("colour", "red", 404, None),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_a_wrong_part_is_refused_with_a_pointer_into_it(
     stack: Stack, key: str, value: object, status: int, pointer: str | None
 ) -> None:
@@ -82,7 +77,6 @@ async def test_a_wrong_part_is_refused_with_a_pointer_into_it(
     assert await stack.ok("GET", f"/repository/{made['id']}/config") == {"type": "Hosted"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_stale_part_is_not_overwritten(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}/config/auth"
@@ -91,7 +85,6 @@ async def test_a_stale_part_is_not_overwritten(stack: Stack) -> None:
     assert (await stack.api("PUT", path, {"enabled": False}, headers={"If-Match": etag})).status == 412
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_audit_log_has_the_changed_parts(stack: Stack) -> None:
     made = await stack.add_repository()
     await stack.ok(
@@ -105,7 +98,6 @@ async def test_the_audit_log_has_the_changed_parts(stack: Stack) -> None:
     }
 
 
-@pytest_twisted.ensureDeferred
 async def test_everybody_may_read_the_description_of_keys(stack: Stack) -> None:
     types = await stack.ok("GET", "/repository/types", who=None)
     (python,) = [each for each in types if each["name"] == "python"]
@@ -121,7 +113,6 @@ async def test_everybody_may_read_the_description_of_keys(stack: Stack) -> None:
     assert (await stack.api("GET", "/repository/config/auth/schema?format=cobol", who=None)).status == 422
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_configuration_can_be_checked_without_keeping_it(stack: Stack) -> None:
     fine = await stack.ok("POST", "/repository/config/python/validate", {"type": "Hosted"})
     assert fine == {"valid": True, "config": {"type": "Hosted"}, "errors": []}
@@ -131,7 +122,6 @@ async def test_a_configuration_can_be_checked_without_keeping_it(stack: Stack) -
     assert await stack.audited(action="repository.validate") == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack) -> None:
     made = await stack.add_repository()
     keys = [each["key"] for each in await stack.ok("GET", f"/repository/{made['id']}/configs")]
@@ -140,7 +130,6 @@ async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack
     assert (await stack.api("GET", f"/repository/{made['id']}/configs", who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_patch_of_a_part_leaves_its_other_fields(stack: Stack) -> None:
     made = await stack.add_repository("images", format="docker")
     path = f"/repository/{made['id']}/config"
@@ -170,7 +159,6 @@ async def test_a_patch_of_a_part_leaves_its_other_fields(stack: Stack) -> None:
     assert (await stack.api("PATCH", f"{path}/push_rules", changed, who=None)).status == 401
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_patch_of_routes_keeps_their_credentials(stack: Stack) -> None:
     route = {"url": "https://registry.example/", "name": "up", "auth": {"username": "ci", "password": "hidden-word"}}
     config = {"type": "Proxy", "proxy": {"routes": [route]}, "policy": {"minimum_release_age": 2}}
@@ -191,7 +179,6 @@ async def _sealed(stack: Stack, uid: str) -> Any:
     return repository.config["proxy"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_alias_of_push_rules_is_known_only_to_its_format(stack: Stack) -> None:
     made = await stack.add_repository("images", format="docker")
     path = f"/repository/{made['id']}/config"

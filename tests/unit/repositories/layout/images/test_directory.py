@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_twisted
 
 from pkgrepo.repositories.layout.images import directory
 from pkgrepo.repositories.layout.images.directory import image_directory
@@ -23,7 +22,6 @@ def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(directory, "MAX_AT_ONCE", request.param)
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
@@ -39,7 +37,6 @@ async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
     assert not (await verify(registry)).problems
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_index_has_manifests_without_a_tag_only_if_nothing_refers_to_them(registry: Registry) -> None:
     children = [make_image("one"), make_image("two")]
     signature = make_artifact(children[0], "application/x.signature")
@@ -53,7 +50,6 @@ async def test_the_index_has_manifests_without_a_tag_only_if_nothing_refers_to_t
     assert {each["digest"] for each in found if "annotations" not in each} == {signature.digest}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_from_the_disk(registry: Registry) -> None:
     gone, kept = make_image("gone"), make_image("kept")
     await registry.push(gone, "v1")
@@ -83,7 +79,6 @@ def test_name_parts_that_the_oci_layout_uses_get_a_tilde(name: str, expected: st
     assert image_directory(name) == expected
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_directory_of_an_image_can_be_inside_that_of_another(registry: Registry) -> None:
     names = ("app", "app/blobs", "app/index.json/x", "app/deep")
     for name in names:
@@ -109,7 +104,6 @@ async def test_the_directory_of_an_image_can_be_inside_that_of_another(registry:
         lambda folder: shutil.copytree(folder, folder.with_name("made-up")),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_verify_finds_and_repairs_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
     await registry.push(make_image(), "v1")
     await registry.update_layout()
@@ -122,7 +116,6 @@ async def test_verify_finds_and_repairs_differences(registry: Registry, damage: 
     assert not (await verify(registry)).problems
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     children = [make_image("one"), make_image("two")]
@@ -154,7 +147,6 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
     assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_blob_uploaded_after_its_manifest_is_shown(make_registry: Any) -> None:
     registry = await make_registry(policy={"allow_sparse": True})
     image = make_image()
@@ -185,7 +177,6 @@ def write_first_form(registry: Registry) -> None:
     (folder / ".image.json").write_text(json.dumps(value, indent=1))
 
 
-@pytest_twisted.ensureDeferred
 async def test_image_directories_of_the_first_releases_are_rewritten(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     await registry.push(make_image(), "v1")
@@ -202,7 +193,6 @@ async def test_image_directories_of_the_first_releases_are_rewritten(make_regist
     assert (restored.problems, restored.manifests, restored.tags) == ([], 1, 1)
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_reports_tags_without_a_manifest(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     for number in range(3):

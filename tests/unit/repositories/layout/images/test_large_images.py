@@ -98,7 +98,6 @@ def variants(count: int) -> list[Image]:
     return [make_image(architecture=f"a{number}") for number in range(count)]
 
 
-@pytest_twisted.ensureDeferred
 async def test_only_affected_files_are_written(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +160,6 @@ class Play:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest_twisted.ensureDeferred
 async def test_any_order_of_changes_ends_correctly(registry: Registry, compared: list[str], seed: int) -> None:
     play = Play(registry, seed)
     await registry.push(make_image("stays"))
@@ -173,7 +171,6 @@ async def test_any_order_of_changes_ends_correctly(registry: Registry, compared:
         await right(registry, compared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_new_follower_compares_once_and_repairs_differences_after_a_crash(
     make_registry: Any, compared: list[str]
 ) -> None:
@@ -192,7 +189,6 @@ async def test_a_new_follower_compares_once_and_repairs_differences_after_a_cras
     await right(registry, compared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_half_written_change_is_completed(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +203,6 @@ async def test_a_half_written_change_is_completed(
     assert not list((top(registry).parents[1] / ".tmp").iterdir())
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_image_that_cannot_be_shown_is_reported_and_shown_with_the_next_change(
     make_registry: Any, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +232,6 @@ async def test_an_image_that_cannot_be_shown_is_reported_and_shown_with_the_next
         lambda folder: os.truncate(folder / ".image.json", 40),
     ],
 )
-@pytest_twisted.ensureDeferred
 async def test_documents_changed_by_hand_are_rewritten(
     registry: Registry, compared: list[str], damage: Callable[[Path], object]
 ) -> None:
@@ -249,7 +243,6 @@ async def test_documents_changed_by_hand_are_rewritten(
     await right(registry, compared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_many_changes_at_once_cause_a_comparison_of_the_whole_image(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,7 +255,6 @@ async def test_many_changes_at_once_cause_a_comparison_of_the_whole_image(
     await right(registry, compared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_number_of_remembered_images_is_limited(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +267,6 @@ async def test_the_number_of_remembered_images_is_limited(
     await right(registry, compared)
 
 
-@pytest_twisted.ensureDeferred
 async def test_tags_in_quarantine_show_the_manifest_that_readers_get(make_registry: Any, compared: list[str]) -> None:
     registry = await make_registry()
     key = Signer()
@@ -312,7 +303,6 @@ async def test_tags_in_quarantine_show_the_manifest_that_readers_get(make_regist
     await shows(None)
 
 
-@pytest_twisted.ensureDeferred
 async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: Any, compared: list[str]) -> None:
     from pkgrepo.repositories.images.quarantine import end_quarantine
 
@@ -331,7 +321,6 @@ async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: A
     assert tags(top(registry)) == {"v1": make_image().digest}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_late_blob_is_shown_under_all_its_digests(make_registry: Any, compared: list[str]) -> None:
     registry = await make_registry(policy={"allow_sparse": True})
     image = make_image()
@@ -344,7 +333,6 @@ async def test_a_late_blob_is_shown_under_all_its_digests(make_registry: Any, co
     assert len(list(top(registry).glob("blobs/*/*"))) == 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_reindex_restores_every_page(make_registry: Any, compared: list[str], tmp_path: Path) -> None:
     registry = await make_registry()
     images = variants(9)
@@ -361,7 +349,6 @@ async def test_reindex_restores_every_page(make_registry: Any, compared: list[st
     assert tags(top(registry)) == {f"v{number}": each.digest for number, each in enumerate(images)}
 
 
-@pytest_twisted.ensureDeferred
 async def test_documents_that_cannot_be_created_leave_no_temporary(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

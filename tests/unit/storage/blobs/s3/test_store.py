@@ -78,7 +78,6 @@ async def make_store(tmp_path: Path, bucket: FakeBucket, monkeypatch: pytest.Mon
     await pools.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_empty_prefix_is_taken_and_found_again(make_store: Any, bucket: FakeBucket) -> None:
     first = make_store()
     await first.start()
@@ -89,7 +88,6 @@ async def test_an_empty_prefix_is_taken_and_found_again(make_store: Any, bucket:
 
 
 @pytest.mark.parametrize("key", ["blobs/x", "something-else", "zzz"])
-@pytest_twisted.ensureDeferred
 async def test_a_prefix_that_is_not_empty_is_not_taken(make_store: Any, bucket: FakeBucket, key: str) -> None:
     bucket.objects[key] = b"of others"
     with pytest.raises(Conflict, match="holds other things already"):
@@ -97,21 +95,18 @@ async def test_a_prefix_that_is_not_empty_is_not_taken(make_store: Any, bucket: 
     assert bucket.objects == {key: b"of others"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_nothing_is_made_where_a_storage_should_be(make_store: Any, bucket: FakeBucket) -> None:
     with pytest.raises(Conflict, match="nothing is made there"):
         await make_store("uid").start(create=False)
     assert bucket.objects == {}
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_prefix_of_another_storage_is_refused(make_store: Any, bucket: FakeBucket) -> None:
     await make_store().start()
     with pytest.raises(Conflict, match="belongs to storage"):
         await make_store("another").start()
 
 
-@pytest_twisted.ensureDeferred
 async def test_of_two_that_start_at_once_the_first_one_has_the_prefix(make_store: Any, bucket: FakeBucket) -> None:
     other = make_store()
     await other.start()
@@ -125,7 +120,6 @@ def suspended(**fields: Any) -> bytes:
     return SuspendedUpload(limit=None, digests={"sha256": SUM}, parts_id="id", **fields).encode()
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_is_resumed_after_its_parts(make_store: Any, bucket: FakeBucket) -> None:
     store = make_store()
     await store.start()
@@ -140,7 +134,6 @@ async def test_an_upload_is_resumed_after_its_parts(make_store: Any, bucket: Fak
     ("sizes", "in_parts"),
     [([PART], 2 * PART), ([PART, PART - 1], 2 * PART), ([PART, PART + 1], 2 * PART), ([], 2 * PART)],
 )
-@pytest_twisted.ensureDeferred
 async def test_parts_that_are_missing_or_of_another_size_end_an_upload(
     make_store: Any, bucket: FakeBucket, sizes: list[int], in_parts: int
 ) -> None:

@@ -92,7 +92,6 @@ def is_stuck(bucket: Any, upload: Any) -> bool:
     return len(bucket.waiting) == PARALLEL and upload._is_held
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_producer_that_is_faster_than_the_store_waits_and_what_is_sent_is_freed(store: Any) -> None:
     bucket, upload = store._bucket, await resumed(store)
     writing = Deferred.fromCoroutine(write_all(upload))
@@ -116,7 +115,6 @@ async def test_a_producer_that_is_faster_than_the_store_waits_and_what_is_sent_i
     assert [bucket.parts[number] for number in sorted(bucket.parts)] == PIECES
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_bytes_of_an_upload_that_was_not_resumed_can_be_read(store: Any) -> None:
     store._bucket.open()
     async with store.begin() as upload:
@@ -126,7 +124,6 @@ async def test_the_bytes_of_an_upload_that_was_not_resumed_can_be_read(store: An
             assert file.read() == b"".join(PIECES)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_producer_does_not_wait_for_a_store_that_has_failed(store: Any) -> None:
     bucket, upload = store._bucket, await resumed(store)
     writing = Deferred.fromCoroutine(write_all(upload))
@@ -138,7 +135,6 @@ async def test_a_producer_does_not_wait_for_a_store_that_has_failed(store: Any) 
         await upload.commit()
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upload_is_aborted_while_its_producer_waits(store: Any) -> None:
     bucket, upload = store._bucket, await resumed(store)
     writing = Deferred.fromCoroutine(write_all(upload))

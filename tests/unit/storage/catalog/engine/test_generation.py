@@ -5,7 +5,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-import pytest_twisted
 
 from pkgrepo.storage.catalog.engine.generation import RECHECK_S, CommitCount, Generation
 from pkgrepo.storage.catalog.engine.write_lock import COUNT_BYTES, WriteLock, lock_path
@@ -124,7 +123,6 @@ def test_the_count_keeps_its_size(scene: Scene) -> None:
     assert scene.commits.cell[0] == 8
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_commit_by_another_program_changes_the_generation_soon(tmp_path: Path) -> None:
     case = SqliteCase(tmp_path)
     catalog = await case.another()

@@ -3,7 +3,6 @@ import os
 
 import apsw
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
@@ -56,7 +55,6 @@ def test_migrations_are_numbered_without_gap():
     assert [migration.number for migration in ALL] == list(range(1, len(ALL) + 1))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_new_catalog_has_the_newest_version_and_no_copy(path):
     await run(path, ALL)
     assert inspect(path, "PRAGMA user_version") == ALL[-1].number
@@ -65,7 +63,6 @@ async def test_a_new_catalog_has_the_newest_version_and_no_copy(path):
     assert names == {"pkgrepo.db", "pkgrepo.db-reserve", "pkgrepo.db-turns"}
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
     await run(path, FIRST, (settings.put, "a", "b"))
     (colour,) = await run(path, (*FIRST, SECOND), (lambda tx: tx.one("SELECT value, colour FROM setting"),))
@@ -78,7 +75,6 @@ async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
     assert not list(path.parent.glob("*.unfinished"))
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_backup_copy_that_does_not_fit_is_removed(path, monkeypatch):
     await run(path, FIRST)
 
@@ -93,7 +89,6 @@ async def test_a_backup_copy_that_does_not_fit_is_removed(path, monkeypatch):
     await run(path, (*FIRST, SECOND))
 
 
-@pytest_twisted.ensureDeferred
 async def test_neither_the_catalog_nor_its_copy_is_read_by_others(path):
     before = os.umask(0)
     try:
@@ -106,7 +101,6 @@ async def test_neither_the_catalog_nor_its_copy_is_read_by_others(path):
     assert readable_by_others(path.parent) == []
 
 
-@pytest_twisted.ensureDeferred
 async def test_files_of_an_earlier_release_lose_the_rights_of_others(path):
     await run(path, ALL)
     kept = path.with_name("pkgrepo.db.v1")
@@ -128,7 +122,6 @@ def add_old_repository(tx):
     )
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_from_before_a_migration_are_modified_after_their_last_second(path):
     """Nobody was told a date of theirs, and some clients make one of the time of the last change."""
 
@@ -145,7 +138,6 @@ async def test_packages_from_before_a_migration_are_modified_after_their_last_se
     assert package.modified_s == NOW // 1000 + 11
 
 
-@pytest_twisted.ensureDeferred
 async def test_packages_from_before_are_compared_with_the_readable_layout(path):
     """Earlier releases wrote images in another form, and forgot what they could not show."""
 
@@ -163,7 +155,6 @@ async def test_packages_from_before_are_compared_with_the_readable_layout(path):
     assert pending == [Entry(repository_id, name, whole=True) for name in ("app", "tool")]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_failing_migration_leaves_the_older_version_whole(path):
     await run(path, FIRST, (settings.put, "a", "b"))
     with pytest.raises(apsw.SQLError):
@@ -173,7 +164,6 @@ async def test_a_failing_migration_leaves_the_older_version_whole(path):
     assert await run(path, FIRST, (settings.get, "a")) == ["b"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_migration_may_not_leave_dangling_rows(path):
     await run(path, FIRST)
     with pytest.raises(CatalogUnusable, match="0002_dangling"):
@@ -181,7 +171,6 @@ async def test_a_migration_may_not_leave_dangling_rows(path):
     assert inspect(path, "SELECT COUNT(*) FROM package") == 0
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_newer_catalog_is_refused_and_left_alone(path):
     await run(path, (*FIRST, SECOND), (settings.put, "a", "b"))
     before = path.read_bytes()
@@ -190,7 +179,6 @@ async def test_a_newer_catalog_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_database_of_another_program_is_refused(path):
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE theirs (id INTEGER)")
@@ -200,14 +188,12 @@ async def test_a_database_of_another_program_is_refused(path):
     assert inspect(path, "SELECT COUNT(*) FROM sqlite_master") == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_workers_that_start_at_once_agree_on_one_catalog(path):
     await run(path, FIRST)
     await gatherResults([ensureDeferred(run(path, (*FIRST, SECOND), (settings.increment, "x"))) for _ in range(4)])
     assert await run(path, (*FIRST, SECOND), (settings.get, "x")) == ["4"]
 
 
-@pytest_twisted.ensureDeferred
 async def test_key_columns_come_first(path):
     # SQLite before 3.41 reports an error of such a table otherwise, see migration 32.
     await run(path, ALL)

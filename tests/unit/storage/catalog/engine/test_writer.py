@@ -85,7 +85,6 @@ def fill_up(tx):
     settings.put(tx, "much", "x" * 1_000_000)
 
 
-@pytest_twisted.ensureDeferred
 async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeypatch):
     monkeypatch.setattr(commands, "BATCH_S", TIMEOUT_S)  # however slowly the thread comes to run
     with somebody_elses_turn(case):
@@ -94,7 +93,6 @@ async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeyp
     assert len(commits) == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_batch_is_bounded(case, catalog, commits):
     with somebody_elses_turn(case):
         writes = [catalog.write(settings.increment, "serial") for _ in range(1000)]
@@ -102,7 +100,6 @@ async def test_a_batch_is_bounded(case, catalog, commits):
     assert len(commits) >= 4
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_commit_that_fails_fails_every_command_in_it_and_the_next_succeeds(case, catalog):
     assert await catalog.write(settings.increment, "serial") == 1
     with no_room():
@@ -118,7 +115,6 @@ async def test_a_commit_that_fails_fails_every_command_in_it_and_the_next_succee
     assert catalog.peek(settings.get, "0") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_full_disk_in_the_middle_of_a_batch_undoes_the_batch_and_says_so(case, catalog):
     with somebody_elses_turn(case):
         writes = [catalog.write(settings.increment, "serial"), catalog.write(fill_up)]
@@ -130,7 +126,6 @@ async def test_a_full_disk_in_the_middle_of_a_batch_undoes_the_batch_and_says_so
     assert await catalog.write(settings.increment, "serial") == expected
 
 
-@pytest_twisted.ensureDeferred
 async def test_an_error_of_sql_is_the_commands_own(case, catalog):
     with somebody_elses_turn(case):
         writes = [
@@ -146,7 +141,6 @@ async def test_an_error_of_sql_is_the_commands_own(case, catalog):
     assert catalog.peek(settings.get, "serial") == "2"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_long_log_is_checkpointed(case, catalog):
     log = case.path.with_name("pkgrepo.db-wal")
     for n in range(CHECKPOINT_BUSY // 100 + 20):
@@ -156,7 +150,6 @@ async def test_a_long_log_is_checkpointed(case, catalog):
     assert log.stat().st_size < (CHECKPOINT_BUSY + 1000) * 8300
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_last_one_to_stop_leaves_one_whole_file(case):
     first, second = await case.another(), await case.another()
     await first.write(settings.increment, "serial")

@@ -1,11 +1,8 @@
-import pytest_twisted
-
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.people.login_unlocks import MAX_ROWS, add_unlock, newest_unlock_id, unlocks_after
 from tests.support.catalogs import NOW, SqliteCase
 
 
-@pytest_twisted.ensureDeferred
 async def test_new_unlocks_are_listed_oldest_first_and_old_rows_are_removed(tmp_path):
     case = SqliteCase(tmp_path)
     catalog: SqliteCatalog = await case.another()

@@ -78,7 +78,6 @@ def break_at_commit(monkeypatch):
     return arrange
 
 
-@pytest_twisted.ensureDeferred
 async def test_commands_and_queries_after_broken_connections_use_new_ones(catalog, url):
     assert await catalog.write(settings.increment, "serial") == 1
     await gatherResults([catalog.look(settings.get, "serial"), catalog.scan(settings.get, "serial")])
@@ -88,7 +87,6 @@ async def test_commands_and_queries_after_broken_connections_use_new_ones(catalo
     assert await catalog.write(settings.increment, "serial") == 2
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_command_whose_connection_breaks_fails_and_the_next_succeeds(catalog, url):
     def breaking(tx):
         settings.put(tx, "half", "x")
@@ -104,7 +102,6 @@ async def test_a_command_whose_connection_breaks_fails_and_the_next_succeeds(cat
     assert await catalog.write(settings.put, "next", "x") is None
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_commit_that_was_made_before_its_connection_broke_is_answered_as_made(catalog, break_at_commit):
     break_at_commit(made=True)
     before = catalog.generation()
@@ -113,7 +110,6 @@ async def test_a_commit_that_was_made_before_its_connection_broke_is_answered_as
     assert await catalog.look(settings.get, "serial") == "1"
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_commit_that_was_not_made_fails(catalog, break_at_commit):
     break_at_commit(made=False)
     with pytest.raises(StorageFailed):
@@ -122,7 +118,6 @@ async def test_a_commit_that_was_not_made_fails(catalog, break_at_commit):
     assert await catalog.write(settings.increment, "serial") == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_node_that_stops_within_its_turn_loses_it(url, monkeypatch):
     monkeypatch.setattr(sessions, "IDLE_IN_TRANSACTION_MS", 100)
     catalog = await PostgresCase(url).another()
@@ -137,7 +132,6 @@ async def test_a_node_that_stops_within_its_turn_loses_it(url, monkeypatch):
         await catalog.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_conflicts_with_other_programs_are_tried_again(catalog, monkeypatch):
     conflicts = [psycopg.errors.DeadlockDetected(), psycopg.errors.SerializationFailure()]
 
@@ -156,7 +150,6 @@ async def test_conflicts_with_other_programs_are_tried_again(catalog, monkeypatc
     assert not conflicts
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_refusal_by_the_server_fails_its_batch_and_the_next_succeeds(catalog, url):
     with psycopg.connect(url, autocommit=True) as session:
         session.execute("ALTER TABLE catalog_state RENAME TO elsewhere")
@@ -166,7 +159,6 @@ async def test_a_refusal_by_the_server_fails_its_batch_and_the_next_succeeds(cat
     assert await catalog.write(settings.increment, "serial") == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_memory_is_trusted_for_a_while_without_the_server_and_then_no_more(catalog, monkeypatch):
     def refuse(_address):
         raise psycopg.OperationalError("away")
@@ -181,7 +173,6 @@ async def test_memory_is_trusted_for_a_while_without_the_server_and_then_no_more
     assert catalog.generation() != first
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_notification_is_noticed(case, catalog, url):
     before = catalog.generation()
     with psycopg.connect(url, autocommit=True) as session:
@@ -190,7 +181,6 @@ async def test_a_lost_notification_is_noticed(case, catalog, url):
         await turn()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_text_with_nul_is_refused(catalog):
     with pytest.raises(Invalid, match="NUL"):
         await catalog.write(settings.put, "key", "a\0b")
@@ -199,7 +189,6 @@ async def test_a_text_with_nul_is_refused(catalog):
     assert await catalog.write(settings.increment, "serial") == 1
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_server_that_cannot_be_reached_prevents_the_start():
     with pytest.raises(CatalogUnusable, match="cannot be used"):
         await PostgresCatalog(NOWHERE, reactor=reactor).start()
@@ -207,7 +196,6 @@ async def test_a_server_that_cannot_be_reached_prevents_the_start():
         pass
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_database_of_another_program_is_refused(databases):
     with databases.another() as url:
         with psycopg.connect(url, autocommit=True) as session:
@@ -216,7 +204,6 @@ async def test_a_database_of_another_program_is_refused(databases):
             await PostgresCatalog(Address(url), reactor=reactor).start()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_newer_database_is_refused_and_an_older_one_is_upgraded(case, url):
     last = load_migrations()[-1].number
     more = Migration(last + 1, "more", "CREATE TABLE more (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
@@ -227,7 +214,6 @@ async def test_a_newer_database_is_refused_and_an_older_one_is_upgraded(case, ur
         await case.another()
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_catalog_is_read_without_a_start(catalog, url, databases):
     await catalog.write(settings.put, "key", "value")
     with reading_once(Address(url)) as reader:

@@ -55,7 +55,6 @@ def end_connections(url: str) -> None:
         )
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_first_and_the_last_one_know_that_they_are(make: Any) -> None:
     one, other = make(), make()
     assert await one.enter()
@@ -67,7 +66,6 @@ async def test_the_first_and_the_last_one_know_that_they_are(make: Any) -> None:
     assert not await one.enter()  # the last one stays present until its stop
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_at_a_time_has_the_right_to_work(make: Any) -> None:
     one, other = make(), make()
     assert [await one.hold_work(), await one.hold_work(), await other.hold_work()] == [True, True, False]
@@ -78,7 +76,6 @@ async def test_one_at_a_time_has_the_right_to_work(make: Any) -> None:
         pass
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_lost_connection_loses_the_right_and_restores_presence(make: Any, url: str) -> None:
     one, other = make(), make()
     await one.enter()
@@ -94,7 +91,6 @@ async def test_a_lost_connection_loses_the_right_and_restores_presence(make: Any
     assert await one.leave()
 
 
-@pytest_twisted.ensureDeferred
 async def test_one_of_two_has_the_lease_of_a_name(make: Any, url: str) -> None:
     one, other = make(), make()
     assert [await one.acquire_lease("a"), await other.acquire_lease("a")] == [True, False]
@@ -109,7 +105,6 @@ async def test_one_of_two_has_the_lease_of_a_name(make: Any, url: str) -> None:
     assert not await other.acquire_lease("a")
 
 
-@pytest_twisted.ensureDeferred
 async def test_databases_on_one_server_have_nothing_to_do_with_each_other(make: Any, databases: Databases) -> None:
     one = make()
     assert await one.enter()
@@ -124,7 +119,6 @@ async def test_databases_on_one_server_have_nothing_to_do_with_each_other(make: 
             await stranger.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_database_that_cannot_be_reached_gives_no_rights() -> None:
     nodes = Nodes(Address("postgresql://127.0.0.1:1/none"), reactor)
     nodes.start()
@@ -140,7 +134,6 @@ async def test_a_database_that_cannot_be_reached_gives_no_rights() -> None:
         await nodes.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_news_reach_all_others(url: str) -> None:
     catalogs = [PostgresCatalog(Address(url), reactor=reactor) for _ in range(3)]
     received: list[list[bytes]] = [[] for _ in catalogs]

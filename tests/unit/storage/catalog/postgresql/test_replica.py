@@ -71,14 +71,12 @@ async def until_asked(catalog):
         pass
 
 
-@pytest_twisted.ensureDeferred
 async def test_queries_are_answered_by_the_replica(catalog):
     await until_asked(catalog)
     assert await catalog.look(look_around) == [True] * 3
     assert await catalog.scan(look_around) == [True] * 3
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_commit_is_visible_to_all_at_once(case, catalog):
     other = await case.another()
     answered = set()
@@ -92,7 +90,6 @@ async def test_a_commit_is_visible_to_all_at_once(case, catalog):
     assert True in answered
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replica_that_lags_is_not_read(catalog, standby):
     await catalog.write(settings.put, "key", "old")
     await until_asked(catalog)
@@ -108,7 +105,6 @@ async def test_a_replica_that_lags_is_not_read(catalog, standby):
     assert await catalog.look(value) == ("new", True)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replica_that_is_away_costs_no_query(catalog, standby, logged):
     await until_asked(catalog)
     standby.kill()
@@ -119,7 +115,6 @@ async def test_a_replica_that_is_away_costs_no_query(catalog, standby, logged):
     await until_asked(catalog)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replica_that_says_nothing_is_given_up(case, catalog, standby, logged, monkeypatch):
     monkeypatch.setattr(replica, "LOOK_S", 0.3)
     await until_asked(catalog)
@@ -134,7 +129,6 @@ async def test_a_replica_that_says_nothing_is_given_up(case, catalog, standby, l
         standby.signal(signal.SIGCONT)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_replica_of_another_database_is_not_read(primary, case, logged):
     with Databases(primary.address).another() as url, postgresql_server() as stranger:
         for address in (stranger.address, primary.address, url):
@@ -146,7 +140,6 @@ async def test_a_replica_of_another_database_is_not_read(primary, case, logged):
             await wrong.stop()
 
 
-@pytest_twisted.ensureDeferred
 async def test_without_the_primary_nothing_old_is_shown(case, monkeypatch):
     monkeypatch.setattr(changes, "TRUSTED_S", 1.5)
     with (

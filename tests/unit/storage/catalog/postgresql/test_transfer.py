@@ -52,7 +52,6 @@ async def original(tmp_path):
     yield case.path
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_catalog_is_copied_there_and_back(original, url, tmp_path):
     there, back = {}, {}
     copy_to_postgresql(original, Address(url), there.__setitem__)
@@ -63,7 +62,6 @@ async def test_a_catalog_is_copied_there_and_back(original, url, tmp_path):
     assert contents(copy) == contents(original)
 
 
-@pytest_twisted.ensureDeferred
 async def test_the_copy_goes_on_with_the_numbers_of_the_original(original, url):
     with apsw.Connection(str(original)) as connection:
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'file'").get

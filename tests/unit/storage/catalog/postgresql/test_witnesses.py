@@ -40,7 +40,6 @@ async def notices(reading, writing):
     return reading.generation() != before
 
 
-@pytest_twisted.ensureDeferred
 async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, patient):
     one, two = await case.another(), await case.another()
     for writing, reading in [(one, two), (two, one)]:
@@ -50,7 +49,6 @@ async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, 
             assert await notices(reading, writing)
 
 
-@pytest_twisted.ensureDeferred
 async def test_a_node_that_has_stopped_is_not_waited_for(case, patient):
     one, two = await case.another(), await case.another()
     await one.write(settings.increment, "serial")

@@ -1,5 +1,4 @@
 import pytest
-import pytest_twisted
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
@@ -121,7 +120,6 @@ def test_a_removal_with_purge_is_due_at_once_and_others_after_the_retention_time
     assert catalog.peek(purge.due_repositories, NOW + 1) == [catalog.doomed.id, catalog.kept.id]
 
 
-@pytest_twisted.ensureDeferred
 async def test_everything_due_is_purged(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
     assert await purge.purge_due(catalog, NOW) == 1
