@@ -17,7 +17,7 @@ answer              the client has the response                           -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from copy import copy
 from typing import Any, Protocol, Self, TypeVar
@@ -91,6 +91,12 @@ class Publisher:
         other = copy(self)
         other._check = check  # noqa: SLF001 - its own class
         return other
+
+    async def check(self, repository: Repository, keys: Iterable[str]) -> None:
+        """Await the check of L{checking}, if there is one, for each package once."""
+        if self._check is not None:
+            for key in dict.fromkeys(keys):
+                await self._check(repository, key)
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -172,9 +178,7 @@ class Publisher:
 
         :raises FileExists: or any error of ``publish``, if one of the releases cannot be published
         """
-        if self._check is not None:
-            for key in dict.fromkeys(each.package_key for each in releases):
-                await self._check(repository, key)
+        await self.check(repository, [each.package_key for each in releases])
         mine = staged.claim([each.blob.locator for release in releases for each in release.files])
         return await shield(self._publish(repository, tuple(releases), mine, actor, indexer))
 

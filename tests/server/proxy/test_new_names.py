@@ -7,12 +7,14 @@ from typing import Final
 
 import pytest
 
+from tests.support.bundle_requests import WAIT
 from tests.support.conda_packages import make_conda
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.container_clients import ADMIN
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
 from tests.support.images import digest_of, make_image
+from tests.support.maven_bundles import artifact, make_zip
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
@@ -161,3 +163,15 @@ def shown(format_: str, name: str, version: str) -> str:
         "python": f"{name}-{version}-py3",
         "maven": f"<version>{version}</version>",
     }[format_]
+
+
+def test_a_bundle_with_a_name_that_an_upstream_has_is_refused(wire: HttpClient) -> None:
+    for name, status, state in (("hidden", 403, "FAILED"), ("bundled", 201, "PUBLISHED")):
+        members = artifact("com.example", name, "5")
+        body = make_zip(members)
+        kind = {"Content-Type": "application/zip", "Accept": "application/json"}
+        reply = wire.ask("POST", f"/repositories/main/maven-closed{WAIT}", body, kind)
+        assert (reply.status, reply.json["state"]) == (status, state), reply.text
+        assert ("policy.refuse_upstream_names" in reply.text) == (status == 403)
+        jar = next(iter(members))
+        assert (wire.get(f"/repositories/main/maven-safe/{jar}").status == 200) == (status == 201)

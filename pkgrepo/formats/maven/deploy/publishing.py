@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pkgrepo.errors import Conflict, PkgrepoError
+from pkgrepo.errors import Conflict, Forbidden, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.contents.validation import SIGNED_BY_ASC, component_list
 from pkgrepo.formats.maven.metadata.plugins import (
@@ -105,6 +105,12 @@ class Publishing:
         await self._permits(identity, [group_metadata(each) for each in _plugins(parts)])
         await self._check_places(parts, permits)
         releases = await self._services.pools.cpu(_releases, parts, permits)
+        try:
+            await self._services.publisher.check(self._repository, [each.package_key for each in releases])
+        except (Forbidden, UpstreamFailed) as error:
+            problems = Problems()
+            problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
+            raise Refused(problems) from None
         coordinates = dict.fromkeys(each.coordinates for each in parts)
         meta = {
             "components": component_list(coordinates, SHOWN_COMPONENTS),
