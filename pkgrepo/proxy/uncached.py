@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
 
 from .configuration import proxy_config_of
@@ -31,7 +31,8 @@ class UncachedQuestion:
 
 async def ask_routes(upstreams: Upstreams, repository: Repository, question: UncachedQuestion) -> bytes:
     """
-    The answer of the first route of a proxy that has one. After a failure the next is asked only if it is a replica.
+    The answer of the first route of a proxy that has one. After a failure the next is asked only if it is a replica,
+    and never after a refusal.
 
     :raises NotFound: all routes answered, and none has it; :raises UpstreamFailed: some route failed, and none has it
     """
@@ -57,7 +58,7 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 if response.status not in ABSENT:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
         except UpstreamFailed as error:
-            if not config.replicas:
+            if not config.replicas or isinstance(error, UpstreamDenied):
                 raise
             failure = failure or error
     raise failure or NotFound(question.what, repository.path)

@@ -183,13 +183,14 @@ def test_own_projects_hide_those_of_the_upstream_in_a_virtual_repository(
         index, bench = PythonIndex(server.url, "main/all"), PythonBench(tmp_path / "bench")
         wheel = bench.wheel("secret-lib", "1.0")
         bench.run(client("twine"), "upload", "--repository-url", index.legacy, "-u", USER, "-p", PASSWORD, wheel)
+        asked = len(scripted.requests())  # the first publish of a name asks whether the upstream has it
         python = bench.venv()
         if program == "pip":
             bench.pip(python, "install", "-i", index.simple, "public-lib")
         else:
             bench.run(client("uv"), "pip", "install", "--python", python, "--index-url", index.simple, "public-lib")
         assert "1.0" in bench.run(python, "-c", "import secret_lib; print(secret_lib.__version__)")
-        assert not [each.path for each in scripted.requests() if "secret" in each.path]
+        assert not [each.path for each in scripted.requests()[asked:] if "secret" in each.path]
 
 
 @pytest.mark.parametrize("program", ["pip", "uv"])

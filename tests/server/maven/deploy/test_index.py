@@ -86,9 +86,7 @@ def test_metadata_of_artifacts_are_made_of_what_is_deployed(mvn):
 
 def test_the_first_pusher_of_a_group_owns_all_of_its_artifacts(repository, new_user):
     where = repository("claims")
-    ann, eve = (
-        where.as_user(*new_user(f"d-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "eve")
-    )
+    ann, eve = (where.as_user(*new_user(f"d-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "eve"))
     group = {**artifact("com.owned", "one", "1.0"), **artifact("com.owned", "two", "1.0")}
     assert deploy(ann, group).status == 201
     other = artifact("com.free", "three", "1.0")
@@ -100,9 +98,7 @@ def test_the_first_pusher_of_a_group_owns_all_of_its_artifacts(repository, new_u
 
 def test_a_deployment_is_shown_to_its_user_and_to_maintainers_only(repository, new_user):
     where = repository("claims")
-    ann, eve = (
-        where.as_user(*new_user(f"s-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "eve")
-    )
+    ann, eve = (where.as_user(*new_user(f"s-{name}", claims=["read", "write", "overwrite"])) for name in ("ann", "eve"))
     members = artifact("com.shown", "app", "1.0")
     uid = deploy(ann, members, f"{WAIT}&publishing_type=USER_MANAGED").json["deployment_id"]
     jar = next(iter(members))
