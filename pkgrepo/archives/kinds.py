@@ -39,7 +39,7 @@ _FIELD: Final = re.compile(rb"^(?:metadata-version|name):", re.IGNORECASE | re.M
 
 
 def check_kind(source: Source, name: str) -> None:
-    """Check a file that is called so. :raises Invalid: it is none of its kind"""
+    """Check a file that is called so. :raises Invalid: the content is of another kind"""
     if not source.size:
         raise source.refuse("is empty")
     lower = name.lower()

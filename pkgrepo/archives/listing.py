@@ -10,7 +10,7 @@ The kind is told by the ending of the file's name:
 .conda                                 the members of its two tar archives
 =====================================  ===========================================================================
 
-Whoever may read a package can ask for this, so it must cost little however large or hostile the archive is: at most
+Every reader of a package can ask for this, so it must cost little however large or hostile the archive is: at most
 ``MOST_LISTED`` entries are returned, and at most ``MOST_UNPACKED`` bytes are decompressed, which takes about a second.
 """
 

@@ -65,7 +65,7 @@ def import_maven(sources: Sources, folder: Path, into: str, *, follow_links: boo
 
 
 def _find(core: Core, path: str) -> Repository:
-    """The repository to take into. :raises NotFound: there is none; :raises Invalid: it takes no artifacts"""
+    """The repository to take into. :raises NotFound: it does not exist; :raises Invalid: it takes no artifacts"""
     storage, _, name = path.partition("/")
     repository = core.registry.find(storage, name)
     if repository is None:

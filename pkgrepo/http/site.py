@@ -152,8 +152,8 @@ class Site(server.Site):
                 done.callback(None)
 
     def _stop_checking(self) -> None:
-        # Not within a check: whoever learns of a closed connection may open one at once, and a LoopingCall that is
-        # stopped and started within its own call goes on twice.
+        # Not within a check: a client that learns of a closed connection may open one at once, and a LoopingCall that
+        # is stopped and started within its own call goes on twice.
         if self._checking.running and not self.channels and not self._is_checking:
             self._checking.stop()
 

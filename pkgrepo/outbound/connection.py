@@ -160,7 +160,8 @@ class Connection(Protocol):
 
         ``body`` is a push producer of what follows the ``message``. The answer may come before all of it is sent.
 
-        :raises NotHttp: the answer is none; :raises HeadTooLarge: its head exceeds a limit; and what ends a connection
+        :raises NotHttp: the response is not HTTP; :raises HeadTooLarge: its head exceeds a limit; and what ends a
+            connection
         """
         self._head = HeadReader(bodiless=bodiless)
         self.received_any = False
@@ -209,7 +210,7 @@ class Connection(Protocol):
             self.abort()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Pass the end on to whoever waits for an answer, or reads one."""
+        """Pass the end on to the task that waits for a response, or reads one."""
         self.ended = True
         self._on_end(self)
         answering, self._answering = self._answering, None

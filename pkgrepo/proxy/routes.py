@@ -15,7 +15,7 @@ class Credentials:
     """
     What a route sends in the Authorization field: Basic with ``username``, Bearer if that is None.
 
-    ``sealed`` is the password or token as it is stored: whoever sends it opens it, so that it is in no other value.
+    ``sealed`` is the password or token as it is stored: it is opened where it is sent, so that it is in no other value.
     """
 
     username: str | None

@@ -56,7 +56,7 @@ def ownership(repository: Repository, package: str) -> Ownership:
         case "maven":
             group, colon, _ = package.partition(":")
             patterns = ((package, f"{group}:*") if colon else ()) + _prefixes(group, ".")
-            claim = package  # not the group: whoever first publishes com:a would own all groups below com
+            claim = package  # not the group: the first publisher of com:a would own all groups below com
         case "npm":
             scope, slash, _ = package.partition("/")
             patterns = (package, scope) if slash else (package,)

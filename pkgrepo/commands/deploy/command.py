@@ -112,7 +112,7 @@ def _tell_state(state: str) -> None:
 
 
 def _check_url(url: str) -> str:
-    """The address without a slash at its end; exits if it is none, or if it has credentials."""
+    """The address without a slash at its end; exits if the text is no address, or has credentials."""
     try:
         address = parse_address(url, "a repository: https://host/repositories/storage/name", "--to")
     except Invalid as error:

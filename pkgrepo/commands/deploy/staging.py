@@ -55,7 +55,7 @@ def read_staging(folder: Path) -> Staging:
 
 
 def _kind(path: str) -> type | None:
-    """The class of a path, of a checksum that of its file; None if it is none of an artifact."""
+    """The class of a path, of a checksum that of its file; None if the path is not one of an artifact."""
     try:
         found = parse_text(path)
     except Invalid:

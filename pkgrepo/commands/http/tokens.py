@@ -8,7 +8,7 @@ from pkgrepo.errors import Invalid
 
 
 def read_token(path: Path) -> str:
-    """The token in a file. :raises Invalid: there is none; :raises OSError: the file cannot be read"""
+    """The token in a file. :raises Invalid: the file holds no token; :raises OSError: the file cannot be read"""
     try:
         return check_token(path.read_text().strip(), str(path))
     except UnicodeDecodeError:

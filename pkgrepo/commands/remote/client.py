@@ -46,7 +46,7 @@ def at(*segments: str) -> str:
 
 @frozen
 class Reply:
-    """A response; ``value`` is its decoded JSON, or None if it is none, and ``headers`` are by lower-case name."""
+    """A response. ``value`` is its JSON, decoded; None if the body is not JSON. ``headers`` are by lower-case name."""
 
     status: int
     headers: Mapping[str, str]

@@ -146,7 +146,7 @@ def moment(text: object) -> str | None:
 
 
 def parse_time(text: object) -> datetime | None:
-    """A time of the API; None if it is none."""
+    """A time of the API; None if the value is no time."""
     try:
         return None if not isinstance(text, str) else msgspec.convert(text, datetime).astimezone(UTC)
     except msgspec.ValidationError:

@@ -75,7 +75,7 @@ def parse_file_name(text: str) -> FileName:
     """
     The parts of a package's file name.
 
-    :raises Invalid: it is none; the sentence has the rule
+    :raises Invalid: the text is no such name; the sentence has the rule
     """
     ending = next((each for each in ENDINGS if text.endswith(each)), None)
     parts = text.removesuffix(ending or "").rsplit("-", 2)
@@ -94,7 +94,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(text: str) -> str:
-    """The name of a package. :raises Invalid: it is none; the sentence has the rule"""
+    """The name of a package. :raises Invalid: the text is no name; the sentence has the rule"""
     if not is_name(text):
         raise Invalid(
             f"name {quoted(text)} must have lower-case letters, digits, '.', '_' and '-' only and at most "
@@ -108,7 +108,7 @@ def check_version(text: str) -> str:
     """
     A version, as in the names of files.
 
-    :raises Invalid: it is none, or conda cannot compare it
+    :raises Invalid: the text is no version, or conda cannot compare it
     """
     if len(text) <= LONGEST_VERSION and _VERSION.fullmatch(text):
         with suppress(ValueError):
@@ -122,12 +122,12 @@ def check_version(text: str) -> str:
 
 
 def version_key(text: str) -> str:
-    """The normal form of a version: versions differ by more than case. :raises Invalid: it is none"""
+    """The normal form of a version: versions differ by more than case. :raises Invalid: the text is no version"""
     return check_version(text).lower()
 
 
 def check_build(text: str) -> str:
-    """A build string. :raises Invalid: it is none"""
+    """A build string. :raises Invalid: the text is no build string"""
     if len(text) > LONGEST_BUILD or not _BUILD.fullmatch(text):
         raise Invalid(
             f"build {quoted(text)} must have letters, digits, '.', '_' and '+' only, at most {LONGEST_BUILD} of them",
@@ -137,7 +137,7 @@ def check_build(text: str) -> str:
 
 
 def check_subdir(text: str) -> str:
-    """A platform as channels have folders for it. :raises Invalid: it is none that conda knows"""
+    """A platform as channels have folders for it. :raises Invalid: conda knows no such platform"""
     if text not in SUBDIRS:
         raise Invalid(f"subdir {quoted(text)} is none of {', '.join(SUBDIRS)}", "subdir")
     return text

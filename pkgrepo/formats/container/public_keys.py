@@ -42,7 +42,7 @@ def parse_key(text: str) -> PublicKey:
     """
     A public key from its PEM text.
 
-    :raises KeyInvalid: it is none, or of a kind that is not supported
+    :raises KeyInvalid: the text is no key, or one of a kind that is not supported
     """
     if "PRIVATE KEY" in text:
         raise KeyInvalid("this is a private key; only the public one belongs here, and this one is known now")

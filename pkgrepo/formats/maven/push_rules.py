@@ -126,8 +126,8 @@ def permission_keys(target: FilePath) -> tuple[str, ...]:
     """
     The package keys by which permissions for a path are asked; one that is allowed suffices.
 
-    A plain file has its path with dots for slashes, so that whoever may push to all of a group may push there too. The
-    directory of metadata may be an artifact or a group.
+    A plain file has its path with dots for slashes, so that callers who may push to all of a group may push there too.
+    The directory of metadata may be an artifact or a group.
     """
     if isinstance(target, ArtifactFile):
         return (target.coordinates.package_key,)
@@ -143,7 +143,7 @@ async def require_any(
     """
     The package key for which the caller has a permission for what is at a path.
 
-    :raises Forbidden: there is none; for the other errors see L{Access.require}
+    :raises Forbidden: the caller may not; for the other errors see L{Access.require}
     """
     *others, last = permission_keys(target)
     for key in others:

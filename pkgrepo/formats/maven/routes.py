@@ -172,7 +172,7 @@ class MavenSite:
         A path of a version belongs to one. Metadata of an artifact go to the first one that has the artifact: they are
         made of what is stored. Anything else may be in each.
 
-        :raises ReadOnly: there is none; only callers who may read this repository are told so
+        :raises ReadOnly: no member takes publishes; only callers who may read this repository are told so
         """
         if self._repository.type is RepositoryType.HOSTED:
             return [self]

@@ -365,7 +365,7 @@ class PythonSite:
         """
         The site of the hosted repository that takes changes.
 
-        :raises ReadOnly: there is none; only callers who may read this repository are told so
+        :raises ReadOnly: no member takes publishes; only callers who may read this repository are told so
         """
         if self._repository.type is RepositoryType.HOSTED:
             return self

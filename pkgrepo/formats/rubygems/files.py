@@ -34,7 +34,7 @@ class FileRequests:
 
         The gem that it belongs to is looked up: a file name cannot be split into name, version and platform.
 
-        :raises NotFound: there is none; :raises UpstreamFailed: that is not known
+        :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
         """
         services, repository = self._services, self._repository
         for package in await self._packages(path, full_name):

@@ -1,4 +1,4 @@
-"""What every change of a gem does in its transaction, whoever asked for it: a push, a yank, the API or a reindex."""
+"""What every change of a gem does in its transaction, whatever asked for it: a push, a yank, the API or a reindex."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def check_name(text: str) -> str:
     """
     The name of a gem.
 
-    :raises Invalid: it is none; the sentence has the rule
+    :raises Invalid: the text is no such name; the sentence has the rule
     """
     if not is_name(text):
         raise Invalid(
@@ -55,7 +55,7 @@ def check_version(text: str) -> str:
 
     A dash is legal in Ruby, where it means a prerelease, but no client installs such a gem.
 
-    :raises Invalid: it is none
+    :raises Invalid: the text is no version
     """
     if len(text) > LONGEST_VERSION or not _VERSION.fullmatch(text):
         raise Invalid(
@@ -67,7 +67,7 @@ def check_version(text: str) -> str:
 
 
 def check_platform(text: str) -> str:
-    """A platform. :raises Invalid: it is none"""
+    """A platform. :raises Invalid: the text is no platform"""
     if len(text) > LONGEST_PLATFORM or not _PLATFORM.fullmatch(text):
         raise Invalid(
             f"platform {quoted(text)} must have letters, digits, '.', '_' and '-' only, at most {LONGEST_PLATFORM} of "
@@ -78,7 +78,7 @@ def check_platform(text: str) -> str:
 
 
 def check_full_version(text: str) -> str:
-    """A version with its platform, if it has one. :raises Invalid: it is none"""
+    """A version with its platform, if it has one. :raises Invalid: the text is no version"""
     number, dash, platform = text.partition("-")
     check_version(number)
     if dash:

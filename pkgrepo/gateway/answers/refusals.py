@@ -30,7 +30,7 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
 
 
 def refusal_answer(refusal: Refusal) -> Answer:
-    """The same, which is so for every request of most clients."""
+    """The response to a request that is refused, as most clients get it."""
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if refusal.status == 401:
         headers = (BEARER, *headers)

@@ -84,7 +84,7 @@ class ConnectionWriter(Protocol):
     def send_now(self, head: bytes, body: bytes | memoryview) -> int:
         """Give the kernel what it takes at once of both. Returns how many bytes it took."""
         if self.direct and not unsent(self.socket) and self.socket.connected:
-            with suppress(OSError):  # it takes none, or whoever writes next gets the same error
+            with suppress(OSError):  # it takes none, or the next write gets the same error
                 taken: int = self.socket.socket.sendmsg((head, body))
                 return taken
         return 0

@@ -150,7 +150,7 @@ class Call:
         return self.route.method == "DELETE" and DRY_RUN in self.route.query and self.flag("dry_run")
 
     def order(self, orders: Mapping[str, Order[T]], default: str) -> Order[T]:
-        """The order that the query asks for by ``sort``, one of ``orders``. :raises Invalid: it is none of them"""
+        """The order that the query asks for by ``sort``, one of ``orders``. :raises Invalid: it asks for another one"""
         found = orders.get(self.query("sort") or default)
         if found is None:
             raise Invalid(f"sort is one of {', '.join(orders)}", "sort")

@@ -72,7 +72,7 @@ class Explanations(Handlers):
     )
     async def explain(self, call: Call) -> ExplanationRecord:
         """
-        For whoever may read the repository: which members and routes were asked, in which order, and what they said.
+        For readers of the repository: which members and routes were asked, in which order, and what they said.
 
         The server decides as for a client that asks for the package, and asks upstreams only if a client would make it.
         """

@@ -39,7 +39,7 @@ class RepositoryMembers(ConfigurationHandlers):
         conditional=True,
     )
     async def put(self, call: Call, body: NewMembers) -> Members:
-        """New members must be readable by the caller: whoever may read this repository gets their packages."""
+        """New members must be readable by the caller: readers of this repository get their packages."""
         repository = _virtual(await call.fresh_repository())
         call.check_unchanged(self._members(repository))
         names = [each if isinstance(each, str) else each.repository for each in body.members]

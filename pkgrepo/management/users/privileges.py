@@ -26,7 +26,7 @@ async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
     """
     The user with this id or name, whom the caller may change.
 
-    :raises NotFound: there is none; :raises Forbidden: only admins may change this user
+    :raises NotFound: no user has this id; :raises Forbidden: only admins may change this user
     """
     user = await find_user(catalog, id)
     if (user.admin or user.system_manager) and not is_full_admin(call.identity):

@@ -118,7 +118,7 @@ class Decisions:
             self.end(place)
 
     async def _acquire(self, place: Place, is_decided: Callable[[], Awaitable[bool]]) -> bool:
-        """Whether this process has the lease now; else the version is decided, or whoever has the lease is silent."""
+        """Whether this process has the lease now; else the version is decided, or the holder of the lease is silent."""
         self._heard_at[place] = self._reactor.seconds()
         pause_s = FIRST_PAUSE_S
         try:

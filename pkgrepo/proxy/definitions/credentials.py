@@ -2,7 +2,7 @@
 Passwords and tokens of routes.
 
 They are sealed before a configuration is stored, for the origin, user name and hosts that they were given for: changing
-the address of a route needs them again, so that whoever may edit a repository cannot have them sent elsewhere.
+the address of a route needs them again, so that an editor of a repository cannot have them sent elsewhere.
 """
 
 from __future__ import annotations

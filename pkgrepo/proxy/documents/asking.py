@@ -58,8 +58,8 @@ class Received:
     It is to be kept under ``key`` with ``meta``. If that is the ``tail_key`` of the question, it continues the earlier
     answer.
 
-    Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. Whoever gets this
-    closes that and ``stack``, which removes the parts if they were not claimed.
+    Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. The caller who gets
+    this closes that and ``stack``, which removes the parts if they were not claimed.
     """
 
     key: str

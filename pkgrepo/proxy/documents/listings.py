@@ -69,5 +69,5 @@ class Listings:
             return None
         try:
             return await self._kept.read(repository, found, partial(listing.confirms, name, md5))
-        except (BlobMissing, PartsDamaged):  # whoever reads the list next has it replaced
+        except (BlobMissing, PartsDamaged):  # the next reader of the list has it replaced
             return None

@@ -29,7 +29,7 @@ class RecentParts:
         return found
 
     def add(self, sha256: str, content: bytes) -> None:
-        """Keep a parts file, unless it is large. :raises PartsDamaged: it is none"""
+        """Keep a parts file, unless it is large. :raises PartsDamaged: the bytes are no parts file"""
         if len(content) > LARGEST:
             return
         self.drop(sha256)

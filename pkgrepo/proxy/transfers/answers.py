@@ -118,7 +118,7 @@ def size_of_whole(response: IUpstreamResponse, offset: int) -> int | None:
 
 
 def part_of(response: IUpstreamResponse) -> tuple[int, int, int] | None:
-    """Which bytes of a file a 206 sends: start, end (exclusive) and the size of the whole; None if it is none."""
+    """Which bytes of a file a 206 sends: start, end (exclusive) and the size of the whole; None without a range."""
     found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
     if response.status != 206 or found is None:
         return None

@@ -66,8 +66,8 @@ class Receiver:
     """
     One file on its way into a storage.
 
-    ``on_progress`` is called when there is more to read. ``is_read`` is set by whoever lets others read bytes that are
-    not verified; ``is_left`` lets another process go on after an error, with the bytes that there are.
+    ``on_progress`` is called when there is more to read. ``is_read`` is set by the code that lets others read bytes
+    that are not verified; ``is_left`` lets another process go on after an error, with the bytes that there are.
     """
 
     def __init__(

@@ -140,7 +140,7 @@ class Transfer(Generic[T]):
 
     async def finish(self) -> T:
         """
-        The row of the file, when it is recorded; until then it is wanted, whoever else leaves.
+        The row of the file, when it is recorded; until then the transfer goes on, whichever readers leave.
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
         """
@@ -153,7 +153,7 @@ class Transfer(Generic[T]):
 
     async def verify(self) -> Mapping[str, str]:
         """
-        The digests of the file, as soon as it is verified; until then it is wanted, whoever else leaves.
+        The digests of the file, as soon as it is verified; until then the transfer goes on, whichever readers leave.
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
         """

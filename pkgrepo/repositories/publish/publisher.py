@@ -130,7 +130,7 @@ class Publisher:
         self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
     ) -> Published:
         """
-        Do the same for a file that no client waits for, such as those of an upstream, which arrive by the hundred.
+        Publish a file that no client waits for, such as those of an upstream, which arrive by the hundred.
         It is made durable together with others, so it takes longer, and costs less. Call L{linger} before.
         """
         mine = staged.claim([each.blob.locator for each in release.files])

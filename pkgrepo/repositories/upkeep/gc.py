@@ -136,7 +136,7 @@ class GarbageCollector(MaintenanceWork):
     async def collect(
         self, storage: Storage, repositories: Sequence[Repository], options: GcOptions, progress: Progress
     ) -> dict[str, Any]:
-        """Do the same as ``run``, and return the report in the form in which a job stores it."""
+        """Collect as ``run`` does, and return the report in the form in which a job stores it."""
         return (await self.run(storage, repositories, options, progress)).to_json()
 
     async def run(

@@ -155,7 +155,7 @@ class FilesystemBlobStore:
         """
         A descriptor of the bytes of an exposed upload of another process, which the caller closes; takes microseconds.
 
-        :raises BlobMissing: there is none; :raises StorageFailed: it cannot be opened
+        :raises BlobMissing: the blob does not exist; :raises StorageFailed: it cannot be opened
         """
         try:
             return os.open(self._growing_folder(upload_id) / FIRST_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -64,7 +64,7 @@ def read_value(path: Path) -> Any:
     """
     The value in a JSON file, or in a TOML file by its ending.
 
-    :raises Invalid: it is none; :raises OSError: it cannot be read
+    :raises Invalid: the file is no such definition; :raises OSError: it cannot be read
     """
     if str(path) == "-":
         data = sys.stdin.buffer.read(LARGEST + 1)

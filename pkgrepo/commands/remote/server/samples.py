@@ -72,7 +72,7 @@ class Samples:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text format of Prometheus. :raises Failed: it is none"""
+        """Read the text format of Prometheus. :raises Failed: the text is no such format"""
         values: dict[str, dict[Labels, float]] = defaultdict(dict)
         try:
             for family in text_string_to_metric_families(text):

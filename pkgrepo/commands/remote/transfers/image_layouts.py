@@ -63,7 +63,7 @@ class _Archive:
 
 @contextmanager
 def open_layout(path: Path) -> Iterator[Layout]:
-    """Read an image layout. :raises Invalid: it is none; :raises OSError: it cannot be read"""
+    """Read an image layout. :raises Invalid: the folder is no image layout; :raises OSError: it cannot be read"""
     if path.is_dir():
         yield _Folder(path)
         return

@@ -155,7 +155,7 @@ def path_of(deployment: Deployment) -> str:
 
 
 def _md5(text: str) -> str:
-    """A digest in base64, as RFC 1864 writes it, in hex. :raises Invalid: it is none"""
+    """A digest in base64, as RFC 1864 writes it, in hex. :raises Invalid: the text is no digest"""
     try:
         digest = b64decode(text, validate=True)
     except (binascii.Error, ValueError):

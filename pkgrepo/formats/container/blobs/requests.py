@@ -119,7 +119,7 @@ def unknown(digest: str) -> Refusal:
 
 
 def parse_known(text: str) -> Digest:
-    """The digest in a path. :raises Refusal: it is none, so that no blob has it"""
+    """The digest in a path. :raises Refusal: the text is no digest, so that no blob has it"""
     digest = find_digest(text)
     if digest is None:
         raise unknown(text[:200])

@@ -52,7 +52,7 @@ class DeployAccess:
         """
         The caller, and a deployment that is theirs or that they may change as maintainers of the repository.
 
-        :raises NotFound: there is none; otherwise as in ``admit``
+        :raises NotFound: it does not exist; otherwise as in ``admit``
         """
         pusher = await self.admit(request)
         found = await self.find(uid)

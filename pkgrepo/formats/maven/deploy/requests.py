@@ -1,7 +1,7 @@
 """
 Answers requests for deployments: bundles in, their state out, publish and drop.
 
-The addresses below ``deploy`` are our own; those of the public portal's publisher API do the same, so that its tools
+The addresses below ``deploy`` are our own; those of the public portal's publisher API work alike, so that its tools
 work here.
 """
 
@@ -83,7 +83,7 @@ class DeployRequests:
     async def _answer_known(  # noqa: PLR0911 - one return for each address
         self, request: Request, address: Address
     ) -> Answer | None:
-        """The answer at an address with the id of a deployment, or None if it is none of a deployment."""
+        """The answer at an address with the id of a deployment, or None if the address has no id."""
         known = await self._access.find(address.uid) is not None
         if not known and request.method != b"POST" and self._sessions.header(request) is None:
             return None

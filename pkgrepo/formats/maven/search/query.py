@@ -83,7 +83,7 @@ def read_query(text: str) -> Query:
 
 
 def read_number(text: str | None, default: int, most: int, name: str) -> int:
-    """A parameter that is a number, at most ``most``. :raises Invalid: it is none"""
+    """A parameter that is a number, at most ``most``. :raises Invalid: the text is no such number"""
     if text is None or text == "":
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 9:

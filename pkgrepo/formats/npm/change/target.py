@@ -15,7 +15,7 @@ class ChangeTarget(RepositoryRequests):
         """
         The hosted repository that is changed, and that checks the permissions of the caller.
 
-        :raises ReadOnly: there is none; only callers who may read this repository are told so
+        :raises ReadOnly: no member takes publishes; only callers who may read this repository are told so
         """
         if self._repository.type is not RepositoryType.HOSTED:
             await self._authorize_read(request, None)

@@ -139,7 +139,7 @@ class PackageRequests(RepositoryRequests):
         return answer
 
     async def check_exists(self, request: Request, name: str) -> None:
-        """Check that there is a package. :raises NotFound: there is none; :raises UpstreamFailed: that is not known"""
+        """Check that a package exists. :raises NotFound: it does not; :raises UpstreamFailed: that is not known"""
         await self._state(request, name)
 
     async def exists(self, request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:

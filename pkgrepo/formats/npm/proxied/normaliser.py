@@ -241,7 +241,7 @@ def _has_install_script(manifest: Mapping[str, msgspec.Raw]) -> bool:
 
 
 def _time(raw: msgspec.Raw | None) -> tuple[str, int | None]:
-    """A time as the upstream writes it, and in milliseconds; ("", None) when it is none."""
+    """A time as the upstream writes it, and in milliseconds; ("", None) if the value is no time."""
     text = _text(raw) or ""
     try:
         time = datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
@@ -254,7 +254,7 @@ def _time(raw: msgspec.Raw | None) -> tuple[str, int | None]:
 
 
 def _members(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
-    """The members of an object; None when it is none."""
+    """The members of an object; None if the value is no object."""
     try:
         return None if raw is None else _decode_object(raw)
     except ERRORS:

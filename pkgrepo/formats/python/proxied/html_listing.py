@@ -45,7 +45,7 @@ def read_html_list(source: bytes) -> Iterable[str]:
     """
     The names in a list of projects: the last parts of its links.
 
-    :raises Invalid: it is none
+    :raises Invalid: the bytes are no listing
     """
     page = _parse(source)
     links = ((attributes.get("href") or "").partition("#")[0].partition("?")[0] for attributes in page.anchors)

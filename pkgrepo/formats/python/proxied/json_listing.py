@@ -81,7 +81,7 @@ def read_json_list(source: bytes) -> Iterable[str]:
     """
     The names in a list of projects.
 
-    :raises Invalid: it is none
+    :raises Invalid: the bytes are no listing
     """
     try:
         page = _decode(source, type=_List)

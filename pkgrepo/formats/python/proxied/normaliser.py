@@ -188,7 +188,7 @@ def _with_suffix(url: str, suffix: str) -> str:
 
 
 def _time(text: str | None) -> datetime | None:
-    """A time (PEP 700), aware; None when it is none."""
+    """A time (PEP 700), aware; None if the text is no time."""
     try:
         time = None if text is None else datetime.fromisoformat(text)
         if time is None or time.year < 1970:

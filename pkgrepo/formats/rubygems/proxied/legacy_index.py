@@ -85,7 +85,7 @@ def versions_composition() -> Composition:
 
 
 def normalise_rows(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
-    """The versions of each gem in an uncompressed list. :raises Invalid: it is none"""
+    """The versions of each gem in an uncompressed list. :raises Invalid: the bytes are no list"""
     gems: dict[str, list[str]] = {}
     for name, version in read_rows(source):
         gems.setdefault(name, []).append(version)
@@ -109,7 +109,7 @@ def read_gemspec(data: bytes) -> Mapping[str, Any]:
     """
     The fields of an inflated gemspec of ``quick/Marshal.4.8`` that indexes need, as they are in the YAML of gems.
 
-    :raises Invalid: it is none
+    :raises Invalid: the bytes are no list
     """
     outer = read_value(data)
     if not isinstance(outer, UserDefined) or outer.name != "Gem::Specification":

@@ -67,7 +67,7 @@ def keep_tail(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - 
 
 
 def keep_gzip(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
-    """A gzip file in pieces. :raises Invalid: it is none"""
+    """A gzip file in pieces. :raises Invalid: the bytes are no gzip file"""
     if not source.startswith(b"\x1f\x8b\x08"):
         raise Invalid("it is no gzip file")
     return Normalised(top={}, entries=pieces.cut_pieces(source, lines=False))

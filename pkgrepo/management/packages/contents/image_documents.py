@@ -67,7 +67,7 @@ class _Configuration(msgspec.Struct):
 
 
 def read_document(data: bytes) -> ImageDocument:
-    """A manifest or an index. :raises Invalid: it is none"""
+    """A manifest or an index. :raises Invalid: the bytes are no such document"""
     check_value_count(data, MOST_VALUES, "the manifest")
     return decode_as(data, ImageDocument, what="the manifest")
 

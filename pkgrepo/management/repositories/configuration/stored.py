@@ -52,7 +52,7 @@ class ConfigurationHandlers(Handlers):
         """
         The fixed object as it is stored, with ids of members and sealed secrets, for ``before`` or a new repository.
 
-        New members are repositories that the caller may read: whoever reads the virtual repository gets their packages.
+        New members are repositories that the caller may read: readers of the virtual repository get their packages.
         Only system managers name files of the server that no route has named before.
 
         :raises Invalid: there is no such member, or a masked secret has no stored one; :raises Forbidden: see above

@@ -54,7 +54,7 @@ class Page:
 
 
 def read_objects(data: bytes) -> Page:
-    """A page of ListObjectsV2. :raises DocumentBroken: it is none"""
+    """A page of ListObjectsV2. :raises DocumentBroken: the bytes are no such page"""
     root = _parse(data)
     found = [
         StoredObject(_text(each, "Key"), _number(_text(each, "Size")), _time(_text(each, "LastModified")))
@@ -64,7 +64,7 @@ def read_objects(data: bytes) -> Page:
 
 
 def read_uploads(data: bytes) -> Page:
-    """A page of ListMultipartUploads. :raises DocumentBroken: it is none"""
+    """A page of ListMultipartUploads. :raises DocumentBroken: the bytes are no such page"""
     root = _parse(data)
     found = [
         PartsUpload(_text(each, "Key"), _text(each, "UploadId"), _time(_text(each, "Initiated")))
@@ -74,7 +74,7 @@ def read_uploads(data: bytes) -> Page:
 
 
 def read_parts(data: bytes) -> Page:
-    """A page of ListParts. :raises DocumentBroken: it is none"""
+    """A page of ListParts. :raises DocumentBroken: the bytes are no such page"""
     root = _parse(data)
     found = [
         Part(

@@ -47,12 +47,12 @@ def rest_prefix(upload_id: str) -> str:
 
 
 def upload_of_rest(key: str) -> str | None:
-    """Return the upload of such a key; None if it is none."""
+    """Return the upload of such a key; None for other keys."""
     upload_id = key.removeprefix(UPLOADS).partition("/")[0]
     return upload_id if key.startswith(UPLOADS) and is_upload_id(upload_id) else None
 
 
 def upload_of_parts(key: str) -> str | None:
-    """Return the upload whose parts are sent to this key; None if it is none of ours."""
+    """Return the upload whose parts are sent to this key; None for keys that are not ours."""
     locator = key.removeprefix(BLOBS)
     return locator[3:] if key.startswith(BLOBS) and _PARTS_LOCATOR.fullmatch(locator) else None

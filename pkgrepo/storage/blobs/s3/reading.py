@@ -36,7 +36,7 @@ async def read_range(
     """
     Yield an object from ``start`` to ``end`` (exclusive), or to its end.
 
-    :raises BlobMissing: there is none; :raises StorageFailed: it cannot be read to there
+    :raises BlobMissing: the blob does not exist; :raises StorageFailed: it cannot be read to there
     """
     tries = 0
     while end is None or start < end:

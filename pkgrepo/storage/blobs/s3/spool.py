@@ -27,7 +27,7 @@ class Spool:
         self._low = low
 
     def check_room(self, storage: str, size: int) -> None:
-        """Check that there is room for ``size`` bytes. :raises StorageFull: there is none; :raises OSError: unknown"""
+        """Check the room for ``size`` bytes. :raises StorageFull: there is not enough; :raises OSError: unknown"""
         free, total = free_and_total(self._folder)
         if free - size < low_water(total, self._low):
             raise StorageFull(storage)

@@ -67,7 +67,7 @@ def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) ->
 
 
 def claim_blobs(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: int) -> list[BlobInfo]:
-    """Do the same for several blobs, among them equal ones, with few statements. Returns them in the same order."""
+    """Record several blobs, among them equal ones, with few statements. Returns them in the same order."""
     wanted: dict[bytes, BlobInfo] = {}
     for info in infos:
         key = bytes.fromhex(info.sha256)

@@ -137,7 +137,7 @@ def insert_file(
     reuse: bool = False,
 ) -> File:
     """
-    Do the same for a path that is known to have no file: L{find_file} has said so in this transaction.
+    Put a file at a path that is known to have none: L{find_file} has said so in this transaction.
 
     :raises FileBurned: the path has a tombstone, and ``reuse`` is False
     """

@@ -1,15 +1,15 @@
 """
 Retired names: those of packages that a hosted repository had, and has not any more.
 
-Somebody else could publish a package under such a name to an upstream, and whoever still installs it would get that. So
-a name stays that of the hosted repository until it is released, or published there again.
+Somebody else could publish a package under such a name to an upstream, and clients that still install it would get
+that. So a name stays that of the hosted repository until it is released, or published there again.
 
 =========  =================================================  ============================================
 name       becomes                                            by
 =========  =================================================  ============================================
 of a       retired                                            the removal of the package with its last
 package                                                       version
-retired    that of a package; or nobody's, and upstreams are  a publish; a release by whoever may edit the
+retired    that of a package; or nobody's, and upstreams are  a publish; a release by a caller who may edit the
            asked for it                                       repository
 =========  =================================================  ============================================
 """

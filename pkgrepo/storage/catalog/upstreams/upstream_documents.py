@@ -178,7 +178,7 @@ def put_document(
 def put_documents(
     tx: Transaction, repository: Repository, items: Sequence[tuple[UpstreamDocument, BlobInfo]], now_ms: int
 ) -> Stored:
-    """Do the same for several answers with blobs, in order."""
+    """Store several responses with blobs, in order."""
     stored = [put_document(tx, repository, document, blob, now_ms) for document, blob in items]
     return Stored(tuple(locator for each in stored for locator in each.surplus))
 

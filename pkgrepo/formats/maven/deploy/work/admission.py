@@ -25,7 +25,7 @@ def most_open(services: Services) -> int:
 def add_deployment(
     tx: Transaction, repository: Repository, pusher: Pusher, wish: Wish, *, most: int, now_ms: int
 ) -> Deployment:
-    """Insert the row of a bundle, if its user has room for it. :raises Refusal: there is none; see ``check_room``"""
+    """Insert the row of a bundle, if its user has room for it. :raises Refusal: there is no room; see ``check_room``"""
     check_room(tx, repository, pusher, wish.size, most=most)
     return deployments.add_deployment(
         tx,
