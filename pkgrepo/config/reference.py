@@ -1,12 +1,7 @@
-"""
-The page of all settings in the book, made of their declarations: ``python -m pkgrepo.config.reference`` prints it.
-
-A test compares it with ``pkgrepo/docs/settings.md``.
-"""
+"""The page of all settings in the book, made of their declarations; a test compares it with ``docs/settings.md``."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from .explain import summary
@@ -52,7 +47,3 @@ def _table(name: str, meaning: str, keys: list[Key]) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("``", "`")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(settings_page())

@@ -11,12 +11,24 @@ import pytest
 import pkgrepo
 from pkgrepo.cli import main
 from pkgrepo.commands.reference import commands_page
+from pkgrepo.composition.formats import make_formats
+from pkgrepo.config import read_config
 from pkgrepo.config.reference import settings_page
+from pkgrepo.management.repositories.configuration.descriptions import described
+from pkgrepo.management.repositories.configuration.reference import configuration_page
 from pkgrepo.web.docs.book import BookPage, load_book
 from tests.support.browser import Browser
 
 FOLDER = Path(pkgrepo.__file__).parent / "docs"
 BOOK = load_book()
+
+
+def assert_current(name: str, made: str) -> None:
+    """Fail if a page of the book is not as it is made now, and leave the new one where it can be copied from."""
+    if (FOLDER / name).read_text() != made:
+        place = Path(tempfile.gettempdir(), name)
+        place.write_text(made)
+        pytest.fail(f"pkgrepo/docs/{name} is old: cp {place} pkgrepo/docs/")
 
 
 def test_the_index_links_to_every_page() -> None:
@@ -32,15 +44,18 @@ def test_a_page_begins_with_its_heading_and_its_links_lead_to_pages(name: str) -
 
 
 def test_the_page_of_settings_is_current() -> None:
-    remedy = "python -m pkgrepo.config.reference > pkgrepo/docs/settings.md"
-    assert (FOLDER / "settings.md").read_text() == settings_page(), remedy
+    assert_current("settings.md", settings_page())
 
 
 def test_the_page_of_commands_is_current() -> None:
-    made = commands_page(main)
-    if (FOLDER / "commands.md").read_text() != made:
-        (Path(tempfile.gettempdir()) / "commands.md").write_text(made)
-        pytest.fail(f"pkgrepo/docs/commands.md is old; the new one is {tempfile.gettempdir()}/commands.md")
+    assert_current("commands.md", commands_page(main))
+
+
+def test_the_page_of_repository_configurations_is_current_and_explains_every_key() -> None:
+    formats = make_formats(read_config(environ={}))
+    made = configuration_page({name: described(each.schema()) for name, each in sorted(formats.items())})
+    assert not re.findall(r"^\| `([^`]+)`.*\|  \|$", made, re.MULTILINE)
+    assert_current("configuration.md", made)
 
 
 def test_links_and_addresses_become_those_of_the_server() -> None:
