@@ -74,7 +74,7 @@ FIELDS: Final = {
     "require_service_deploy": "Only bundles are accepted, no single files.",
     "reserved_names": "Patterns of names that no upstream is ever asked for.",
     "reuse_deleted_names": "The name of something that was deleted can be published again.",
-    "revalidation_ttl_seconds": "Seconds for which metadata are used before they are asked for again; kept as cache_ttl.",
+    "revalidation_ttl_seconds": "Seconds for which metadata are used before they are asked for again; see cache_ttl.",
     "routes": "The upstreams.",
     "signatures": "Each file has a PGP signature.",
     "sources": "Each main jar has a sources jar.",
