@@ -118,7 +118,7 @@ async def test_a_killed_process_does_not_block_other_processes(tmp_path):
 
 
 @strace
-@pytest.mark.parametrize(("call", "when"), [("fdatasync", "40+23"), ("pwrite64", "1000+997")])
+@pytest.mark.parametrize(("call", "when"), [("fdatasync", "60+23"), ("pwrite64", "1400+997")])
 async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_path, call, when):
     child = Child(tmp_path, "a", fail(call, when))
     child.read(400)
@@ -136,9 +136,9 @@ async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_p
 
 @strace
 async def test_a_write_that_was_reported_as_failed_does_not_appear_after_a_crash(tmp_path):
-    # From the 40th fdatasync on, every second one fails. Each publisher gets one failure and ends, and then the
-    # process is killed, with the write-ahead log as its last failed commit left it.
-    child = Child(tmp_path, "a", fail("fdatasync", "40+2"), "end")
+    # From the 60th fdatasync on, when the catalog was made, every second one fails. Each publisher gets one failure and
+    # ends, and then the process is killed, with the write-ahead log as its last failed commit left it.
+    child = Child(tmp_path, "a", fail("fdatasync", "60+2"), "end")
     while "ended" not in child.read(1):
         pass
     child.kill()

@@ -216,4 +216,4 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
         logs.append(server.output)
     for log in logs:
         assert "Traceback" not in log, log
-        assert log.count("no room left") <= 2, log
+        assert log.count("no room left") <= 3, log  # of the channel, the catalog and the upkeep

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.server
 
 
 def readme_example(folder: Path) -> MultiService:
-    """Make the service of README's example, with another folder and a free port."""
-    (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    """Make the service of the documentation's example, with another folder and a free port."""
+    (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "pkgrepo" / "docs" / "install.md").read_text(), re.DOTALL)
     assert "/srv/packages" in code
     assert '"tcp:8081"' in code
     names: dict[str, object] = {}
