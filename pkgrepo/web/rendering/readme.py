@@ -46,6 +46,7 @@ _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "span": {"class"},
     "*": {"id"},
 }
+_FOCUSABLE: Final = {"tabindex": "0"}  # what scrolls has to be reached by keys
 _IMAGE: Final = re.compile(r'<img(?: alt="(?P<text>[^"]*)")?>')  # as it is cleaned
 # Languages whose lexers were tried with hostile texts; a lexer holds the interpreter while it matches.
 _LANGUAGES: Final = frozenset(
@@ -103,6 +104,7 @@ def render_readme(text: str, media_type: str) -> Markup:
         tags=set(_TAGS.split()),
         attributes=_ATTRIBUTES,
         attribute_filter=_filter,
+        set_tag_attribute_values={"pre": _FOCUSABLE, "table": _FOCUSABLE},
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow noopener noreferrer",
         id_prefix="readme-",
