@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -58,7 +59,8 @@ class ForkedTwistd:
     def send_signal(self, number: int) -> None:
         """Send a signal unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended since
+                os.kill(self.pid, number)
 
     def _read(self, timeout: float) -> int | None:
         if self._returncode is None and select.select([self._status], [], [], timeout)[0]:
