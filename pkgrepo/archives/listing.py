@@ -23,14 +23,11 @@ from typing import Final, Literal
 
 from attrs import frozen
 
+from pkgrepo.archives.streams import Bunzip2, Gunzip, PlainStream, Unzstd
 from pkgrepo.errors import Invalid
 
-from .bunzip2 import Bunzip2
-from .gunzip import Gunzip
-from .plain_stream import PlainStream
 from .source import Source
 from .tar_archive import BLOCK, Member, Stream, Tar
-from .unzstd import Unzstd
 from .zip_archive import ZipArchive
 
 MOST_LISTED: Final = 5000  # entries

@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
 
-from .limits import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, PIECE, RECORDS_OF_ENTRY, entries_budget
+from pkgrepo.archives.source import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, PIECE, RECORDS_OF_ENTRY, entries_budget
+
 from .source import Source
 
 BLOCK: Final = 512  # bytes

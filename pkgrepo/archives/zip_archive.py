@@ -17,8 +17,8 @@ from typing import Final
 
 from attrs import frozen
 
-from .entry_names import check_entry_name
-from .limits import LONGEST_NAME, PIECE, entries_budget, unpacked_budget
+from pkgrepo.archives.source import LONGEST_NAME, PIECE, check_entry_name, entries_budget, unpacked_budget
+
 from .source import Source
 
 _END = struct.Struct("<4s4H2IH")  # 4.3.16

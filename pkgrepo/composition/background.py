@@ -9,7 +9,7 @@ from typing import Any
 from twisted.application.service import IService
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
-from pkgrepo.concurrency.periodic import PeriodicTask, Work
+from pkgrepo.concurrency.services import PeriodicTask, Work
 from pkgrepo.config import Config
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection

@@ -13,11 +13,11 @@ from twisted.logger import Logger
 
 from pkgrepo.auth.login.hashing import PERMITS, HashingThreads
 from pkgrepo.auth.login.passwords import Passwords
-from pkgrepo.concurrency import hops
+from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.batches import Linger
 from pkgrepo.config import Config
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import StorageFailed
+from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
@@ -128,7 +128,7 @@ class Core:
             uid = await self.catalog.write(settings.ensure_server_uid)
         home = None if self.nodes is None else await self.nodes.database()
         place = home or await self.pools.disk(_place_of, self.config.database_path)
-        hops.use_key(f"{uid} {place}")
+        proxy_loop.use_key(f"{uid} {place}")
         self.folders = StorageFolders(data.dir, uid, Durability(data.fsync), new=data.storages, home=home)
         self.secrets: SecretBox = await self.pools.disk(SecretBox.load, data.dir / KEY_FILE)
         self.buckets = StorageBuckets(

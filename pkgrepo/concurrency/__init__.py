@@ -1,1 +1,1 @@
-"""Waiting: a fair semaphore, calls that several callers share, periodic tasks; services; and the way of a request."""
+"""Waiting: a fair semaphore, single flight, time limits; services; the proxies that a request has passed."""

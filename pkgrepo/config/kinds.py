@@ -14,7 +14,7 @@ from attrs import frozen
 from twisted.internet.endpoints import serverFromString
 
 from pkgrepo.outbound.addresses import check_exception
-from pkgrepo.untrusted.quantities import BYTES, SECONDS, bytes_of, seconds_of
+from pkgrepo.untrusted.text import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
 MAX_PORT = 65_535

@@ -9,8 +9,7 @@ from typing import Any, Final
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_json
+from pkgrepo.untrusted.strict_json import check_value_count, decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
 SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms

@@ -20,7 +20,7 @@ from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages.retired_names import ownership
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .services import Services
 

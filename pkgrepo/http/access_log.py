@@ -16,7 +16,7 @@ import msgspec
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog
 
 from .repeats import LogRepeat
 from .request import Request

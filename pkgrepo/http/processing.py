@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
+from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.http.answering.errors import too_many_files
 from pkgrepo.http.answering.send import respond
 

@@ -7,14 +7,32 @@ lower-case hex. ``key`` is the normalised form of ``name``.
 
 from __future__ import annotations
 
-from .advisories import VersionAdvisory
-from .audit import SYSTEM, Actor, AuditEntry
+from pkgrepo.model.packages import VersionAdvisory
+from pkgrepo.model.repositories import (
+    Project,
+    ProjectBinding,
+    ProjectMember,
+    ProjectRole,
+    ReadLimits,
+    UpstreamHealth,
+    UpstreamState,
+)
+from pkgrepo.model.users import (
+    SYSTEM,
+    Action,
+    Actor,
+    AuditEntry,
+    Grant,
+    RepositoryScope,
+    SubjectKind,
+    Token,
+    TokenKind,
+    TokenLimits,
+    TokenUse,
+)
+
 from .packages import BlobInfo, Document, File, Fragment, NewFile, Origin, Package, Version, VersionState
-from .permissions import Action, Grant, SubjectKind
-from .projects import Project, ProjectBinding, ProjectMember, ProjectRole
 from .repositories import Repository, RepositoryType, Storage, Visibility, folder_of
-from .tokens import RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
-from .upstreams import ReadLimits, UpstreamHealth, UpstreamState
 from .users import ANONYMOUS, Group, Identity, User, UserKind
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Storages and repositories."""
+"""Storages, repositories, the projects that own packages in them, and the upstreams of proxy repositories."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from attrs import evolve, frozen
+
+from pkgrepo.model.users import SubjectKind
 
 
 class Visibility(StrEnum):
@@ -135,3 +137,94 @@ class Repository:
     def is_private(self) -> bool:
         """Whether some people may not read it, or not without credentials."""
         return self.visibility is not Visibility.PUBLIC or self.auth_enabled
+
+
+class ProjectRole(StrEnum):
+    """The role of a member in a project, from the lowest to the highest; each includes the lower ones."""
+
+    GUEST = "guest"
+    REPORTER = "reporter"
+    DEVELOPER = "developer"
+    MAINTAINER = "maintainer"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for the lowest role; grows with the role."""
+        return list(ProjectRole).index(self)
+
+
+@frozen
+class Project:
+    """A named owner of packages; ``key`` is the slug in its normalised form."""
+
+    id: int
+    uid: str
+    key: str
+    name: str
+    description: str
+    visibility: Visibility
+    quota: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@frozen
+class ProjectMember:
+    """The role of a user or group in a project; ``subject_uid`` and ``subject_name`` are only shown."""
+
+    project_id: int
+    subject_kind: SubjectKind
+    subject_id: int
+    role: ProjectRole
+    subject_uid: str = ""
+    subject_name: str = ""
+
+
+@frozen
+class ProjectBinding:
+    """Names of packages in a repository that a project owns; the format defines what ``pattern`` matches."""
+
+    repository_id: int
+    pattern: str
+    project_id: int
+
+
+@frozen
+class ReadLimits:
+    """
+    Limits of one answer.
+
+    ``max_bytes`` counts what the reader gets, after decompression. ``total_s`` is the time from the request to the end
+    of the body in seconds, with redirects and retries; None: as long as bytes keep arriving.
+    """
+
+    max_bytes: int
+    total_s: float | None = None
+
+
+class UpstreamState(StrEnum):
+    """Whether requests are sent. A probe is the single request that decides whether to send others again."""
+
+    CLOSED = "closed"  # all of them
+    OPEN = "open"  # none
+    HALF_OPEN = "half_open"  # the next one is the probe
+
+
+@frozen
+class UpstreamHealth:
+    """
+    What one process knows about an upstream.
+
+    Times are aware UTC, None: never. ``last_error`` is a sentence without addresses. ``latency_s`` is the time until
+    the head of the last answer. The counts begin when the process, or this value of the route, does.
+    """
+
+    state: UpstreamState
+    last_error: str | None
+    last_success_at: datetime | None
+    last_failure_at: datetime | None
+    latency_s: float | None
+    successes: int
+    failures: int
+    limited_until: datetime | None

@@ -18,13 +18,12 @@ from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
 from zope.interface import implementer
 
 from pkgrepo.concurrency.time_limits import within
+from pkgrepo.outbound.addresses import AddressRefused, CheckedEndpoint, TimedEndpoint
+from pkgrepo.outbound.http_proxies import HttpProxy, ProxyChoice, TunnelEndpoint
+from pkgrepo.outbound.pool import Connections
 
 from .addresses import ANYWHERE, AddressGuard
 from .connection import Answer, Connection
-from .connections import Connections
-from .endpoints import AddressRefused, CheckedEndpoint, TimedEndpoint
-from .environment import HttpProxy, ProxyChoice
-from .tunnel import TunnelEndpoint
 from .urls import Target, parse_url
 
 SMALL = 64 * 1024  # bytes of a body that goes out with the head, in one piece

@@ -21,7 +21,7 @@ from twisted.logger import (
 )
 from zope.interface import implementer
 
-from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
+from pkgrepo.failure_log import LOG_EVERY_S
 
 # Beginnings of the log formats of twisted.internet.tcp._accept and of its reserve descriptor.
 ACCEPT_ERRORS = ("EMFILE ", "Re-reserving EMFILE", "Could not re-reserve", "Could not reserve", "Could not accept")

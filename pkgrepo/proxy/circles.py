@@ -1,8 +1,8 @@
-"""Ends circles of proxies: see L{pkgrepo.concurrency.hops}."""
+"""Ends circles of proxies: see L{pkgrepo.concurrency.proxy_loop}."""
 
 from __future__ import annotations
 
-from pkgrepo.concurrency.hops import is_circle
+from pkgrepo.concurrency.proxy_loop import is_circle
 from pkgrepo.errors import UpstreamLoop
 
 

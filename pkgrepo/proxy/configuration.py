@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pkgrepo.errors import existing
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.outbound.urls import parse_url
-from pkgrepo.untrusted.quantities import seconds_of
+from pkgrepo.untrusted.text import seconds_of
 
 from .routes import Credentials, Route
 from .schema import DEFAULT, Cache, RouteConfig, Routes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock

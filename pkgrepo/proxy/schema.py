@@ -13,9 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.outbound.urls import UserInfoError, parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig
-from pkgrepo.untrusted.patterns import END, ONE_LINE
-from pkgrepo.untrusted.quantities import seconds_of
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import END, ONE_LINE, quoted, seconds_of
 
 MOST_ROUTES = 32
 MOST_MEMBERS = 64

@@ -8,7 +8,7 @@ from attrs import frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity

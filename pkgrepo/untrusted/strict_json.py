@@ -1,20 +1,31 @@
-"""Strict JSON from clients: texts that two parsers might read differently are refused."""
+"""
+Strict JSON from clients: texts that two parsers might read differently are refused, with messages that do not
+depend on the parser or on the version of Python.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.text import quoted
 
-from .json_errors import ERRORS, describe, explain
-from .json_tokens import STRING
-from .quoting import quoted
+BLANK: Final = re.compile(rb"[ \t\n\r]*")
+STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")  # a number or a literal, of whatever characters
+CLOSING: Final = {ord("{"): ord("}"), ord("["): ord("]")}  # brackets by those that open them
 
 T = TypeVar("T")
+
+BOM = b"\xef\xbb\xbf"
+# What parsers raise; the errors of msgspec, json and Unicode decoding are ValueErrors.
+ERRORS = (ValueError, RecursionError)
+_BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any:
@@ -56,6 +67,48 @@ def decode_typed(text: bytes, type_: type[T], complaint: str, pointer: str = "")
         raise Invalid(f"{complaint}: {describe(text, error)}", pointer) from None
 
 
+def check_value_count(text: bytes, most: int, what: str, pointer: str = "") -> None:
+    """
+    Check that a JSON text has at most ``most`` values; ``what`` names the text in the message.
+
+    Commas and opening brackets are counted, also those in strings: an upper bound, at a nanosecond per byte.
+
+    :raises Invalid: it has more
+    """
+    if text.count(b",") + text.count(b"[") + text.count(b"{") > most:
+        raise Invalid(f"{what} has more than {most} values", pointer)
+
+
+def describe(text: bytes, error: Exception) -> str:
+    """The same as one clause, without a subject and a full stop."""
+    why, at = explain(text, error)
+    return why if at is None else f"{why} near byte {at}"
+
+
+def explain(text: bytes, error: Exception) -> tuple[str, int | None]:  # noqa: PLR0911 - a table
+    """
+    Why a text is not JSON, or not of the expected type, and near which byte (None: unknown).
+
+    ``error`` is one of ``ERRORS``, as ``msgspec.json.decode`` or ``json.loads`` raised it for this text.
+    """
+    if text.startswith(BOM):
+        return "it begins with a byte order mark, which RFC 8259 does not allow", 0
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8", _not_utf8(text)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply", None
+    if isinstance(error, msgspec.ValidationError):
+        return str(error), None
+    if isinstance(error, msgspec.MsgspecError):
+        match = _BYTE.search(str(error))
+        if match is not None:
+            return str(error)[: match.start()].removeprefix("JSON is malformed: ").strip(), int(match[1])
+        return _explain_early_end(text)
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg[:1].lower() + error.msg[1:], error.pos
+    return "it has a number that is too long", None
+
+
 def _count_members(value: Any) -> int:
     count = 0
     waiting = [value]
@@ -81,3 +134,20 @@ def _find_duplicate(text: bytes) -> str:
 
     json.loads(text, object_pairs_hook=look)
     return found[0]
+
+
+def _explain_early_end(text: bytes) -> tuple[str, int | None]:
+    """Why a text ends too early for msgspec, whose error has no offset."""
+    try:
+        json.loads(text)
+    except ERRORS as error:
+        return explain(text, error)
+    return "it has half of a surrogate pair", None
+
+
+def _not_utf8(text: bytes) -> int:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(text)

@@ -13,7 +13,7 @@ from time import monotonic
 import pytest
 from attrs import frozen
 
-from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
+from pkgrepo.failure_log import LOG_EVERY_S
 from tests.support.configurations import MOVING, hosted
 from tests.support.container_clients import ADMIN, ok, push_image
 from tests.support.http_client import HttpClient, Reply, read_reply

@@ -9,9 +9,8 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.quoting import quoted
-from pkgrepo.untrusted.strict_json import decode_json
+from pkgrepo.untrusted.strict_json import check_value_count, decode_json
+from pkgrepo.untrusted.text import quoted
 
 from .limits import LONGEST_TEXT, MOST_VALUES
 from .names import NOARCH, FileName, check_build, check_name, check_subdir, check_version

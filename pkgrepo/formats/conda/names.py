@@ -13,7 +13,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .limits import LONGEST_BUILD, LONGEST_FILE_NAME, LONGEST_NAME, LONGEST_VERSION
 from .version_order import order_key

@@ -7,7 +7,7 @@ import re
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 SNAPSHOT = "SNAPSHOT"
 LONGEST = 1024  # bytes of a path, and so of a name

@@ -1,5 +1,5 @@
 """
-Limits of requests; those of a tarball's members are in ``pkgrepo.archives.limits``.
+Limits of requests; those of a tarball's members are in ``pkgrepo.archives.source``.
 
 With each limit the inspection of 1 MB of upload takes less than one second of processor time, and blocks the reactor
 for less than 10 ms at a time. Bodies may be compressed, so that 1 MB on the wire may reach any of these limits.

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from . import semver
 

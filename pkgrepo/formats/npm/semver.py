@@ -15,7 +15,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 LONGEST_VERSION: Final = 256  # characters
 LARGEST_NUMBER: Final = 2**53 - 1  # Number.MAX_SAFE_INTEGER in JavaScript

@@ -1,5 +1,5 @@
 """
-Limits of metadata, upload forms and attestations; limits of archives are in ``pkgrepo.archives.limits``.
+Limits of metadata, upload forms and attestations; limits of archives are in ``pkgrepo.archives.source``.
 
 They keep the inspection of a 1 MB upload below one second of CPU time.
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.archives.limits import MOST_ENTRIES
+from pkgrepo.archives.source import MOST_ENTRIES
 
 METADATA_SIZE: Final = 8 * 1024 * 1024  # bytes of METADATA or PKG-INFO
 RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; about 300 for each of MOST_ENTRIES

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .version_order import legacy_sort_key, sort_key
 

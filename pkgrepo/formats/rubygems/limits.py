@@ -1,5 +1,5 @@
 """
-Limits of what clients send; the limits of archives are in ``pkgrepo.archives.limits``.
+Limits of what clients send; the limits of archives are in ``pkgrepo.archives.source``.
 
 They keep the inspection of a 1 MB gem below one second of CPU time.
 

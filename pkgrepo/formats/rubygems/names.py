@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .limits import LONGEST_FILE_NAME, LONGEST_NAME, LONGEST_PLATFORM, LONGEST_VERSION
 

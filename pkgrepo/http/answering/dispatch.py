@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
-from pkgrepo.concurrency import hops
+from pkgrepo.concurrency import proxy_loop
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 
@@ -48,9 +48,9 @@ def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable
 
 async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[], Awaitable[Answer]]) -> None:
     """Run ``handle`` and send what it returns, or what ``errors`` makes of what it raises."""
-    passed = request.header(hops.FIELD.lower())
+    passed = request.header(proxy_loop.FIELD.lower())
     if passed is not None:
-        hops.receive(passed)
+        proxy_loop.receive(passed)
     try:
         answer = await handle()
         if request.notes:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.diagnostics.sentences import TOO_MANY_OPEN_FILES
+from pkgrepo.failure_log import TOO_MANY_OPEN_FILES, is_out_of_descriptors
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 

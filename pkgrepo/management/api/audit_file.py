@@ -6,8 +6,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog, is_out_of_descriptors
 from pkgrepo.storage.private_files import private_opener, tighten
 
 log = Logger()

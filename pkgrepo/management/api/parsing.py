@@ -10,7 +10,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
-from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a description in Markdown
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from pkgrepo.model.structs import from_attributes
-from pkgrepo.untrusted.patterns import END, ONE_LINE
+from pkgrepo.untrusted.text import END, ONE_LINE
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
 LARGEST = 2**63 - 1  # the largest integer of the catalog

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.management.api.schema import LARGEST, Body, Line, Record, Text, Word
 from pkgrepo.model import Project, ProjectRole
-from pkgrepo.untrusted.patterns import END
+from pkgrepo.untrusted.text import END
 
 Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
 Size = Annotated[int, Meta(ge=0, le=LARGEST)]

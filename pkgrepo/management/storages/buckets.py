@@ -14,7 +14,7 @@ from pkgrepo.storage.blobs.s3.bucket import BucketFailed
 from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.buckets import StorageBuckets, address_of
-from pkgrepo.untrusted.quantities import bytes_of
+from pkgrepo.untrusted.text import bytes_of
 
 from .schema import StorageSettings
 

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import Invalid, PkgrepoError, TooManyOpenFiles
+from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage

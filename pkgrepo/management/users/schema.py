@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.schema import Body, Line, Record, Word
 from pkgrepo.model import Grant, Repository, SubjectKind, User, UserKind
-from pkgrepo.untrusted.patterns import END
+from pkgrepo.untrusted.text import END
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]

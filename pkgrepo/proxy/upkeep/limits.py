@@ -7,7 +7,7 @@ from typing import Final
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of

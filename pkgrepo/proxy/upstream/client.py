@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo import __version__
-from pkgrepo.concurrency import hops
+from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import (
@@ -34,10 +34,10 @@ from pkgrepo.errors import (
 )
 from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits, UpstreamHealth, UpstreamState
+from pkgrepo.outbound.addresses import ConnectingTimedOut
 from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
 from pkgrepo.outbound.connection import Answer
-from pkgrepo.outbound.connections import Connections
-from pkgrepo.outbound.endpoints import ConnectingTimedOut
+from pkgrepo.outbound.pool import Connections
 from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
 from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.routes import Route
@@ -64,7 +64,7 @@ TrafficListener = Callable[[int, float], None]
 
 log = Logger()
 
-_PASSED = hops.FIELD.decode("ascii")
+_PASSED = proxy_loop.FIELD.decode("ascii")
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -270,7 +270,7 @@ class Upstream:
         if authorization is not None:
             credentials.setdefault("authorization", authorization)
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
-        fields[_PASSED] = hops.names_with(self._repository_id)
+        fields[_PASSED] = proxy_loop.names_with(self._repository_id)
         limits = limits or self._shared.settings.documents
         deadline = Deadline.start(limits.total_s, self._reactor)
         return _Request(method, method == "HEAD", "", "", fields, credentials, body, tries, limits, deadline)

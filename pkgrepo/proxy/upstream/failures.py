@@ -24,9 +24,9 @@ from pkgrepo.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
-from pkgrepo.outbound.endpoints import AddressRefused
+from pkgrepo.outbound.addresses import AddressRefused
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
-from pkgrepo.outbound.tunnel import ProxyRefused
+from pkgrepo.outbound.http_proxies import ProxyRefused
 
 # What a request may raise beside the errors of its caller.
 ERRORS = (

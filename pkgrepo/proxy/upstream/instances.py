@@ -18,7 +18,7 @@ from pkgrepo.errors import Invalid, UpstreamMisconfigured
 from pkgrepo.model import UpstreamHealth
 from pkgrepo.outbound.addresses import AddressGuard
 from pkgrepo.outbound.agent import Ways
-from pkgrepo.outbound.environment import ProxyChoice
+from pkgrepo.outbound.http_proxies import ProxyChoice
 from pkgrepo.outbound.tls import make_policy
 from pkgrepo.proxy.routes import Route
 

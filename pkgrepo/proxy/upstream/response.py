@@ -10,13 +10,13 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from zope.interface import implementer
 
-from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
 from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.connection import RECEIVED, Answer
 from pkgrepo.outbound.head import Head
+from pkgrepo.outbound.received_body import BodyLost, ReceivedBody
 
 from .deadlines import Deadline
 from .decoding import BadCoding, Inflater, make_inflater

@@ -7,7 +7,7 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.model import Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.server import settings

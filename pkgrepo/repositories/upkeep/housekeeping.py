@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext

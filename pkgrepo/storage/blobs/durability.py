@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Literal
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
+from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.storage.durable_file import fsync_path
 
 from .syscalls import start_writeback

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.archives import limits
+from pkgrepo.archives import source
 from pkgrepo.archives import tar_archive as tar
-from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.plain_stream import PlainStream
 from pkgrepo.archives.source import Source
+from pkgrepo.archives.streams import Gunzip, PlainStream
 from pkgrepo.archives.tar_archive import BLOCK, EXTENDED_SIZE, Member, Tar
 from pkgrepo.errors import Invalid
 
@@ -176,8 +175,8 @@ def test_a_content_longer_than_allowed_is_refused() -> None:
 
 
 def test_limits_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_ENTRIES", 3)
-    monkeypatch.setattr(limits, "ENTRY_SIZE", 10**6)
+    monkeypatch.setattr(source, "FREE_ENTRIES", 3)
+    monkeypatch.setattr(source, "ENTRY_SIZE", 10**6)
     assert len(members(make(*((str(each), b"") for each in range(3))))) == 3
     with pytest.raises(Invalid, match="more than 3 entries"):
         members(make(*((str(each), b"") for each in range(4))))
@@ -214,15 +213,15 @@ def test_members_of_any_size_are_read_in_pieces_packed_or_not(packed: bool) -> N
     entries = [
         ("empty", b""),
         ("small", b"x" * 100),
-        ("piece", bytes(limits.PIECE)),
-        ("more", random.Random(1).randbytes(2 * limits.PIECE + 1)),
+        ("piece", bytes(source.PIECE)),
+        ("more", random.Random(1).randbytes(2 * source.PIECE + 1)),
     ]
     data = make(*entries)
     archive = opened(data) if packed else plain(data)
     found = []
     for member in archive:
         pieces = list(archive.pieces())
-        assert all(0 < len(piece) <= limits.PIECE for piece in pieces)
+        assert all(0 < len(piece) <= source.PIECE for piece in pieces)
         found.append((member.name, b"".join(pieces)))
     assert found == entries
 
@@ -233,18 +232,18 @@ def plain(data: bytes) -> Tar:
 
 
 def test_pieces_that_were_not_read_are_skipped() -> None:
-    archive = plain(make(("one", bytes(3 * limits.PIECE)), ("two", b"2")))
+    archive = plain(make(("one", bytes(3 * source.PIECE)), ("two", b"2")))
     found = {member.name: next(archive.pieces()) for member in archive}
-    assert found == {"one": bytes(limits.PIECE), "two": b"2"}
+    assert found == {"one": bytes(source.PIECE), "two": b"2"}
 
 
 def test_a_plain_archive_that_is_truncated_is_refused() -> None:
-    data = make(("one", bytes(3 * limits.PIECE)))
-    archive = plain(data[: 2 * limits.PIECE])
+    data = make(("one", bytes(3 * source.PIECE)))
+    archive = plain(data[: 2 * source.PIECE])
     with pytest.raises(Invalid, match="truncated"):
         _ = [list(archive.pieces()) for _ in archive]
 
 
 def test_a_plain_archive_with_data_after_its_end_is_refused() -> None:
     with pytest.raises(Invalid, match="after the end"):
-        list(plain(make(("one", b"1")) + bytes(limits.PIECE) + b"x"))
+        list(plain(make(("one", b"1")) + bytes(source.PIECE) + b"x"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import limits
+from pkgrepo.archives import source
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
@@ -320,7 +320,7 @@ def test_zip_bomb_is_refused_by_its_stated_sizes(open_zip: Open) -> None:
 
 
 def test_many_entries_are_refused_before_the_directory_is_read(open_zip: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(source, "MOST_ENTRIES", 1)
     with pytest.raises(Invalid, match="more than 1 entries"):
         open_zip(PLAIN)
 
@@ -362,9 +362,9 @@ def test_compressed_size_is_limited_by_the_limit_of_the_content(open_zip: Open) 
 PIECES = {
     "empty": b"",
     "small": b"first" * 100,
-    "a piece": bytes(limits.PIECE),
-    "a piece and a byte": bytes(limits.PIECE + 1),
-    "random": random.Random(1).randbytes(3 * limits.PIECE + 7),
+    "a piece": bytes(source.PIECE),
+    "a piece and a byte": bytes(source.PIECE + 1),
+    "random": random.Random(1).randbytes(3 * source.PIECE + 7),
 }
 
 
@@ -374,7 +374,7 @@ def test_members_of_any_size_are_read_in_pieces(open_zip: Open, method: int) -> 
     for name, content in PIECES.items():
         pieces = list(archive.pieces(name))
         assert b"".join(pieces) == content
-        assert all(0 < len(piece) <= limits.PIECE for piece in pieces)
+        assert all(0 < len(piece) <= source.PIECE for piece in pieces)
 
 
 def test_pieces_of_an_unknown_member_are_a_key_error(open_zip: Open) -> None:
@@ -386,7 +386,7 @@ def test_pieces_of_an_unknown_member_are_a_key_error(open_zip: Open) -> None:
 def test_pieces_that_are_more_or_fewer_than_the_size_says_are_refused(
     open_zip: Open, change: Callable[[int], int]
 ) -> None:
-    size = 3 * limits.PIECE
+    size = 3 * source.PIECE
     data = raw_zip(("x", bytes(size)), compress_type=zipfile.ZIP_DEFLATED)
     wrong = struct.pack("<I", change(size))
     data = patch(patch(data, LOCAL, 22, wrong), CENTRAL, 24, wrong)
@@ -401,10 +401,10 @@ def test_pieces_with_another_checksum_are_refused(open_zip: Open) -> None:
 
 
 def test_pieces_of_a_stream_that_ends_early_or_late_are_refused(open_zip: Open) -> None:
-    content = random.Random(2).randbytes(2 * limits.PIECE)
+    content = random.Random(2).randbytes(2 * source.PIECE)
     stream = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = stream.compress(content) + stream.flush()
-    for wrong in (packed[:-1], packed + b"x", packed + bytes(2 * limits.PIECE), b""):
+    for wrong in (packed[:-1], packed + b"x", packed + bytes(2 * source.PIECE), b""):
         data = raw_zip(("x", wrong), compress_type=zipfile.ZIP_STORED)
         for signature, method, crc, size in ((LOCAL, 8, 14, 22), (CENTRAL, 10, 16, 24)):
             data = patch(data, signature, method, struct.pack("<H", zipfile.ZIP_DEFLATED))

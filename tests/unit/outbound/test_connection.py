@@ -15,8 +15,8 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from pkgrepo.outbound import connection as connection_module
-from pkgrepo.outbound.connections import KEEP_ALIVE_S, Connections
 from pkgrepo.outbound.head import NotHttp
+from pkgrepo.outbound.pool import KEEP_ALIVE_S, Connections
 
 KEY = "here"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"

@@ -8,7 +8,7 @@ import pytest
 from twisted.internet import tcp
 from twisted.logger import Logger, LogLevel, LogPublisher, PredicateResult
 
-from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
+from pkgrepo.failure_log import LOG_EVERY_S
 from pkgrepo.process.log_output import AcceptErrorFilter, make_observer
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.archives.entry_names import check_entry_name
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import Source, check_entry_name
 from pkgrepo.archives.tar_archive import Member, Stream, Tar
 from pkgrepo.formats.conda.limits import ABOUT_SIZE, EXPORTS_SIZE, INDEX_SIZE
 

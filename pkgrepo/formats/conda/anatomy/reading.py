@@ -6,9 +6,8 @@ from typing import Final
 
 import msgspec
 
-from pkgrepo.archives.bunzip2 import Bunzip2
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.unzstd import Unzstd
+from pkgrepo.archives.streams import Bunzip2, Unzstd
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.conda.description import Description, check_file_name, parse_description
 from pkgrepo.formats.conda.limits import BZ2_PACKED, BZ2_UNPACKED, INFO_SIZE, METADATA_SIZE

@@ -28,7 +28,7 @@ from attrs import frozen
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.conda.limits import ENTRY_POINTS_SIZE, MOST_ENTRY_POINTS, RECORD_SIZE, SCRIPT_SIZE
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 SITE: Final = "site-packages"
 _SCRIPTS: Final = "python-scripts"

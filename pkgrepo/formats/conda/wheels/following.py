@@ -25,7 +25,7 @@ from typing import Any, Final
 from twisted.application.service import IService
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.index.records import index_package

@@ -31,7 +31,7 @@ from packaging.version import InvalidVersion
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.limits import LONGEST_REQUIREMENT, MOST_REQUIREMENTS
 from pkgrepo.formats.conda.names import is_name
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .names import conda_name
 

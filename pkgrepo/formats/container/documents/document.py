@@ -18,8 +18,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from pkgrepo.repositories.images.push import Reference
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
-from pkgrepo.untrusted.json_errors import ERRORS, describe
-from pkgrepo.untrusted.json_limits import check_value_count
+from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, describe
 
 from .descriptors import check_annotations, parse_descriptor
 from .media_types import ARTIFACT_TYPE, IMAGES, INDEXES, MEDIA_TYPE, OCI_ARTIFACT, OCI_IMAGE, OCI_INDEX, SCHEMA_1

@@ -23,7 +23,7 @@ from pkgrepo.model import Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.storage.catalog.packages import deployments
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .access import DeployAccess
 from .addresses import Address

@@ -14,7 +14,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_version
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 MOST_FILES: Final = 500  # of one session
 

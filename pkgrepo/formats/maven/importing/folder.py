@@ -16,7 +16,7 @@ from attrs import Factory, define
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ALGORITHMS, LONGEST_PATH, Checksum, Directory, FilePath, parse_text
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 # Maven's and Ivy's local repositories: where a file came from, failed downloads, metadata by repository.
 _BOOKKEEPING: Final = re.compile(

@@ -15,7 +15,7 @@ from attrs import Factory, define
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.maven.xml_reading import DEEPEST, parse_xml
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .values import Other, Plugin, ReadMetadata, SnapshotFile
 

@@ -17,7 +17,7 @@ from attrs import field, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.storage.catalog.columns import dump, like
 from pkgrepo.storage.catalog.packages.matches import Match
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 LONGEST: Final = 500  # characters
 MOST_TERMS: Final = 10

@@ -9,7 +9,7 @@ from typing import Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.request import Request
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 HEX_LENGTHS: Final = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}  # digits by algorithm
 

@@ -15,7 +15,7 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.xml_reading import DEEPEST, parse_xml
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 POM_SIZE: Final = 4 * 1024 * 1024  # bytes; a larger one is stored and not read
 TEXT_SIZE: Final = 64 * 1024  # characters of one text; the rest is cut off

@@ -18,8 +18,7 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
 from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.model import VersionAdvisory
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_as
+from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 from .advisories import SEVERITIES, UNFIXED, Advisory, affecting
 from .export import AdvisoryIndex

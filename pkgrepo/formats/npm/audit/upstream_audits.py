@@ -17,7 +17,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.uncached import UncachedQuestion
-from pkgrepo.untrusted.json_errors import ERRORS
+from pkgrepo.untrusted.strict_json import ERRORS
 
 from .advisories import EVERYTHING, SEVERITIES, Advisory, AffectedRange, number_of
 

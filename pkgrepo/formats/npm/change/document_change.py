@@ -12,7 +12,7 @@ from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, UNPUBLISH
 from pkgrepo.formats.npm.limits import MOST_TAGS
 from pkgrepo.storage.gil import GilReleaser
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .written_document import WrittenDocument
 

@@ -14,7 +14,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Repository
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .commands import apply_document
 from .document_change import DocumentChange

@@ -9,9 +9,8 @@ from typing import Any, Final, TypeVar
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.json_tokens import ATOM, BLANK, STRING
-from pkgrepo.untrusted.quoting import quoted
-from pkgrepo.untrusted.strict_json import decode_as, decode_json
+from pkgrepo.untrusted.strict_json import ATOM, BLANK, STRING, decode_as, decode_json
+from pkgrepo.untrusted.text import quoted
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from pkgrepo.gateway.bodies import read_json
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from . import commands
 from .document_change import DocumentChange

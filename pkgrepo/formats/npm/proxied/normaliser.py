@@ -26,8 +26,8 @@ from pkgrepo.formats.npm.packument.document import Top
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME, full_fragment, short_fragment
 from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
-from pkgrepo.untrusted.json_errors import ERRORS, describe
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.strict_json import ERRORS, describe
+from pkgrepo.untrusted.text import quoted
 
 NORMALISER: Final = f"{__name__}:normalise"
 

@@ -12,7 +12,7 @@ from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
-from pkgrepo.untrusted.json_errors import ERRORS
+from pkgrepo.untrusted.strict_json import ERRORS
 
 LARGEST_MANIFEST: Final = 256 * 1024  # bytes; nearly all have less than 20 KiB
 

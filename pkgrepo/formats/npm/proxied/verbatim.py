@@ -8,7 +8,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.proxy.parts.values import Context, Normalised
-from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 KEYS_NORMALISER: Final = f"{__name__}:keep_keys"
 ATTESTATIONS_NORMALISER: Final = f"{__name__}:keep_attestations"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.untrusted.json_tokens import CLOSING
+from pkgrepo.untrusted.strict_json import CLOSING
 
 _NO_MARKS: Final = bytes(set(range(256)) - set(b'{}[]"'))
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import PUBLISH_TAGS
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .sent_document import SentDocument
 

@@ -17,7 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .tarball import TarballContents
 

@@ -16,8 +16,8 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.gateway.answers.content import SMALL
-from pkgrepo.untrusted.quoting import quoted
 from pkgrepo.untrusted.strict_json import decode_as
+from pkgrepo.untrusted.text import quoted
 
 _PURL: Final = "pkg:npm/"
 

@@ -38,8 +38,8 @@ from pkgrepo.formats.npm.limits import (
     MOST_MEMBERS,
     MOST_VALUES,
 )
-from pkgrepo.untrusted.json_tokens import ATOM, BLANK, CLOSING
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.strict_json import ATOM, BLANK, CLOSING
+from pkgrepo.untrusted.text import quoted
 
 from .base64_decoder import Base64Decoder, Base64Error
 from .brackets import skip_brackets

@@ -12,15 +12,13 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pkgrepo.archives.entry_names import check_entry_name
-from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import Source, check_entry_name
+from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_as
+from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MANIFEST: Final = "package.json"
 

@@ -12,7 +12,7 @@ from attrs import Factory, frozen
 from pkgrepo.formats.npm import names
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.uncached import UncachedQuestion
-from pkgrepo.untrusted.json_errors import ERRORS
+from pkgrepo.untrusted.strict_json import ERRORS
 
 from .query import MOST_SIZE, Page
 

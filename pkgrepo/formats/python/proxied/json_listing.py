@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 from .listing import (
     ListedFile,

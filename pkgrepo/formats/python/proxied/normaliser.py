@@ -29,7 +29,7 @@ from pkgrepo.formats.python.index.pages import (
 from pkgrepo.formats.python.layout import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
 from pkgrepo.formats.python.names import FileName, collapse, find_version, is_valid_name, parse_filename, parse_version
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .html_listing import read_html, read_html_list
 from .json_listing import read_json, read_json_list

@@ -16,9 +16,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.untrusted.json_errors import ERRORS, describe
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_typed
+from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, decode_typed, describe
 
 FIELD: Final = "attestations"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
-from pkgrepo.archives.entry_names import check_entry_name, is_portable
-from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.limits import MOST_FOLDERS
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import MOST_FOLDERS, Source, check_entry_name, is_portable
+from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.python.limits import METADATA_SIZE

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.plain_stream import PlainStream
 from pkgrepo.archives.source import Source
+from pkgrepo.archives.streams import Gunzip, PlainStream
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.formats.rubygems.gemspec import GemSpec
 from pkgrepo.formats.rubygems.limits import CHECKSUMS_SIZE, METADATA_SIZE, MOST_MEMBERS, SIGNATURE_SIZE

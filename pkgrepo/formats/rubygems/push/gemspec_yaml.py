@@ -33,7 +33,7 @@ from pkgrepo.formats.rubygems.names import (
     full_version,
     is_name,
 )
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.text import quoted
 
 from .yaml_documents import EQUALS, SPECIFICATION, read_document
 

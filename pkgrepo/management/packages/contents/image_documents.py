@@ -13,8 +13,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.management.packages.schema import ImageStep, PlatformRecord
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_as
+from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MOST_VALUES: Final = 100_000  # in a document
 MOST_PLATFORMS: Final = 24

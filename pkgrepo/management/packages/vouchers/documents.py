@@ -14,8 +14,7 @@ from pysequoia import Sig
 
 from pkgrepo.errors import Invalid
 from pkgrepo.management.packages.schema import VoucherRecord
-from pkgrepo.untrusted.json_limits import check_value_count
-from pkgrepo.untrusted.strict_json import decode_as
+from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 LARGEST: Final = 256 * 1024  # bytes of a document
 LONGEST: Final = 300  # characters of what one says

@@ -24,14 +24,14 @@ from twisted.internet.task import deferLater
 from twisted.web.iweb import IBodyProducer, IPolicyForHTTPS
 from zope.interface import implementer
 
-from pkgrepo.concurrency.received_body import BodyLost, ReceivedBody
 from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
 from pkgrepo.outbound.addresses import ANYWHERE
 from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
 from pkgrepo.outbound.connection import Answer
-from pkgrepo.outbound.connections import Connections
-from pkgrepo.outbound.environment import ProxyChoice
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
+from pkgrepo.outbound.http_proxies import ProxyChoice
+from pkgrepo.outbound.pool import Connections
+from pkgrepo.outbound.received_body import BodyLost, ReceivedBody
 from pkgrepo.storage.pools import Pools
 
 from .documents import DocumentBroken, read_error_code

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog
 from pkgrepo.storage.catalog.server.settings import increment
 
 from .commands import Batch

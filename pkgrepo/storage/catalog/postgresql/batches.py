@@ -17,7 +17,7 @@ from typing import Any, Final
 import psycopg
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog
 from pkgrepo.storage.catalog.engine.commands import Batch
 
 from .failures import RETRIED, SERVER_ERRORS, explain

@@ -26,7 +26,7 @@ import psycopg
 from psycopg import Notify
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog
 
 from . import news, witnesses
 from .batches import CHANNEL

@@ -33,7 +33,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.time_limits import TimedOut, within
-from pkgrepo.diagnostics.failure_log import FailureLog
+from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 
 from .readers import Readers

@@ -17,9 +17,9 @@ from pkgrepo.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
-from pkgrepo.outbound.endpoints import AddressRefused
+from pkgrepo.outbound.addresses import AddressRefused
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
-from pkgrepo.outbound.tunnel import ProxyRefused
+from pkgrepo.outbound.http_proxies import ProxyRefused
 from pkgrepo.proxy.upstream.failures import explain
 
 

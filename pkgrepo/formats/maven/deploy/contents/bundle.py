@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from pkgrepo.archives.entry_names import check_entry_name
-from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.plain_stream import PlainStream
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import Source, check_entry_name
+from pkgrepo.archives.streams import Gunzip, PlainStream
 from pkgrepo.archives.tar_archive import Tar
 from pkgrepo.archives.zip_archive import ZipArchive
 
@@ -36,7 +34,7 @@ def read_entries(source: Source, limit: int) -> Iterator[Entry]:
 
     Folders are left out.
 
-    :raises Invalid: it is no archive, is damaged, exceeds a limit of ``pkgrepo.archives.limits``, unpacks to more than
+    :raises Invalid: it is no archive, is damaged, exceeds a limit of ``pkgrepo.archives.source``, unpacks to more than
         ``limit`` bytes, or has a link, a device or an unsafe name
     """
     start = source.read(0, min(4, source.size))

@@ -6,7 +6,7 @@ from typing import Final
 
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.concurrency.periodic import PeriodicTask
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.formats.maven.deploy.running import Running
 from pkgrepo.gateway.services import Services
 from pkgrepo.model.deployments import Deployment

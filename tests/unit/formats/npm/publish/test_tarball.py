@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import limits
+from pkgrepo.archives import source
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import tarball as module
 from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball
@@ -128,7 +128,7 @@ def test_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: pyt
 
 
 def test_bomb_is_refused_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_SIZE", 1024 * 1024)
+    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
     with pytest.raises(Invalid, match="would unpack to more than"):
         look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import gunzip, limits
+from pkgrepo.archives import source, streams
 from pkgrepo.archives import tar_archive as tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
@@ -297,19 +297,19 @@ def test_data_after_the_archive_is_refused(read: Inspect, extra: bytes) -> None:
 
 def test_endless_empty_streams_are_refused(read: Inspect) -> None:
     with pytest.raises(Invalid, match="streams"):
-        read(GOOD + gzip.compress(b"") * gunzip.MOST_STREAMS)
+        read(GOOD + gzip.compress(b"") * streams.MOST_STREAMS)
 
 
 def test_bomb_by_ratio_is_refused_while_it_unpacks(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_SIZE", 1024 * 1024)
+    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
     data = sdist(entry("demo-1.0/zeros", bytes(2 * 1024 * 1024)))
-    assert len(data) * limits.MOST_RATIO < 1024 * 1024
+    assert len(data) * source.MOST_RATIO < 1024 * 1024
     with pytest.raises(Invalid, match="would unpack to more than 1048576 bytes"):
         read(data)
 
 
 def test_bomb_behind_the_end_is_refused_while_it_unpacks(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_SIZE", 1024 * 1024)
+    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
     with pytest.raises(Invalid, match="would unpack to more"):
         read(GOOD + gzip.compress(bytes(2 * 1024 * 1024)))
 
@@ -335,22 +335,22 @@ def test_names_and_extended_headers_are_limited_in_sum(read: Inspect, monkeypatc
 
 
 def test_too_many_entries_are_refused(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(source, "MOST_ENTRIES", 2)
     with pytest.raises(Invalid, match="more than 2 entries"):
         read(sdist(*(entry(f"demo-1.0/{n}") for n in range(10))))
 
 
 def test_a_small_file_may_have_fewer_entries_than_a_large_one(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_ENTRIES", 10)
+    monkeypatch.setattr(source, "FREE_ENTRIES", 10)
     empty = [entry(f"demo-1.0/{n}") for n in range(100)]
     small = sdist(*empty)
-    with pytest.raises(Invalid, match=f"more than {len(small) // limits.ENTRY_SIZE} entries"):
+    with pytest.raises(Invalid, match=f"more than {len(small) // source.ENTRY_SIZE} entries"):
         read(small)
-    assert read(sdist(entry("demo-1.0/dense", random.Random(3).randbytes(100 * limits.ENTRY_SIZE)), *empty))
+    assert read(sdist(entry("demo-1.0/dense", random.Random(3).randbytes(100 * source.ENTRY_SIZE)), *empty))
 
 
 def test_headers_that_are_no_entries_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(source, "MOST_ENTRIES", 5)
     few, many = (with_blocks(*[pax(b"comment=x", kind=b"g")] * count) for count in (5, 10))
     assert read(few) == METADATA
     with pytest.raises(Invalid, match="more than 10 headers"):
@@ -358,7 +358,7 @@ def test_headers_that_are_no_entries_are_counted(read: Inspect, monkeypatch: pyt
 
 
 def test_pax_records_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(source, "MOST_ENTRIES", 2)
     few, many = (with_blocks(pax(*[b"comment=x"] * count, kind=b"g")) for count in (20, 21))
     assert read(few) == METADATA
     with pytest.raises(Invalid, match="more than 20 pax records"):

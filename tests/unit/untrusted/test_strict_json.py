@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, describe
 
 HUGE = b'{"a": ' + b"1" * 5000 + b"}"
 WORDS = ("utf-8-sig", "codec", "sys.", "set_int", "recursion", "Errno", "Traceback", "char ")
@@ -38,3 +39,10 @@ def test_no_word_of_the_interpreter_is_in_a_sentence(parse: Any, text: bytes, to
         assert len(found) < 120
     else:
         assert text.startswith(b"\xef\xbb\xbf"), "json looks through a mark, and nothing else is JSON"
+
+
+@pytest.mark.parametrize("text", [b"[1,2,3]", b'[{"a":1},{}]', b"[[[[]]]]", b'{"a":1,"b":[1],"c":""}'])
+def test_values_are_counted(text: bytes) -> None:
+    check_value_count(text, 4, "it")
+    with pytest.raises(Invalid, match="it has more than 2 values"):
+        check_value_count(text, 2, "it")

@@ -5,10 +5,9 @@ import zlib
 
 import pytest
 
-from pkgrepo.archives import gunzip, limits
-from pkgrepo.archives.gunzip import MOST_STREAMS, Gunzip
-from pkgrepo.archives.limits import PIECE
-from pkgrepo.archives.source import Source
+from pkgrepo.archives import source, streams
+from pkgrepo.archives.source import PIECE, Source
+from pkgrepo.archives.streams import MOST_STREAMS, Gunzip
 from pkgrepo.errors import Invalid
 
 DATA = bytes(range(256)) * 5000  # more than a piece
@@ -77,8 +76,8 @@ def test_the_number_of_streams_is_limited() -> None:
 
 
 def test_the_decompressed_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_SIZE", len(DATA))
-    monkeypatch.setattr(limits, "MOST_RATIO", 1)
+    monkeypatch.setattr(source, "FREE_SIZE", len(DATA))
+    monkeypatch.setattr(source, "MOST_RATIO", 1)
     assert everything(unpack(gzip.compress(DATA))) == DATA
     stream = unpack(gzip.compress(DATA) + gzip.compress(b"x"))
     with pytest.raises(Invalid, match=f"unpack to more than {len(DATA)} bytes"):
@@ -86,7 +85,7 @@ def test_the_decompressed_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_at_most_a_piece_is_decompressed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gunzip, "PIECE", 4096)
+    monkeypatch.setattr(streams, "PIECE", 4096)
     stream = unpack(gzip.compress(bytes(10**6)))
     stream.read(1)
     assert len(stream._decompressed) < 4096

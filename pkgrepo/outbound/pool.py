@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.protocol import Factory
 
-from .connection import Connection
+from pkgrepo.outbound.connection import Connection
 
 KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
 

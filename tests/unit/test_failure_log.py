@@ -1,11 +1,15 @@
 """Failures in a row are logged once when they begin and once when they end."""
 
+from __future__ import annotations
+
 import errno
+import os
 
 import pytest
-from twisted.logger import Logger, formatEvent
+from twisted.logger import Logger, capturedLogs, formatEvent
 
-from pkgrepo.diagnostics.failure_log import QUIET_S, FailureLog
+from pkgrepo import failure_log
+from pkgrepo.failure_log import QUIET_S, FailureLog
 
 
 class Scene:
@@ -53,3 +57,34 @@ def test_it_is_over_when_nothing_has_failed_for_a_while(scene):
     assert scene.told() == [("no longer: it is broken", False)]
     scene.failures.failed(OSError(errno.ENOSPC, "no space"))
     assert len(scene.told()) == 1
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told(monkeypatch):
+    monkeypatch.setattr(failure_log, "_logged_at", None)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_the_lack_of_descriptors_is_logged_once(number):
+    with capturedLogs() as events:
+        assert all(failure_log.is_out_of_descriptors(OSError(number, os.strerror(number))) for _ in range(3))
+    (event,) = events
+    assert os.strerror(number) in event["log_format"].format(**event)
+
+
+def test_it_is_logged_again_a_minute_later(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(failure_log.time, "monotonic", lambda: now)
+    with capturedLogs() as events:
+        failure_log.is_out_of_descriptors(OSError(errno.EMFILE, "too many"))
+        now += failure_log.LOG_EVERY_S
+        failure_log.is_out_of_descriptors(OSError(errno.EMFILE, "too many"))
+    assert len(events) == 2
+
+
+def test_other_errors_are_not_recognised():
+    with capturedLogs() as events:
+        assert not failure_log.is_out_of_descriptors(OSError(errno.ENOSPC, "no room"))
+        assert not failure_log.is_out_of_descriptors(ValueError("24"))
+        assert not failure_log.is_out_of_descriptors(None)
+    assert events == []

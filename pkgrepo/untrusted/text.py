@@ -1,15 +1,23 @@
-"""Durations and sizes as people write them: a number with a unit."""
+"""Texts from outside: their quoting in messages, patterns that Python and JSON Schema share, durations and sizes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
+
+END: Final = r"$(?!\n)"  # in Python, the dollar alone also matches before a line feed at the end
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f]*" + END  # no control characters
 
 SECONDS: Mapping[str, float] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
+
+
+def quoted(text: str) -> str:
+    """A text in quotes, cut to 80 characters, with control and non-ASCII characters escaped."""
+    return ascii(text if len(text) <= 80 else text[:77] + "...")
 
 
 def seconds_of(value: object) -> float | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.outbound.environment import ProxyChoice
+from pkgrepo.outbound.http_proxies import ProxyChoice
 
 
 def choice(no=""):

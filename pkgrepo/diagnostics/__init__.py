@@ -1,1 +1,0 @@
-"""Failures that repeat: how they are recognised, and logged once, for every room."""
