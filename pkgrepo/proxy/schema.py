@@ -30,15 +30,26 @@ Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
 Timeout = Annotated[int, Meta(ge=1, le=MOST_TIMEOUT_S)]
 Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?" + END)]
+Hosts = Annotated[list[Text], Meta(max_length=MOST_HOSTS)]
+HostUrls = Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)]
+Count = Annotated[int, Meta(ge=1)]
+Days = Annotated[int, Meta(ge=1, le=36_500)]
+AgeDays = Annotated[int, Meta(ge=1, le=3650)]
 Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END)]
 
 
 class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Credentials for an upstream: username and password, or a token (Bearer)."""
 
-    username: Text | UnsetType = UNSET
-    password: Text | UnsetType = UNSET
-    token: Token | UnsetType = UNSET
+    username: Annotated[Text | UnsetType, Meta(description="For Basic authentication at the upstream.")] = UNSET
+    password: Annotated[Text | UnsetType, Meta(description="It is shown as ***, which means the stored one.")] = UNSET
+    token: Annotated[
+        Token | UnsetType,
+        Meta(
+            description="Sent as a bearer token, instead of username and password; shown as ***, which means "
+            "the stored one."
+        ),
+    ] = UNSET
 
     def __repr__(self) -> str:
         return "RouteAuth(...)"
@@ -65,16 +76,43 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     times for this upstream instead of those of the server: seconds, or a text such as 5s or 2m.
     """
 
-    url: str
-    name: Annotated[str, Meta(max_length=300, pattern=ONE_LINE)] = ""
-    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
-    auth: RouteAuth | UnsetType = UNSET
-    ca_file: Text | UnsetType = UNSET
-    hosts: Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
-    packages: Patterns | UnsetType = UNSET
-    token_hosts: Annotated[list[Text], Meta(max_length=MOST_HOSTS)] | UnsetType = UNSET
-    connect_timeout: Timeout | Duration | UnsetType = UNSET
-    idle_timeout: Timeout | Duration | UnsetType = UNSET
+    url: Annotated[str, Meta(description="Where the upstream is, such as https://registry.example/.")]
+    name: Annotated[
+        str,
+        Meta(max_length=300, pattern=ONE_LINE, description="How readers see it in errors; without one it is the host."),
+    ] = ""
+    priority: Annotated[
+        int, Meta(ge=-1_000_000, le=1_000_000, description="The route with the highest number is asked first.")
+    ] = 0
+    auth: Annotated[
+        RouteAuth | UnsetType,
+        Meta(description="The credentials of the route, which are sent to its host only, and to its token service."),
+    ] = UNSET
+    ca_file: Annotated[
+        Text | UnsetType,
+        Meta(
+            description="The absolute path of a PEM file on the server with the certificates that the "
+            "upstream is checked by."
+        ),
+    ] = UNSET
+    hosts: Annotated[
+        HostUrls | UnsetType, Meta(description="Addresses under which hosts that the upstream names are reached.")
+    ] = UNSET
+    packages: Annotated[
+        Patterns | UnsetType, Meta(description="Patterns of names; the upstream is asked only for these.")
+    ] = UNSET
+    token_hosts: Annotated[
+        Hosts | UnsetType,
+        Meta(description="Hosts of token services on other sites, which may get the credentials of the route."),
+    ] = UNSET
+    connect_timeout: Annotated[
+        Timeout | Duration | UnsetType,
+        Meta(description="Longest time until a connection is made, such as 5s; else that of the server."),
+    ] = UNSET
+    idle_timeout: Annotated[
+        Timeout | Duration | UnsetType,
+        Meta(description="Longest time without an answer or a part of one, such as 30s; else that of the server."),
+    ] = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
         """
@@ -106,19 +144,27 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return replace(self, name=self.name or default_name(self.url))
 
 
+RouteList = Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOST_ROUTES)]
+
+
 class Routes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The upstream routes. A text instead of a route is its URL."""
 
-    routes: Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOST_ROUTES)]
+    routes: Annotated[RouteList, Meta(description="The upstreams.")]
 
 
 class Upstream(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Another form of the upstreams: one ``upstream_url`` with its credentials, or ``routes``."""
 
-    upstream_url: str | UnsetType = UNSET
-    upstream_auth: RouteAuth | UnsetType = UNSET
-    revalidation_ttl_seconds: Seconds | UnsetType = UNSET
-    routes: Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOST_ROUTES)] | UnsetType = UNSET
+    upstream_url: Annotated[str | UnsetType, Meta(description="Where the only upstream is; stored as a route.")] = UNSET
+    upstream_auth: Annotated[
+        RouteAuth | UnsetType, Meta(description="The credentials of the upstream; stored as those of its route.")
+    ] = UNSET
+    revalidation_ttl_seconds: Annotated[
+        Seconds | UnsetType,
+        Meta(description="Seconds for which metadata are used before they are asked for again; see cache_ttl."),
+    ] = UNSET
+    routes: Annotated[RouteList | UnsetType, Meta(description="The upstreams.")] = UNSET
 
     def check(self) -> None:
         """:raises Invalid: it has both forms or none"""
@@ -132,22 +178,28 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
     """
     What is kept of upstreams.
 
-    negative_ttl: how long it is remembered that an upstream does not have something. stale_if_gone: how long a tag of
-    an image is served from the cache after the upstream has removed it; other formats do not use it. max_bytes and
-    unused_days limit what is kept. Times are seconds, or texts such as 5m, 1h or 2d.
+    stale_if_gone is for tags of images; other formats do not use it. Times are seconds, or texts such as 5m, 1h or 2d.
     """
 
-    negative_ttl: Seconds | Duration | None = None
-    stale_if_gone: Seconds | Duration | None = None
-    max_bytes: Annotated[int, Meta(ge=1)] | None = None
-    unused_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+    negative_ttl: Annotated[
+        Seconds | Duration | None,
+        Meta(description="How long it is remembered that an upstream does not have something, such as 30s or 5m."),
+    ] = None
+    stale_if_gone: Annotated[
+        Seconds | Duration | None,
+        Meta(description="How long a tag is served after the upstream has removed it, such as 12h or 2d."),
+    ] = None
+    max_bytes: Annotated[
+        Count | None, Meta(description="Bytes that are kept; what was not used for longest goes first.")
+    ] = None
+    unused_days: Annotated[Days | None, Meta(description="Days after which what nobody asked for is removed.")] = None
 
 
 class ReleaseAge(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Versions are hidden until they were published this many days ago; names that match an exempt glob are not."""
 
-    days: Annotated[int, Meta(ge=1, le=3650)]
-    exempt: Patterns = []
+    days: Annotated[AgeDays, Meta(description="Hide versions until they were published this many days ago.")]
+    exempt: Annotated[Patterns, Meta(description="Patterns of names whose versions are never hidden.")] = []
 
 
 class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -161,10 +213,18 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
     member says.
     """
 
-    minimum_release_age: ReleaseAge | Annotated[int, Meta(ge=1, le=3650)] | None = None
-    reserved_names: Patterns = []
-    pass_searches: bool | None = None
-    keep_removed: bool = False
+    minimum_release_age: Annotated[
+        ReleaseAge | AgeDays | None, Meta(description="How old versions of upstreams must be.")
+    ] = None
+    reserved_names: Annotated[Patterns, Meta(description="Patterns of names that no upstream is ever asked for.")] = []
+    pass_searches: Annotated[bool | None, Meta(description="Whether upstreams get what people search for.")] = None
+    keep_removed: Annotated[
+        bool,
+        Meta(
+            description="Go on serving cached files of versions that the upstream has removed, by their exact "
+            "addresses."
+        ),
+    ] = False
 
     def normalised(self) -> Self:
         """With the release age as an object."""
@@ -180,7 +240,9 @@ class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
     With refuse_upstream_names a package is not published here for the first time if an upstream has one of its name.
     """
 
-    refuse_upstream_names: bool = False
+    refuse_upstream_names: Annotated[
+        bool, Meta(description="The first publish of a name that an upstream has is refused.")
+    ] = False
 
 
 class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
@@ -191,7 +253,10 @@ class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
     the hosted member are served. Other names that a hosted member has are not asked of an upstream.
     """
 
-    merge_names: Patterns = []
+    merge_names: Annotated[
+        Patterns,
+        Meta(description="Patterns of names whose versions are those of hosted members and of upstreams together."),
+    ] = []
 
 
 class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value):
@@ -205,15 +270,32 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
 
     fixed: ClassVar[tuple[str, ...]] = ("proxy",)
 
-    proxy: Annotated[Routes, Meta(examples=[{"routes": [{"url": "https://registry.example/"}]}])] | UnsetType = UNSET
-    config: Upstream | UnsetType = UNSET
-    cache_ttl: Seconds | Ttl | None = None
-    cache: Cache | None = None
-    policy: UpstreamPolicy | None = None
-    routes_are_replicas: bool | None = None
+    proxy: Annotated[
+        Routes | UnsetType,
+        Meta(
+            examples=[{"routes": [{"url": "https://registry.example/"}]}],
+            description="The upstream routes of the repository; the one with the highest priority is tried first.",
+        ),
+    ] = UNSET
+    config: Annotated[
+        Upstream | UnsetType,
+        Meta(description="The upstream servers of the repository, in another form of proxy; it is stored as proxy."),
+    ] = UNSET
+    cache_ttl: Annotated[
+        Seconds | Ttl | None,
+        Meta(description="How long metadata of upstream servers is used before they are asked again."),
+    ] = None
+    cache: Annotated[Cache | None, Meta(description="What is kept of upstream servers, and for how long.")] = None
+    policy: Annotated[
+        UpstreamPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
+    ] = None
+    routes_are_replicas: Annotated[
+        bool | None,
+        Meta(description="The routes are copies of each other; while one fails, the next serves what it has."),
+    ] = None
 
     def normalised(self) -> Self:
-        """With all upstreams in ``proxy``. See L{RepositoryConfig.normalised}."""
+        """With all upstreams in ``proxy``, and the release age as an object."""
         if (self.proxy is UNSET) == (self.config is UNSET):
             raise Invalid("a proxy repository has proxy.routes, or config.upstream_url, and not both", "/proxy")
         ttl = self.cache_ttl
@@ -255,20 +337,37 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
 
     fixed: ClassVar[tuple[str, ...]] = ("members", "publish_to", "resolution")
 
-    members: Annotated[list[Text], Meta(min_length=1, max_length=MOST_MEMBERS, examples=[["main/packages"]])]
-    publish_to: Text | None = None
-    resolution: Literal["first", "merge"] = "first"
-    policy: VirtualPolicy | None = None
+    members: Annotated[
+        list[Text],
+        Meta(
+            min_length=1,
+            max_length=MOST_MEMBERS,
+            examples=[["main/packages"]],
+            description="The repositories that a virtual one consists of, in the order in which they are asked.",
+        ),
+    ]
+    publish_to: Annotated[
+        Text | None, Meta(description="The member to which packages go that are published to a virtual repository.")
+    ] = None
+    resolution: Annotated[
+        Literal["first", "merge"],
+        Meta(description="How the members of a virtual repository that are not hosted are joined."),
+    ] = "first"
+    policy: Annotated[
+        VirtualPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
+    ] = None
 
     def normalised(self) -> Self:
-        """See L{RepositoryConfig.normalised}."""
+        """With the release age of ``policy`` as an object."""
         return replace(self, policy=self.policy.normalised()) if self.policy is not None else self
 
 
 class MergingConfig(VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """The configuration of a virtual repository of a format whose versions can be joined, see L{VirtualConfig}."""
 
-    policy: MergingPolicy | None = None
+    policy: Annotated[
+        MergingPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
+    ] = None
 
 
 def default_name(url: str) -> str:

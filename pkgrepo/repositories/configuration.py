@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import UnionType
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import msgspec
 from attrs import frozen
+from msgspec import Meta
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
@@ -22,21 +23,27 @@ from pkgrepo.model import RepositoryType
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Whether reads of a public repository need credentials."""
 
-    enabled: bool = False
+    enabled: Annotated[
+        bool, Meta(description="Reading needs a login or a token, also while the repository is public.")
+    ] = False
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """
-    The rules for pushes that all formats have. They apply to all changes of packages, removals included.
+    """The rules for pushes that all formats have. They apply to all changes of packages, removals included."""
 
-    ``must_be_project_member`` lets only members of the project that owns a name publish, change and remove it. A name
-    that no project owns is refused; with ``auto_create_projects`` its first pusher becomes the owner of a new project.
-    With ``must_use_auth_token_for_push`` a password is not enough.
-    """
-
-    must_be_project_member: bool = False
-    auto_create_projects: bool = False
-    must_use_auth_token_for_push: bool = False
+    must_be_project_member: Annotated[
+        bool, Meta(description="Only members of the project that owns a name publish, change and remove it.")
+    ] = False
+    auto_create_projects: Annotated[
+        bool,
+        Meta(
+            description="With must_be_project_member: the first pusher of a name that no project owns becomes "
+            "the owner of a new project, instead of being refused."
+        ),
+    ] = False
+    must_use_auth_token_for_push: Annotated[
+        bool, Meta(description="Passwords neither publish nor remove, only access tokens do.")
+    ] = False
 
 
 class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type"):
@@ -48,8 +55,10 @@ class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
 
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    auth: Auth | None = None
-    page: str | None = None
+    auth: Annotated[Auth | None, Meta(description="Whether reads of a public repository need credentials.")] = None
+    page: Annotated[str | None, Meta(description="A text in Markdown that the console shows above the packages.")] = (
+        None
+    )
 
     def normalised(self) -> Self:
         """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository, RepositoryType
@@ -23,8 +23,10 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     again only while ``reuse_deleted_names`` is on.
     """
 
-    allow_overwrite: bool = False
-    reuse_deleted_names: bool = False
+    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = False
+    reuse_deleted_names: Annotated[
+        bool, Meta(description="The name of something that was deleted can be published again.")
+    ] = False
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -32,8 +34,8 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: configuration.PushRules = configuration.PushRules()
-    policy: Policy | None = None
+    push_rules: Annotated[configuration.PushRules, Meta(description="Rules for pushes.")] = configuration.PushRules()
+    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
 
 
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):

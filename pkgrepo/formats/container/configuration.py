@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
+from msgspec import Meta
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository, RepositoryType
@@ -29,8 +30,10 @@ class PushRules(configuration.PushRules, frozen=True):
     after it has a valid signature.
     """
 
-    allow_tag_overwrite: bool = False
-    require_content_trust: bool = False
+    allow_tag_overwrite: Annotated[bool, Meta(description="A push may move an existing tag.")] = False
+    require_content_trust: Annotated[
+        bool, Meta(description="Readers see an image only after it has a valid signature.")
+    ] = False
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -42,10 +45,13 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     always be moved.
     """
 
-    allow_sparse: bool = False
-    other_media_types: bool = False
-    allow_delete: bool = True
-    overwrite_exempt: list[str] = []
+    allow_sparse: Annotated[
+        bool,
+        Meta(description="Accept manifests that refer to missing content, such as mirrors of some platforms only."),
+    ] = False
+    other_media_types: Annotated[bool, Meta(description="Accept any JSON document as a manifest.")] = False
+    allow_delete: Annotated[bool, Meta(description="Clients may delete manifests and tags.")] = True
+    overwrite_exempt: Annotated[list[str], Meta(description="Patterns of tags that can always be moved.")] = []
 
 
 class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -56,8 +62,12 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ``window_s`` is the time in seconds in which a pushed image must be signed.
     """
 
-    keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)] = []
-    window_s: Annotated[int, msgspec.Meta(ge=60, le=30 * 86400)] = 3600
+    keys: Annotated[
+        list[str], Meta(max_length=MOST_KEYS, description="Public keys in PEM; without any, those of the server.")
+    ] = []
+    window_s: Annotated[
+        int, Meta(ge=60, le=30 * 86400, description="Seconds in which a pushed image must be signed.")
+    ] = 3600
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -69,10 +79,15 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: PushRules = PushRules()
-    policy: Policy | None = None
-    trust: TrustPolicy | None = None
-    default: bool | None = None
+    push_rules: Annotated[PushRules, Meta(description="Rules for pushes.")] = PushRules()
+    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    trust: Annotated[
+        TrustPolicy | None,
+        Meta(description="The public keys that are trusted, and how long an unsigned image is kept."),
+    ] = None
+    default: Annotated[
+        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+    ] = None
 
     def normalised(self) -> Self:
         """Check the trusted keys. :raises Invalid: a key cannot be used, with its JSON pointer"""
@@ -92,14 +107,21 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
     minimum_release_age counts from when this server first saw a manifest: registries tell no time of publication.
     """
 
-    library_prefix: Literal["auto", "always", "never"] | None = None
-    default: bool | None = None
+    library_prefix: Annotated[
+        Literal["auto", "always", "never"] | None,
+        Meta(description="When library/ stands before names without a slash at the upstreams; auto tries both."),
+    ] = None
+    default: Annotated[
+        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+    ] = None
 
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """The configuration of a virtual repository, see there; ``default`` is that of hosted ones."""
 
-    default: bool | None = None
+    default: Annotated[
+        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+    ] = None
 
     def normalised(self) -> Self:
         """See there. :raises Invalid: it joins images, whose tags cannot be joined"""

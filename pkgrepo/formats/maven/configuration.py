@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import msgspec
+from msgspec import Meta
 
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy import schema
@@ -27,10 +28,12 @@ class PushRules(configuration.PushRules, frozen=True):
     and artifacts, ``allow_overwrite`` replace files. With ``require_service_deploy`` only bundles are accepted.
     """
 
-    push_policy: PushPolicy = "STAGES"
-    yanking_allowed: bool = True
-    allow_overwrite: bool = True
-    require_service_deploy: bool = False
+    push_policy: Annotated[PushPolicy, Meta(description="The versions that are accepted; STAGES means both.")] = (
+        "STAGES"
+    )
+    yanking_allowed: Annotated[bool, Meta(description="Clients may delete files, versions and artifacts.")] = True
+    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = True
+    require_service_deploy: Annotated[bool, Meta(description="Only bundles are accepted, no single files.")] = False
 
     @staticmethod
     def of(repository: Repository) -> PushRules:
@@ -46,10 +49,13 @@ class DeployRequirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True
     With ``trusted_keys`` (armoured OpenPGP public keys) each PGP signature must be a valid one by one of these keys.
     """
 
-    signatures: bool = False
-    sources: bool = False
-    javadoc: bool = False
-    trusted_keys: tuple[str, ...] = ()
+    signatures: Annotated[bool, Meta(description="Each file has a PGP signature.")] = False
+    sources: Annotated[bool, Meta(description="Each main jar has a sources jar.")] = False
+    javadoc: Annotated[bool, Meta(description="Each main jar has a javadoc jar.")] = False
+    trusted_keys: Annotated[
+        tuple[str, ...],
+        Meta(description="Armoured OpenPGP public keys; each signature must be a valid one by one of them."),
+    ] = ()
 
     @staticmethod
     def of(repository: Repository) -> DeployRequirements:
@@ -62,8 +68,10 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: PushRules = PushRules()
-    deploy: DeployRequirements | None = None
+    push_rules: Annotated[PushRules, Meta(description="Rules for pushes.")] = PushRules()
+    deploy: Annotated[
+        DeployRequirements | None, Meta(description="What every version in a bundle must have beside its POM.")
+    ] = None
 
     def normalised(self) -> Self:
         """See L{RepositoryConfig.normalised}: the keys are readable."""
@@ -82,8 +90,17 @@ class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=Reposit
 
     fixed: ClassVar[tuple[str, ...]] = (*schema.MergingConfig.fixed, "publish_snapshots_to")
 
-    publish_snapshots_to: schema.Text | None = None
-    resolution: Literal["first", "merge"] = "merge"
+    publish_snapshots_to: Annotated[
+        schema.Text | None,
+        Meta(
+            description="The member to which snapshots go that are published to a virtual repository, if not "
+            "to publish_to (Java only)."
+        ),
+    ] = None
+    resolution: Annotated[
+        Literal["first", "merge"],
+        Meta(description="How the members of a virtual repository that are not hosted are joined."),
+    ] = "merge"
 
 
 CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig | ProxyConfig | VirtualConfig)

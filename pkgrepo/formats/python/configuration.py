@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
@@ -16,23 +19,28 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     of a deleted file can be published again, even with the same bytes, only while ``reuse_deleted_names`` is on.
     """
 
-    allow_overwrite: bool = False
-    strict_filenames: bool = False
-    reuse_deleted_names: bool = False
+    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = False
+    strict_filenames: Annotated[bool, Meta(description="Only normalised file names are accepted.")] = False
+    reuse_deleted_names: Annotated[
+        bool, Meta(description="The name of something that was deleted can be published again.")
+    ] = False
 
 
 class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The conda channel beside the repository: with ``from_wheels`` pure wheels become packages in it."""
 
-    from_wheels: bool = True
+    from_wheels: Annotated[bool, Meta(description="Pure wheels become packages in the conda channel.")] = True
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
-    push_rules: configuration.PushRules | None = None
-    policy: Policy | None = None
-    conda: CondaChannel | None = None
+    push_rules: Annotated[configuration.PushRules | None, Meta(description="Rules for pushes.")] = None
+    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    conda: Annotated[
+        CondaChannel | None,
+        Meta(description="Whether pure wheels become packages in the conda channel beside the repository."),
+    ] = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig | ProxyConfig | MergingConfig)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -21,9 +22,13 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     can be restored, but never published again.
     """
 
-    unique_numbers: bool = True
-    unique_spellings: bool = True
-    reuse_deleted_names: bool = False
+    unique_numbers: Annotated[bool, Meta(description="Two versions that compare as equal are refused.")] = True
+    unique_spellings: Annotated[
+        bool, Meta(description="A name that differs from another one only in spelling is refused.")
+    ] = True
+    reuse_deleted_names: Annotated[
+        bool, Meta(description="The name of something that was deleted can be published again.")
+    ] = False
 
 
 class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -36,8 +41,8 @@ class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     list then fails.
     """
 
-    created_at: bool = True
-    drop_yanked: bool = False
+    created_at: Annotated[bool, Meta(description="List when each version was published.")] = True
+    drop_yanked: Annotated[bool, Meta(description="Leave yanked versions out.")] = False
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -45,9 +50,11 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: configuration.PushRules = configuration.PushRules()
-    policy: Policy | None = None
-    compact_index: CompactIndex | None = None
+    push_rules: Annotated[configuration.PushRules, Meta(description="Rules for pushes.")] = configuration.PushRules()
+    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    compact_index: Annotated[
+        CompactIndex | None, Meta(description="What the list of versions contains for Bundler.")
+    ] = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig | ProxyConfig | VirtualConfig)

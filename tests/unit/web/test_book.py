@@ -14,7 +14,6 @@ from pkgrepo.commands.reference import commands_page
 from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.reference import settings_page
-from pkgrepo.management.repositories.configuration.descriptions import described
 from pkgrepo.management.repositories.configuration.reference import configuration_page
 from pkgrepo.web.docs.book import BookPage, load_book
 from tests.support.browser import Browser
@@ -53,7 +52,7 @@ def test_the_page_of_commands_is_current() -> None:
 
 def test_the_page_of_repository_configurations_is_current_and_explains_every_key() -> None:
     formats = make_formats(read_config(environ={}))
-    made = configuration_page({name: described(each.schema()) for name, each in sorted(formats.items())})
+    made = configuration_page({name: each.schema() for name, each in sorted(formats.items())})
     assert not re.findall(r"^\| `([^`]+)`.*\|  \|$", made, re.MULTILINE)
     assert_current("configuration.md", made)
 

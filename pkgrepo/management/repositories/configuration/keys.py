@@ -14,7 +14,6 @@ from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 from pkgrepo.proxy.definitions.credentials import mask_credentials
 
-from .descriptions import PARTS, described
 from .parts import example, is_whole, part_name, parts, types, validated, with_part
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -57,7 +56,7 @@ class ConfigurationKeys(Handlers):
     async def schema(self, call: Call, key: str) -> dict[str, Any]:
         """The name of a format is the key of its whole configuration; other keys name one part."""
         format_, part = self._find(call, key)
-        schema = described(format_.schema()) if part is None else parts(format_)[part]
+        schema = format_.schema() if part is None else parts(format_)[part]
         return {"$schema": DIALECT, **schema}
 
     @table.route(
@@ -85,7 +84,7 @@ class ConfigurationKeys(Handlers):
         """Returns the key with one sentence."""
         format_, part = self._find(call, key)
         text = f"The configuration of repositories of format {format_.name}."
-        return ConfigKey(key=key, description=text if part is None else PARTS.get(part, ""))
+        return ConfigKey(key=key, description=text if part is None else parts(format_)[part]["description"])
 
     @table.route(
         "POST",

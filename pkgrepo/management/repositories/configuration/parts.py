@@ -100,7 +100,9 @@ def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
             if key != "type" and value not in forms.setdefault(key, []):
                 forms[key].append(value)
     return {
-        key: {**(values[0] if len(values) == 1 else {"anyOf": values}), "$defs": definitions}
+        key: {**values[0], "$defs": definitions}
+        if len(values) == 1
+        else {"description": values[0]["description"], "anyOf": values, "$defs": definitions}
         for key, values in forms.items()
     }
 

@@ -25,7 +25,7 @@ Schema = Mapping[str, Any]
 
 def configuration_page(schemas: Mapping[str, Schema]) -> str:
     """
-    The page, in Markdown, of the described schemas of formats by their names.
+    The page, in Markdown, of the schemas of formats by their names.
 
     Rows that all formats have for a type of repositories are shown once.
     """

@@ -13,7 +13,6 @@ from pkgrepo.management.repositories.schema import ConfigKey
 from pkgrepo.model import Repository
 from pkgrepo.proxy.definitions.storing import shown_config
 
-from .descriptions import PARTS
 from .parts import is_whole, part_name, parts, warnings_of, with_part
 from .stored import ConfigurationHandlers
 
@@ -71,7 +70,7 @@ class Configuration(ConfigurationHandlers):
         format_ = self._format(call.repository)
         return [
             ConfigKey(key=format_.name, description="The configuration as a whole."),
-            *(ConfigKey(key=key, description=PARTS.get(key, "")) for key in sorted(parts(format_))),
+            *(ConfigKey(key=key, description=part["description"]) for key, part in sorted(parts(format_).items())),
         ]
 
     @table.route(
