@@ -9,11 +9,11 @@ import click
 
 from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.commands.terminal import EXIT_CODES, fail
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.storage.catalog.people import login_unlocks, users
 
-from .exits import EXIT_CODES, fail
 from .offline import check_catalog, run_offline
 from .settings import Sources
 

@@ -10,9 +10,41 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from .exits import INTERRUPTED
+INTERRUPTED = 130  # as shells say of a program that SIGINT ended
 
-ROOM = "pkgrepo.commands."
+_REPO = {
+    "list": ("remote.repositories", "list_repositories"),
+    "show": ("remote.repositories", "show_repository"),
+    "create": ("remote.repositories", "create_repository"),
+    "edit": ("remote.repositories", "edit_repository"),
+    "delete": ("remote.repositories", "delete_repository"),
+    "apply": ("remote.apply", "apply"),
+    "gc": ("remote.repositories", "collect_garbage"),
+    "purge": ("remote.repositories", "purge_cache"),
+    "rebuild": ("remote.repositories", "rebuild"),
+    "verify": ("remote.repositories", "verify"),
+}
+_PACKAGE = {
+    "list": ("remote.packages", "list_packages"),
+    "show": ("remote.packages", "show_package"),
+    "versions": ("remote.packages", "list_versions"),
+    "yank": ("remote.packages", "yank"),
+    "unyank": ("remote.packages", "unyank"),
+    "delete": ("remote.packages", "delete"),
+    "tag": ("remote.packages", "set_tag"),
+    "untag": ("remote.packages", "remove_tag"),
+}
+_STORAGE = {
+    "list": ("remote.storages", "list_storages"),
+    "show": ("remote.storages", "show_storage"),
+    "create": ("remote.storages", "create_storage"),
+    "edit": ("remote.storages", "edit_storage"),
+    "delete": ("remote.storages", "delete_storage"),
+    "check": ("remote.storages", "check_storage"),
+    # on the machine of the server
+    "adopt": ("storages", "adopt_storage"),
+    "move": ("storages", "move_storage"),
+}
 
 
 class LazyGroup(click.Group):
@@ -23,15 +55,15 @@ class LazyGroup(click.Group):
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it by keyword
-        """The names of all commands, in the order of ``lazy``."""
+        """Return the names of all commands, in the order of ``lazy``."""
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of this name, or None."""
+        """Import and return the command of this name."""
         if cmd_name not in self._lazy:
             return None
         module, name = self._lazy[cmd_name]
-        command: click.Command = getattr(import_module(ROOM + module), name)
+        command: click.Command = getattr(import_module(f"pkgrepo.commands.{module}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -45,3 +77,23 @@ class LazyGroup(click.Group):
         """Names of commands and options that begin so, without importing the commands."""
         names = [CompletionItem(name) for name in self._lazy if name.startswith(incomplete)]
         return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group("repo", cls=LazyGroup, lazy=_REPO)
+def repo() -> None:
+    """Repositories of a server, by its API."""
+
+
+@click.group("package", cls=LazyGroup, lazy=_PACKAGE)
+def package() -> None:
+    """Packages and versions on a server. REPOSITORY is written as STORAGE/REPOSITORY."""
+
+
+@click.group(cls=LazyGroup, lazy=_STORAGE)
+def storage() -> None:
+    """
+    Storages of a server, by its API.
+
+    "adopt" and "move" work on the data folder, for storages that were moved or belong to another catalog; stop the
+    server first.
+    """

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.format import MavenFormat
@@ -13,7 +14,6 @@ from pkgrepo.formats.maven.importing.importer import Importer, ImportTarget
 from pkgrepo.model import Repository, RepositoryType
 
 from .offline import Unsound, run_on_existing
-from .progress import make_progress
 from .settings import Sources
 
 

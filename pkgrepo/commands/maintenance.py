@@ -1,27 +1,33 @@
-"""Maintenance of the catalog and the blobs: migrate, verify, reindex, collect garbage."""
+"""Maintenance of a data folder: check settings, migrate, verify, reindex, collect garbage, compact."""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 
 import click
+from twisted.internet import reactor
 
+from pkgrepo.commands.offline import Unsound, check_catalog, check_owner, check_unused, run_offline, run_on_existing
+from pkgrepo.commands.settings import Sources, parse_assignment
+from pkgrepo.commands.terminal import fail, fail_with, make_progress
 from pkgrepo.composition.core import Core
-from pkgrepo.config import Config
+from pkgrepo.composition.databases import copy_catalog
+from pkgrepo.config import Config, explain
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.interfaces import ICompactedFormat
+from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.repositories.upkeep.reindex import Reindexer
 from pkgrepo.repositories.upkeep.verify import Verifier
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.blobs.paths import find_storage_id
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.storages_file import StoragesFile
-
-from .exits import fail
-from .offline import Unsound, check_owner, run_offline, run_on_existing
-from .progress import make_progress
-from .settings import Sources, parse_assignment
 
 
 @click.command()
@@ -151,3 +157,89 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
         fail(sentence_of(error), 1)
     if nothing and config.database_path is not None and not config.database_path.exists():
         fail("there is no storage and no catalog; --storage NAME=PATH tells where a storage is", 3)
+
+
+@click.command("migrate-catalog")
+@click.argument("url", metavar="URL")
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the password for URL; without it, the one in database.password.",
+)
+@click.pass_obj
+def migrate_catalog(sources: Sources, url: str, password_file: Path | None) -> None:
+    """
+    Copy the catalog to URL: an empty PostgreSQL database, or a new file (sqlite:///PATH).
+
+    Stop the server first. It uses the copy when database.url is set to URL; the original stays as it is.
+    """
+    config = sources.read()
+    password = {"database__password": password_file.read_text("utf-8").strip()} if password_file else {}
+    target = sources.read(database__url=url, **password)
+    check_catalog(config)
+    check_unused(config)
+    total = 0
+
+    def report(table: str, count: int) -> None:
+        nonlocal total
+        total += count
+        if count:
+            click.echo(f"{count:>12,}  {table}")
+
+    try:
+        copy_catalog(config, target, report)
+    except PkgrepoError as error:
+        fail_with(error)
+    click.echo(f"{total:>12,}  rows in all; set database.url to {url}")
+
+
+@click.command()
+@click.argument("path", metavar="STORAGE/REPOSITORY")
+@click.pass_obj
+def compact(sources: Sources, path: str) -> None:
+    """Write the list of all versions of a Ruby repository anew, without yanked ones; a server may run."""
+
+    async def work(core: Core) -> None:
+        await core.registry.refresh()
+        repository = core.registry.find(*path.split("/", 1)) if "/" in path else None
+        if repository is None:
+            fail(f"there is no repository {path}", 3)
+        format_ = _compacted_format(core, repository)
+        await core.catalog.write(format_.compact, repository, core.clock.now_ms())
+        click.echo(f"wrote the list of {repository.path} anew")
+
+    run_on_existing(sources.read(), work)
+
+
+def _compacted_format(core: Core, repository: Repository) -> ICompactedFormat:
+    format_ = core.formats[repository.format]
+    if repository.type is not RepositoryType.HOSTED or not ICompactedFormat.providedBy(format_):
+        fail(f"repository {repository.path} has no list that grows", 2)
+    return format_
+
+
+@click.command("check-config")
+@click.option("--explain", "explained", is_flag=True, help="Print every setting with its value and origin.")
+@click.pass_obj
+def check_config(sources: Sources, *, explained: bool) -> None:
+    """Check the settings and the environment of the server, and print all problems."""
+    config = sources.read()
+    problems = _start_problems(config)
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        sys.exit(2)
+    if not explained:
+        click.echo("the configuration is valid")
+        return
+    for each in explain(config):
+        click.echo(f"{each.name} = {each.value}".rstrip() + f"  # {each.origin}")
+
+
+def _start_problems(config: Config) -> list[str]:
+    try:
+        return list(start_problems(Core(config, reactor), config))
+    except CatalogUnusable as error:  # its library is not installed
+        return [f"database.url: {error}"]
+    except OSError as error:
+        return [sentence_of(error)]

@@ -15,14 +15,13 @@ from typing import NoReturn
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from pkgrepo.commands.terminal import fail, fail_with
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.storage.storages_file import StoragesFile
-
-from .exits import fail, fail_with
 
 # systemd.exec(5): the state folder of a dynamic user is below /var/lib/private, which only root may enter. Units that
 # name one dynamic user share its id and see the folder where the service sees it.

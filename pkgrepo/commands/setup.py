@@ -1,4 +1,4 @@
-"""Write a configuration file, and serve."""
+"""Write a configuration file, serve, and make a shell complete the command line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
+from pkgrepo.commands.settings import Sources
+from pkgrepo.commands.terminal import fail
 from pkgrepo.config import template
 from pkgrepo.startup.announcements import sentence_of
 
-from .exits import fail
-from .settings import Sources
-
 TWISTD = "from twisted.scripts.twistd import run; run()"
+
+PROGRAM = "pkgrepo"
+VARIABLE = "_PKGREPO_COMPLETE"
 
 
 @click.command()
@@ -46,3 +49,20 @@ def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
     options += [f"--set={each}" for each in sources.assignments]
     command = [sys.executable, "-c", TWISTD, "--nodaemon", "--pidfile=", "pkgrepo", *options, *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - the very program that runs this
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    r"""
+    Print a script that completes commands and options in a shell.
+
+    \b
+    bash:  pkgrepo completion bash > ~/.local/share/bash-completion/completions/pkgrepo
+    zsh:   pkgrepo completion zsh > "${fpath[1]}/_pkgrepo"
+    fish:  pkgrepo completion fish > ~/.config/fish/completions/pkgrepo.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None, "click has these three"
+    click.echo(kind(context.find_root().command, {}, PROGRAM, VARIABLE).source())

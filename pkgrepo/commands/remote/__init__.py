@@ -2,5 +2,5 @@
 Commands that talk to a server by its API, with the address and the token of a profile.
 
 A command is a coroutine with the decorator ``remote`` (see ``session``), which gives it a ``Session``: the ``client``
-and the ``printer``. ``people``, ``repositories``, ``packages``, ``transfers`` and ``server`` are rooms by subject.
+and the ``printer``.
 """

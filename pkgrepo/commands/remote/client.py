@@ -20,12 +20,9 @@ from twisted.web.client import Agent, HTTPConnectionPool, RequestGenerationFaile
 from twisted.web.http_headers import Headers
 
 from pkgrepo import __version__
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.http.failures import BROKEN, Failed, reason_of
-from pkgrepo.commands.http.idleness import IdleTimeout
+from pkgrepo.commands.http import BROKEN, Failed, IdleTimeout, IteratorBody, reason_of
+from pkgrepo.commands.remote.profiles import Target
 from pkgrepo.outbound.tls import make_policy
-
-from .target import Target
 
 T = TypeVar("T")
 

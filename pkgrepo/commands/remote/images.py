@@ -11,8 +11,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from attrs import frozen
 
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.http import Failed, IteratorBody
 from pkgrepo.errors import Invalid
 
 from .client import Client

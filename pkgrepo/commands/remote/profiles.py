@@ -3,6 +3,17 @@ The file of profiles: for each server its address, and the token that ``pkgrepo 
 
 It is ``profiles.json`` in the folder ``pkgrepo`` of the user's configuration folder (``XDG_CONFIG_HOME``, or
 ``~/.config``), or the file that ``PKGREPO_PROFILES`` names, and only its owner can read it (mode 0600).
+
+=========  ==================================================================================================
+of a call  first that is given
+=========  ==================================================================================================
+address    ``--url``, ``PKGREPO_URL``, the profile
+profile    ``--profile``, ``PKGREPO_PROFILE``, the current one
+token      ``--token-file``, ``PKGREPO_TOKEN``, ``PKGREPO_TOKEN_FILE``, the profile of this address, none
+=========  ==================================================================================================
+
+The token of a profile is sent only to the address of that profile. No option takes a token, because other users can
+see the arguments of a program.
 """
 
 from __future__ import annotations
@@ -14,12 +25,16 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from attrs import field, frozen
 
+from pkgrepo.commands.http import check_token, parse_address, read_token
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.storage.durable_file import replace_file
 from pkgrepo.storage.private_files import OWNER_ONLY
 
 DEFAULT: Final = "default"  # the name of the profile that the first login makes
+
+SERVER = "a server such as https://packages.example"
 
 
 class Profile(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -101,3 +116,57 @@ def write_profiles(path: Path, profiles: Profiles) -> None:
     """Replace the file. :raises OSError: it cannot be written, and is unchanged"""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, msgspec.json.format(msgspec.json.encode(profiles)) + b"\n", OWNER_ONLY)
+
+
+@frozen
+class Options:
+    """What the command line says about the server; empty where it says nothing."""
+
+    profile: str = ""
+    url: str = ""
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+
+@frozen
+class Target:
+    """A server; ``authorization`` is the value of that header field, empty for anonymous requests."""
+
+    url: str
+    authorization: str = field(default="", repr=False)
+    ca_file: Path | None = None
+
+
+def find_target(options: Options, environ: Mapping[str, str]) -> Target:
+    """
+    The server and the credentials of a command.
+
+    :raises Invalid: there is no address, or something cannot be used; :raises NotFound: there is no such profile
+    :raises OSError: a file cannot be read
+    """
+    profiles = read_profiles(find_profiles_file(environ))
+    url = options.url or ("" if options.profile else environ.get("PKGREPO_URL", ""))
+    name = options.profile or environ.get("PKGREPO_PROFILE", "")
+    profile: Profile | None
+    if url:
+        url = parse_address(url, SERVER, "--url")
+        named = profiles.get(name) if name else None
+        profile = named if named is not None and named.url == url else profiles.find_by_url(url)
+    elif name or profiles.current:
+        profile = profiles.get(name or profiles.current)
+        url = profile.url
+    else:
+        raise Invalid('no server is known: "pkgrepo login URL" makes a profile, or use --url')
+    ca_file = options.ca_file or environ.get("PKGREPO_CA_FILE") or (profile.ca_file if profile else "")
+    token = _token(options, environ) or (profile.token if profile else "")
+    return Target(url, f"Bearer {token}" if token else "", Path(ca_file) if ca_file else None)
+
+
+def _token(options: Options, environ: Mapping[str, str]) -> str:
+    if options.token_file is not None:
+        return read_token(options.token_file)
+    if environ.get("PKGREPO_TOKEN"):
+        return check_token(environ["PKGREPO_TOKEN"], "PKGREPO_TOKEN")
+    if environ.get("PKGREPO_TOKEN_FILE"):
+        return read_token(Path(environ["PKGREPO_TOKEN_FILE"]))
+    return ""

@@ -20,16 +20,16 @@ from click.shell_completion import CompletionItem
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater, react
 
-from pkgrepo.commands.exits import EXIT_CODES, INTERRUPTED, fail
-from pkgrepo.commands.http.failures import Failed, exit_code
-from pkgrepo.commands.texts import printable
+from pkgrepo.commands.groups import INTERRUPTED
+from pkgrepo.commands.http import Failed, exit_code
+from pkgrepo.commands.remote.profiles import Options, Target, find_target
+from pkgrepo.commands.terminal import EXIT_CODES, fail, printable
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 
 from .client import Client
 from .printer import Printer
 from .profiles import find_profiles_file, read_profiles
-from .target import Options, Target, find_target
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from pkgrepo.commands import checks
+from pkgrepo.commands import maintenance
 from pkgrepo.composition import databases
 from pkgrepo.startup import extras
 from pkgrepo.startup.extras import missing_extras
@@ -63,5 +63,5 @@ def test_a_missing_library_is_named_in_a_sentence(tmp_path: Path, monkeypatch: p
     config = server_config(tmp_path, database__url=URL)
     with pytest.raises(CatalogUnusable, match=r'pip install "WHEEL\[postgresql\]"'):
         databases.make_catalog(config, reactor)
-    [problem] = checks._start_problems(config)
+    [problem] = maintenance._start_problems(config)
     assert problem.startswith("database.url: the database is PostgreSQL, and psycopg is not installed")

@@ -10,12 +10,12 @@ import click
 
 from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.commands.remote.transfers.files import stored_digest
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.web.rendering.filters import size
 
 from . import image_layouts
 from .files import Draft, Received, sha256_of
-from .stored import stored_digest
 
 IMAGES = "docker"
 

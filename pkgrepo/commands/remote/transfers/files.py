@@ -13,12 +13,30 @@ from typing import IO, Any, Final, Self
 
 from attrs import frozen
 
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.progress import make_progress
-from pkgrepo.commands.texts import printable
+from pkgrepo.commands.http import Failed, IteratorBody
+from pkgrepo.commands.remote.client import Client
+from pkgrepo.commands.terminal import make_progress, printable
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
 
 PIECE: Final = 256 * 1024  # bytes
+
+
+async def stored_digest(client: Client, repository: str, path: str) -> str | None:
+    """
+    The sha256 of a stored file as hex, by its path below the repository.
+
+    None if the server does not tell, as of a document that it makes, or of what a virtual repository has passed on.
+    """
+    try:
+        found = await client.get("repository", repository, "tree", *path.split("/"))
+    except Failed as error:
+        if error.status not in (401, 403, 404):
+            raise
+        return None
+    items = found["items"]
+    if len(items) != 1 or items[0]["path"] != path or not items[0]["digest"]:
+        return None
+    return str(items[0]["digest"]).removeprefix("sha256:")
 
 
 @frozen

@@ -14,8 +14,7 @@ from typing import IO, Any, Final, Protocol
 
 import msgspec
 
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.http import Failed, IteratorBody
 from pkgrepo.commands.remote.images import MANIFEST_TYPES, Descriptor, Manifest, Registry, read_descriptor
 from pkgrepo.errors import Invalid
 

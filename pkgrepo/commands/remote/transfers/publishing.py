@@ -15,15 +15,14 @@ from attrs import frozen
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.http import Failed, IteratorBody
 from pkgrepo.commands.remote.client import Client
+from pkgrepo.commands.remote.transfers.files import stored_digest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.formats.python.names import parse_upload
 
 from .files import LocalFile, base64_pieces, shown
-from .stored import stored_digest
 
 MOST_MANIFEST: Final = 4 * 1024 * 1024  # bytes of a package.json or pom.xml
 _POM: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.xml")

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import click
 
-from pkgrepo.commands.exits import fail
-from pkgrepo.commands.http.failures import Failed
+from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote, sentence_and_code
+from pkgrepo.commands.remote.transfers.files import stored_digest
+from pkgrepo.commands.terminal import fail
 from pkgrepo.errors import DigestMismatch, Invalid, PkgrepoError
 from pkgrepo.web.rendering.filters import size
 
 from . import image_layouts
 from .files import LocalFile
 from .publishing import PUBLISHERS, Upload
-from .stored import stored_digest
 
 IMAGES: Final = "docker"
 _FOR_ALL: Final = (0, 401)  # statuses that all files would get: the server was not reached, or knows no such token

@@ -6,11 +6,10 @@ import json
 import pytest
 from twisted.internet import reactor
 
-from pkgrepo.commands.http.bodies import IteratorBody
-from pkgrepo.commands.http.failures import Failed, exit_code
+from pkgrepo.commands.http import Failed, IteratorBody, exit_code
 from pkgrepo.commands.remote import client as client_module
 from pkgrepo.commands.remote.client import Client, at, problem_of
-from pkgrepo.commands.remote.target import Target
+from pkgrepo.commands.remote.profiles import Target
 from tests.support.raw_server import RawServer
 
 SECRET = "pkgr_p_secret"

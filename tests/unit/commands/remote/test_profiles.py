@@ -5,8 +5,15 @@ import stat
 
 import pytest
 
-from pkgrepo.commands.remote.profiles import Profile, Profiles, find_profiles_file, read_profiles, write_profiles
-from pkgrepo.commands.remote.target import Options, find_target
+from pkgrepo.commands.remote.profiles import (
+    Options,
+    Profile,
+    Profiles,
+    find_profiles_file,
+    find_target,
+    read_profiles,
+    write_profiles,
+)
 from pkgrepo.errors import Invalid, NotFound
 
 HERE, THERE = "https://here.example", "https://there.example"

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.commands.http.failures import Failed
-from pkgrepo.commands.remote.server.samples import Samples, find_quantile
-from pkgrepo.commands.remote.server.screen import render_screen
-from pkgrepo.commands.remote.tables import width_of
+from pkgrepo.commands.http import Failed
+from pkgrepo.commands.remote.printer import width_of
+from pkgrepo.commands.remote.samples import Samples, find_quantile
+from pkgrepo.commands.remote.top import render_screen
 
 METRICS = """# TYPE pkgrepo_build_info gauge
 pkgrepo_build_info{{version="1.2"}} 1

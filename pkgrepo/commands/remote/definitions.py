@@ -1,0 +1,186 @@
+"""Definitions of repositories in files and on the command line, and the differences between two JSON values."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, Meta, UnsetType
+
+from pkgrepo.errors import Invalid
+
+LARGEST = 4 * 1024 * 1024  # bytes of a file
+
+HIDDEN: Final = "***"  # what the API shows in place of a stored secret
+ABSENT: Final = object()
+_SECRETS: Final = frozenset({"password", "token"})
+
+
+class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A repository as a file describes it; what is absent is not changed, and has the server's default when created."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    format: str
+    storage: str = "main"
+    visibility: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+
+    @property
+    def path(self) -> str:
+        """The storage and the name."""
+        return f"{self.storage}/{self.name}"
+
+    @property
+    def type(self) -> str:
+        """The type in the configuration; a repository without configuration is hosted."""
+        return "Hosted" if self.config is UNSET else str(self.config.get("type", "Hosted"))
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    repositories: list[Definition]
+
+
+def read_definitions(path: Path) -> list[Definition]:
+    """
+    The repositories in a TOML or JSON file (``-``: JSON from standard input), those without members first.
+
+    :raises Invalid: it is no such file, or describes a repository twice; :raises OSError: it cannot be read
+    """
+    value = read_value(path)
+    try:
+        found = msgspec.convert(value, _File).repositories
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{path}: {error}") from None
+    paths = [each.path.casefold() for each in found]
+    for number, each in enumerate(paths):
+        if each in paths[:number]:
+            raise Invalid(f"{path}: {found[number].path} is there twice")
+    return sorted(found, key=lambda each: each.type == "Virtual")  # members must exist
+
+
+def read_value(path: Path) -> Any:
+    """
+    The value in a JSON file, or in a TOML file by its ending.
+
+    :raises Invalid: the file is no such definition; :raises OSError: it cannot be read
+    """
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Invalid(f"{path} is longer than {LARGEST} bytes")
+    try:
+        if path.suffix.lower() == ".toml":
+            return tomllib.loads(data.decode())
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path} cannot be read: {error}") from None
+
+
+def with_assignments(config: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """
+    A configuration with values set by ``a.b=VALUE``, where VALUE is JSON, or a text.
+
+    :raises Invalid: an assignment has no name, or leads into a value that is no object
+    """
+    changed: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
+    for each in assignments:
+        name, equals, text = each.partition("=")
+        keys = name.split(".")
+        if not equals or not all(keys):
+            raise Invalid(f"--set takes KEY=VALUE, such as push_rules.allow_overwrite=true, not {each!r}")
+        place = changed
+        for key in keys[:-1]:
+            inner = place.setdefault(key, {})
+            if inner is None:
+                inner = place[key] = {}
+            if not isinstance(inner, dict):
+                raise Invalid(f"{key} in {name} is no object")
+            place = inner
+        try:
+            place[keys[-1]] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            place[keys[-1]] = text
+    return changed
+
+
+@frozen
+class Difference:
+    """A value that differs, by its JSON pointer; ``ABSENT`` where there is none."""
+
+    pointer: str
+    before: Any
+    after: Any
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the value is a secret, which is never shown."""
+        return self.pointer.rpartition("/")[2] in _SECRETS
+
+    def to_json(self) -> dict[str, Any]:
+        """The difference for programs; a value that is absent is left out."""
+        values = {"before": self.before, "after": self.after}
+        return {
+            name: HIDDEN if self.is_secret else without_secrets(value)
+            for name, value in values.items()
+            if value is not ABSENT
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The difference for people: ``- `` before the old value, ``+ `` before the new one."""
+        if self.is_secret:
+            yield f"  ~ {self.pointer}: a secret, which is set again"
+            return
+        if self.before is not ABSENT:
+            yield f"  - {self.pointer}: {_written(self.before)}"
+        if self.after is not ABSENT:
+            yield f"  + {self.pointer}: {_written(self.after)}"
+
+
+def differences(before: Any, after: Any, pointer: str = "") -> list[Difference]:
+    """
+    What changes from one value to another, in the order of the keys.
+
+    Objects are compared by key, and lists of the same length by position. A stored secret, which nobody can read, is
+    taken to be another one than any that is given.
+    """
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = [*before, *(key for key in after if key not in before)]
+        return [
+            each
+            for key in keys
+            for each in differences(before.get(key, ABSENT), after.get(key, ABSENT), f"{pointer}/{_escaped(key)}")
+        ]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [each for number, (old, new) in pairs for each in differences(old, new, f"{pointer}/{number}")]
+    if before == after and type(before) is type(after):
+        return []
+    return [Difference(pointer, before, after)]
+
+
+def without_secrets(value: Any) -> Any:
+    """A value in which secrets are replaced, for printing."""
+    if isinstance(value, dict):
+        return {
+            key: HIDDEN if key in _SECRETS and isinstance(each, str) else without_secrets(each)
+            for key, each in value.items()
+        }
+    return [without_secrets(each) for each in value] if isinstance(value, list) else value
+
+
+def _written(value: Any) -> str:
+    return msgspec.json.encode(without_secrets(value)).decode()
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")  # RFC 6901

@@ -1,0 +1,199 @@
+"""Log in and out, and the profiles that keep the addresses and tokens of servers."""
+
+from __future__ import annotations
+
+import os
+import socket
+from base64 import b64encode
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from pkgrepo.commands.http import Failed, is_plain, parse_address, read_token
+from pkgrepo.commands.remote.client import Client
+from pkgrepo.commands.remote.printer import Column, Printer, moment
+from pkgrepo.commands.remote.profiles import (
+    DEFAULT,
+    SERVER,
+    Profile,
+    Target,
+    find_profiles_file,
+    read_profiles,
+    write_profiles,
+)
+from pkgrepo.commands.remote.session import Session, checked, complete_profiles, remote, run_with
+from pkgrepo.commands.terminal import EXIT_CODES, ask_secret, fail
+from pkgrepo.errors import Invalid
+
+
+@click.command()
+@click.argument("url")
+@click.option("--profile", "name", default=DEFAULT, show_default=True, help="The name of the profile to make.")
+@click.option("--username", "-u", default="", help="Your user name; you are asked for it otherwise.")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Keep the token in this file instead of a new one.")
+@click.option("--days", type=click.IntRange(min=1), help="Days until the token expires.")
+@click.option("--scope", "scopes", multiple=True, help="What the token opens; repeat. By default all that you may do.")
+@click.option("--ca-file", type=click.Path(path_type=Path), help="Certificates of a private authority (PEM).")
+def login(
+    url: str,
+    name: str,
+    username: str,
+    password_file: IO[str] | None,
+    token_file: Path | None,
+    days: int | None,
+    scopes: tuple[str, ...],
+    ca_file: Path | None,
+) -> None:
+    """
+    Get an access token from the server at URL, and keep it in a profile.
+
+    The token is called after this machine, and "pkgrepo logout" revokes it. The password is not kept.
+    """
+    address = checked(lambda: parse_address(url, SERVER, "the address"))
+    if is_plain(address):
+        click.echo("warning: the credentials are not encrypted on their way to this address", err=True)
+    certificates = ca_file.absolute() if ca_file else None
+    profile = Profile(url=address, ca_file=str(certificates or ""))
+    if token_file is not None:
+        profile.token = checked(lambda: read_token(token_file))
+        target = Target(address, f"Bearer {profile.token}", certificates)
+        run_with(target, Printer(as_json=False), lambda session: _keep(session, name, profile))
+    username = username or str(click.prompt("Username", err=True))
+    if ":" in username:
+        fail("a user name has no colon", EXIT_CODES[Invalid])
+    password = ask_secret(password_file, repeated=False)
+    basic = b64encode(f"{username}:{password}".encode()).decode("ascii")
+    target = Target(address, f"Basic {basic}", certificates)
+    run_with(target, Printer(as_json=False), lambda session: _log_in(session, name, profile, days, scopes))
+
+
+@click.command()
+@click.option("--profile", "name", default="", help="The profile to remove.", shell_complete=complete_profiles)
+@click.option("--keep-token", is_flag=True, help="Remove the profile only, and do not revoke the token.")
+def logout(name: str, *, keep_token: bool) -> None:
+    """Revoke the token of a profile, and remove the profile."""
+    path = find_profiles_file(os.environ)
+    profiles = checked(lambda: read_profiles(path))
+    name = name or os.environ.get("PKGREPO_PROFILE", "") or profiles.current
+    if not name:
+        fail("there is no profile", 3)
+    profile = checked(lambda: profiles.get(name))
+
+    async def forget(session: Session) -> None:
+        if profile.token_id and not keep_token:
+            await _revoke(session, profile.token_id)
+        profiles.remove(name)
+        write_profiles(path, profiles)
+        session.printer.done(f"logged out of {profile.url}")
+
+    target = Target(profile.url, f"Bearer {profile.token}", Path(profile.ca_file) if profile.ca_file else None)
+    run_with(target, Printer(as_json=False), forget)
+
+
+@click.command()
+@remote
+async def whoami(session: Session) -> None:
+    """Show who you are to the server."""
+    found = await session.client.get("user", "whoami")
+    flags = [each for each in ("admin", "user_manager", "system_manager") if found[each]]
+    session.printer.record(
+        found,
+        [
+            ("server", session.client.url),
+            ("user", found["username"] or "anonymous"),
+            ("logged in by", found["via"]),
+            ("is", [each.replace("_", " ") for each in flags] or None),
+            ("scopes", found["scopes"]),
+        ],
+    )
+
+
+async def _log_in(session: Session, name: str, profile: Profile, days: int | None, scopes: tuple[str, ...]) -> None:
+    body: dict[str, Any] = {
+        "name": f"pkgrepo on {socket.gethostname()}"[:100],
+        "description": "made by pkgrepo login",
+        "scopes": list(scopes) or await _all_scopes(session.client),
+    }
+    if days is not None:
+        body["expires_in_days"] = days
+    made = await session.client.change("POST", "user", "token", body=body)
+    profile.token, profile.token_id, profile.username = made["token"], made["id"], made["owner"]
+    try:
+        await _store(session, name, profile)
+    except (Invalid, OSError):
+        await _revoke(session, profile.token_id)  # nobody would know it
+        raise
+    if made["expires_at"]:
+        session.printer.note(f"the token is valid until {moment(made['expires_at'])}")
+    session.printer.line(f"logged in to {profile.url} as {profile.username} (profile {name})")
+
+
+async def _keep(session: Session, name: str, profile: Profile) -> None:
+    """Make a profile of a token that exists, after the server has accepted it."""
+    found = await session.client.get("user", "whoami")
+    profile.username = found["username"]
+    await _store(session, name, profile)
+    session.printer.line(f"logged in to {profile.url} as {profile.username} (profile {name})")
+
+
+async def _store(session: Session, name: str, profile: Profile) -> None:
+    path = find_profiles_file(os.environ)
+    profiles = read_profiles(path)
+    before = profiles.profiles.get(name)
+    profiles.add(name, profile)
+    write_profiles(path, profiles)
+    if before is not None and before.token_id and before.url == profile.url:
+        await _revoke(session, before.token_id)
+
+
+async def _all_scopes(client: Client) -> list[str]:
+    found = await client.get("info", "scopes")
+    return [each["name"] for each in (*found["scopes"], *found["actions"])]
+
+
+async def _revoke(session: Session, token_id: str) -> None:
+    """Revoke a token; that one has ended already is nothing to mention."""
+    try:
+        await session.client.change("DELETE", "user", "token", token_id)
+    except Failed as error:
+        if error.status == 403:
+            session.printer.note(f"the token is not revoked: {error}")
+        elif error.status not in (401, 404):
+            raise
+
+
+@click.group()
+def profile() -> None:
+    """Profiles: the servers that you have logged in to."""
+
+
+@profile.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def list_profiles(*, as_json: bool) -> None:
+    """List the profiles; the current one has a star."""
+    found = checked(lambda: read_profiles(find_profiles_file(os.environ)))
+    records = [
+        {"name": name, "url": each.url, "username": each.username, "current": name == found.current}
+        for name, each in sorted(found.profiles.items())
+    ]
+    columns = (
+        Column("", lambda each: "*" if each["current"] else " "),
+        Column("PROFILE", "name"),
+        Column("SERVER", "url"),
+        Column("USER", "username"),
+    )
+    Printer(as_json=as_json).table(columns, records, 'there are no profiles; "pkgrepo login URL" makes one')
+
+
+@profile.command("use")
+@click.argument("name", shell_complete=complete_profiles)
+def use_profile(name: str) -> None:
+    """Make a profile the current one."""
+    path = find_profiles_file(os.environ)
+    found = checked(lambda: read_profiles(path))
+    chosen = checked(lambda: found.get(name))
+    found.current = name
+    checked(lambda: write_profiles(path, found))
+    Printer(as_json=False).line(f"{name} is used now: {chosen.url}")

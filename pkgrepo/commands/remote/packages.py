@@ -1,0 +1,284 @@
+"""Commands on packages: list, show, search, yank, delete, tag, explain, and set up clients."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+import msgspec
+
+from pkgrepo.commands.remote.images import Registry
+from pkgrepo.commands.remote.printer import Column, aged, moment, sized
+from pkgrepo.commands.remote.session import Session, confirmed, remote
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.web.rendering.filters import plural, size
+
+PACKAGES = (
+    Column("PACKAGE", "name"),
+    Column("LATEST", "latest"),
+    Column("VERSIONS", "versions", right=True),
+    Column("SIZE", sized("size"), right=True),
+    Column("DOWNLOADS", "downloads", right=True),
+    Column("CHANGED", aged("updated_at")),
+    Column("FROM", lambda each: each["route"] or "here"),
+)
+VERSIONS = (
+    Column("VERSION", "version"),
+    Column("STATE", lambda each: f"{each['state']}: {each['reason']}" if each["reason"] else each["state"]),
+    Column("FILES", "files", right=True),
+    Column("SIZE", sized("size"), right=True),
+    Column("PUBLISHED", aged("published_at")),
+    Column("BY", "publisher"),
+)
+FOUND = (
+    Column("PACKAGE", "name"),
+    Column("REPOSITORY", "repository"),
+    Column("FORMAT", "format"),
+    Column("LATEST", "latest"),
+    Column("VERSIONS", "versions", right=True),
+    Column("DOWNLOADS", "downloads", right=True),
+    Column("CHANGED", aged("updated_at")),
+)
+NPM, IMAGES = "npm", "docker"
+
+MOST = click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
+
+
+@click.command("list")
+@click.argument("repository")
+@click.option("-q", "--query", default="", help="Only packages whose name contains this text.")
+@MOST
+@remote
+async def list_packages(session: Session, repository: str, query: str, limit: int | None) -> None:
+    """List the packages of a repository."""
+    found = await session.client.all_items("repository", repository, "packages", most=limit, q=query)
+    session.printer.table(PACKAGES, found, "there are no such packages")
+
+
+@click.command("show")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version", required=False)
+@remote
+async def show_package(session: Session, repository: str, name: str, version: str | None) -> None:
+    """Show a package, or one of its versions with its files."""
+    if version is not None:
+        _show_version(session, await session.client.get("package", repository, name, "versions", version))
+        return
+    record = await session.client.get("package", repository, name)
+    flags = [f"{count} {flag}" for flag, count in record["flags"].items() if count]
+    session.printer.record(
+        record,
+        [
+            ("package", record["name"]),
+            ("latest", record["latest"]),
+            ("versions", f"{record['versions']}{' (' + ', '.join(flags) + ')' if flags else ''}"),
+            ("files", record["files"]),
+            ("size", size(record["size"])),
+            ("downloads", record["downloads"]),
+            ("source", record["source"]),
+            ("route", record["route"]),
+            ("created", moment(record["created_at"])),
+            ("changed", moment(record["updated_at"])),
+        ],
+    )
+
+
+@click.command("versions")
+@click.argument("repository")
+@click.argument("name")
+@MOST
+@remote
+async def list_versions(session: Session, repository: str, name: str, limit: int | None) -> None:
+    """List the versions of a package, the highest first; of an image its tags, the newest first."""
+    found = await session.client.all_items("package", repository, name, "versions", most=limit)
+    session.printer.table(VERSIONS, found, "there are no versions")
+
+
+def _show_version(session: Session, record: Any) -> None:
+    files = [f"{each['name']} ({size(each['size'])})\n  {_digest(each['digests'])}" for each in record["files"]]
+    session.printer.record(
+        record,
+        [
+            ("package", record["package"]),
+            ("version", record["version"]),
+            ("state", record["state"]),
+            ("reason", record["reason"]),
+            ("published", moment(record["published_at"])),
+            ("by", record["publisher"]),
+            ("digest", record["digest"]),
+            ("licence", record["license"]),
+            ("keywords", record["keywords"] or None),
+            ("tags", record["tags"] or None),
+            ("links", "\n".join(f"{label}: {url}" for label, url in record["links"].items())),
+            ("dependencies", "\n".join(record["dependencies"])),
+            ("files", "\n".join(files)),
+        ],
+    )
+
+
+def _digest(digests: dict[str, str]) -> str:
+    name = "sha256" if "sha256" in digests else next(iter(digests), "")
+    return f"{name}:{digests[name]}" if name else ""
+
+
+@click.command("yank")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version")
+@click.option("--reason", default="", help="Clients show it.")
+@remote
+async def yank(session: Session, repository: str, name: str, version: str, reason: str) -> None:
+    """Yank a version: clients do not choose it any more, and its files stay."""
+    place = ("package", repository, name, "versions", version)
+    record = await session.client.change("POST", *place, "yank", body={"reason": reason})
+    session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
+
+
+@click.command("unyank")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version")
+@remote
+async def unyank(session: Session, repository: str, name: str, version: str) -> None:
+    """Undo a yank."""
+    record = await session.client.change("POST", "package", repository, name, "versions", version, "unyank")
+    session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
+
+
+@click.command("delete")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version", required=False)
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
+@confirmed("Delete {name} from {repository}?")
+@remote
+async def delete(session: Session, repository: str, name: str, version: str | None, *, dry_run: bool) -> None:
+    """Delete a package, or one of its versions; of an image a tag, or a manifest by its digest."""
+    below = () if version is None else ("versions", version)
+    gone = await session.client.change("DELETE", "package", repository, name, *below, dry_run=dry_run)
+    printer = session.printer
+    what = f"{name}{'' if version is None else ' ' + version} with {plural(len(gone['deleted']), 'file')}"
+    if not printer.as_json:
+        for each in gone["deleted"]:
+            printer.line(f"  {each}")
+    printer.done(f"would delete {what}" if dry_run else f"deleted {what}", gone)
+
+
+@click.command("tag")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version")
+@click.argument("tag")
+@remote
+async def set_tag(session: Session, repository: str, name: str, version: str, tag: str) -> None:
+    """Let a tag stand for a version: a dist-tag of an npm package, or a tag of an image."""
+    client = session.client
+    format_ = await _format(session, repository)
+    if format_ == NPM:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        await client.send("PUT", _dist_tag(repository, name, tag), msgspec.json.encode(version), headers)
+    else:
+        registry = Registry(client, repository)
+        manifest = await registry.manifest(name, version)
+        await registry.put_manifest(name, tag, manifest)
+    session.printer.done(f"{tag} of {name} is {version}", {"package": name, "tag": tag, "version": version})
+
+
+@click.command("untag")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("tag")
+@remote
+async def remove_tag(session: Session, repository: str, name: str, tag: str) -> None:
+    """Remove a tag; the version stays."""
+    if await _format(session, repository) == NPM:
+        await session.client.send("DELETE", _dist_tag(repository, name, tag), b"", {"Accept": "application/json"})
+    elif ":" in tag:
+        raise Invalid(f"{tag} is a digest and no tag")
+    else:
+        await session.client.change("DELETE", "package", repository, name, "versions", tag)
+    session.printer.done(f"{name} has no tag {tag} any more", {"package": name, "tag": tag, "version": None})
+
+
+async def _format(session: Session, repository: str) -> str:
+    format_ = str((await session.client.get("repository", repository))["format"])
+    if format_ not in (NPM, IMAGES):
+        raise Invalid(f"packages of the format {format_} have no tags")
+    return format_
+
+
+def _dist_tag(repository: str, name: str, tag: str) -> str:
+    package, label = quote(name, safe="@"), quote(tag, safe="")
+    return f"/repositories/{quote(repository)}/-/package/{package}/dist-tags/{label}"
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--format", "format_", default="", help="Only packages of this format.")
+@click.option("--repository", default="", metavar="STORAGE/REPOSITORY", help="Only in this repository.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@remote
+async def search(session: Session, words: tuple[str, ...], format_: str, repository: str, limit: int) -> None:
+    """Find packages by name or description, in all repositories that you may see."""
+    found = await session.client.get(
+        "search", "packages", q=" ".join(words), format=format_, repository=repository, limit=limit
+    )
+    if session.printer.as_json:
+        session.printer.json(found)
+        return
+    session.printer.table(FOUND, found["items"], "no package has such a name")
+    if found["truncated"]:
+        session.printer.note("there are more: use --limit, or more words")
+
+
+@click.command()
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.argument("package")
+@click.option("--version", default="", help="A version to explain as well; of an image a tag or digest.")
+@click.option("--file", "file", default="", metavar="PATH", help="Instead, a file: its path below the repository.")
+@click.option("--refresh", is_flag=True, help="Have upstreams confirm what is kept.")
+@remote
+async def explain(session: Session, repository: str, package: str, version: str, file: str, *, refresh: bool) -> None:
+    """Explain what clients get under the name of a package, and how that was decided."""
+    found = await session.client.get(
+        "explain", repository=repository, package=package, version=version, file=file, refresh=refresh
+    )
+    printer = session.printer
+    if printer.as_json:
+        printer.json(found)
+        return
+    printer.heading(found["sentence"])
+    for number, step in enumerate(found["steps"], 1):
+        printer.line(f"  {number}. {step['sentence']}")
+    if found["latest"]:
+        printer.line(f"latest: {found['latest']['version']}: {found['latest']['sentence']}")
+    for name in ("version", "file", "manifest"):
+        if found[name]:
+            printer.record(None, [(key, value) for key, value in found[name].items() if value not in (None, [])])
+
+
+@click.command()
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.option("--client", default="", help="Only for this client, such as pip or npm.")
+@click.option("--package", default="", help="With --version: how to install it.")
+@click.option("--version", default="", help="The version to install.")
+@remote
+async def setup(session: Session, repository: str, client: str, package: str, version: str) -> None:
+    """Print what clients need to use a repository; <TOKEN> stands for an access token."""
+    place = ("repository", repository, "setup")
+    found = await session.client.get(*place, client=client, package=package, version=version)
+    printer = session.printer
+    if printer.as_json:
+        printer.json(found)
+        return
+    if not found:
+        raise NotFound("client", client or repository)
+    for number, each in enumerate(found):
+        if number:
+            click.echo()
+        place_of = f" ({each['file']})" if each["file"] else ""
+        printer.heading(f"# {each['title']}{place_of}")
+        for line in each["text"].splitlines():
+            printer.line(line)

@@ -1,1 +1,0 @@
-"""Who may do what: logging in, profiles, users, access tokens, and projects."""

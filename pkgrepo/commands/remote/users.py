@@ -1,0 +1,227 @@
+"""``pkgrepo user``: the users of a server, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import IO, Any
+
+import click
+
+from pkgrepo.commands.remote.printer import Column, aged, moment
+from pkgrepo.commands.remote.session import Session, confirmed, remote
+from pkgrepo.commands.terminal import ask_secret, read_secret
+from pkgrepo.errors import Invalid
+
+FLAGS = ("admin", "user_manager", "system_manager")
+
+ADMIN = click.option("--admin/--no-admin", default=None, help="May do everything.")
+USER_MANAGER = click.option("--user-manager/--no-user-manager", default=None, help="May manage users.")
+SYSTEM_MANAGER = click.option("--system-manager/--no-system-manager", default=None, help="May manage repositories.")
+
+
+def _flags(record: dict[str, Any]) -> list[str]:
+    return [each.replace("_", " ") for each in FLAGS if record[each]]
+
+
+COLUMNS = (
+    Column("USER", "username"),
+    Column("NAME", "name"),
+    Column("KIND", "kind"),
+    Column("IS", _flags),
+    Column("DEFAULT ACTIONS", "default_repository_actions"),
+    Column("LAST LOGIN", aged("last_login_at")),
+    Column("STATE", lambda each: "active" if each["active"] else "off"),
+)
+GRANTS = (
+    Column("REPOSITORY", "repository"),
+    Column("ACTIONS", lambda each: each["actions"] or "none"),
+    Column("BY", "via"),
+)
+
+
+def asking_password(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the parameter ``password``, from a file or from the person at the terminal, who types it twice."""
+
+    @click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+    @wraps(command)
+    def run(*, password_file: IO[str] | None, **given: Any) -> None:
+        command(password=ask_secret(password_file, repeated=True), **given)
+
+    return run
+
+
+@click.group()
+def user() -> None:
+    """Users of a server, by its API."""
+
+
+@user.command("list")
+@click.option("-q", "--query", default="", help="Only users whose name or email contains this text.")
+@remote
+async def list_users(session: Session, query: str) -> None:
+    """List users."""
+    session.printer.table(COLUMNS, await session.client.all_items("users", q=query), "there are no such users")
+
+
+@user.command("show")
+@click.argument("username")
+@remote
+async def show_user(session: Session, username: str) -> None:
+    """Show a user with the grants in repositories."""
+    record = await session.client.get("users", username)
+    permissions = await session.client.get("users", username, "permissions")
+    grants = [f"{each['repository']}: {', '.join(each['actions']) or 'none'}" for each in permissions["repositories"]]
+    session.printer.record(
+        {**record, "permissions": permissions},
+        [
+            ("user", record["username"]),
+            ("id", record["id"]),
+            ("name", record["name"]),
+            ("email", record["email"]),
+            ("kind", record["kind"]),
+            ("active", record["active"]),
+            ("is", _flags(record)),
+            ("created", moment(record["created_at"])),
+            ("last login", moment(record["last_login_at"])),
+            ("default actions", record["default_repository_actions"] or "none"),
+            ("grants", "\n".join(grants)),
+        ],
+    )
+
+
+@user.command("create")
+@click.argument("username")
+@click.option("--name", default="", help="The person's name.")
+@click.option("--email", default="", help="The email address.")
+@click.option("--service", is_flag=True, help="A service has tokens and no password.")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option(
+    "--default-action", "actions", multiple=True, help="An action in all repositories without a grant; repeat."
+)
+@ADMIN
+@USER_MANAGER
+@SYSTEM_MANAGER
+@remote
+async def create_user(
+    session: Session,
+    /,
+    username: str,
+    name: str,
+    email: str,
+    *,
+    service: bool,
+    password_file: IO[str] | None,
+    actions: tuple[str, ...],
+    **flags: bool | None,
+) -> None:
+    """Add a user; without a password, one is set later by "pkgrepo user password"."""
+    body: dict[str, Any] = {
+        "username": username,
+        "name": name,
+        "email": email,
+        "kind": "service" if service else "person",
+        "default_repository_actions": list(actions),
+        **_given(flags),
+    }
+    if password_file is not None:
+        body["password"] = read_secret(password_file)
+    session.printer.done(f"added user {username}", await session.client.change("POST", "users", body=body))
+
+
+@user.command("edit")
+@click.argument("username")
+@click.option("--rename", "new_name", help="The new user name.")
+@click.option("--name", help="The person's name.")
+@click.option("--email", help="The email address.")
+@click.option("--active/--inactive", default=None, help="Whether the user can log in and use tokens.")
+@click.option(
+    "--default-action", "actions", multiple=True, help="An action in repositories without a grant; none: no one."
+)
+@ADMIN
+@USER_MANAGER
+@SYSTEM_MANAGER
+@remote
+async def edit_user(
+    session: Session,
+    /,
+    username: str,
+    new_name: str | None,
+    name: str | None,
+    email: str | None,
+    *,
+    active: bool | None,
+    actions: tuple[str, ...],
+    **flags: bool | None,
+) -> None:
+    """Change a user."""
+    body = _given({"username": new_name, "name": name, "email": email, "active": active, **flags})
+    if actions:
+        body["default_repository_actions"] = [] if actions == ("none",) else list(actions)
+    if not body:
+        raise Invalid("say what to change: see --help")
+    record = await session.client.change("PATCH", "users", username, body=body)
+    session.printer.done(f"changed user {record['username']}", record)
+
+
+@user.command("delete")
+@click.argument("username")
+@confirmed("Remove user {username} with all tokens and grants?")
+@remote
+async def delete_user(session: Session, username: str) -> None:
+    """Remove a user."""
+    await session.client.change("DELETE", "users", username)
+    session.printer.done(f"removed user {username}")
+
+
+@user.command("password")
+@click.argument("username")
+@asking_password
+@remote
+async def set_password(session: Session, username: str, password: str) -> None:
+    """Set the password of a user, which revokes their logins."""
+    await session.client.change("PUT", "users", username, "password", body={"password": password})
+    session.printer.done(f"{username} has a new password")
+
+
+@user.command("unlock")
+@click.argument("username")
+@remote
+async def unlock_user(session: Session, username: str) -> None:
+    """End the delay after too many wrong passwords."""
+    await session.client.change("POST", "users", username, "unlock")
+    session.printer.done(f"logins of {username} are not blocked any more")
+
+
+@user.command("grant")
+@click.argument("username")
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@click.argument("actions", nargs=-1, required=True)
+@remote
+async def grant(session: Session, username: str, repository: str, actions: tuple[str, ...]) -> None:
+    """
+    Set what a user may do in a repository, instead of the default actions.
+
+    ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.
+    """
+    wanted = [] if actions == ("none",) else list(actions)
+    place = ("users", username, "permissions", repository)
+    _print_grants(session, username, await session.client.change("PUT", *place, body={"actions": wanted}))
+
+
+@user.command("revoke")
+@click.argument("username")
+@click.argument("repository", metavar="STORAGE/REPOSITORY")
+@remote
+async def revoke(session: Session, username: str, repository: str) -> None:
+    """Remove a user's grant in a repository; the default actions apply there again."""
+    place = ("users", username, "permissions", repository)
+    _print_grants(session, username, await session.client.change("DELETE", *place))
+
+
+def _print_grants(session: Session, username: str, changed: dict[str, Any]) -> None:
+    session.printer.table(GRANTS, changed["repositories"], f"{username} has no grants")
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
