@@ -13,8 +13,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
 from pkgrepo.formats.python.format import PythonFormat
-from pkgrepo.formats.python.layout import METADATA, file_path
-from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.formats.python.names import METADATA, file_path, parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.interfaces import IFormat

@@ -7,14 +7,13 @@ from urllib.parse import parse_qs
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
+from pkgrepo.formats.python.names import COMPANIONS
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.untrusted.strict_json import decode_typed
-
-from .layout import COMPANIONS
 
 STATUSES = ("active", "archived", "quarantined", "deprecated")  # PEP 792
 BODY_LIMIT = 64 * 1024

@@ -8,16 +8,21 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.archives.source import Source
-from pkgrepo.formats.python.index.caches import IndexCaches
+from pkgrepo.formats.python import names
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
-from pkgrepo.formats.python.index.listed_releases import read_listed
-from pkgrepo.formats.python.index.merged_lists import MergedLists
 from pkgrepo.formats.python.index.pages import JSON_PAGE
-from pkgrepo.formats.python.index.project_json import newest
-from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS
-from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
-from pkgrepo.formats.python.proxied.releases import container_of, make_release, read_out
-from pkgrepo.formats.python.proxied.restoring import restore_page
+from pkgrepo.formats.python.index.project_json import newest, read_listed
+from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS, MergedLists
+from pkgrepo.formats.python.index.requests import IndexCaches
+from pkgrepo.formats.python.proxied.upstream import (
+    container_of,
+    index_probes,
+    list_question,
+    make_release,
+    page_question,
+    read_out,
+    restore_page,
+)
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
@@ -47,7 +52,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from . import layout
 from .configuration import CONFIGURATIONS
 from .names import normalise, parse_version
 from .routes import PythonSite
@@ -135,7 +139,7 @@ class PythonFormat(FormatBase):
 
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""
-        return layout.readable_path(path)
+        return names.readable_path(path)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

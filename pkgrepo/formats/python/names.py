@@ -1,4 +1,4 @@
-"""The grammar of project names, versions and file names (PEP 440, 503, 427, 625)."""
+"""Project names, versions, file names and paths (PEP 440, 503, 427, 625)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from packaging.version import InvalidVersion, Version
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.text import quoted
 
-from .version_order import legacy_sort_key, sort_key
-
 Kind = Literal["bdist_wheel", "sdist"]
 
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
@@ -24,6 +22,13 @@ LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a numb
 SDIST_ENDINGS = (".tar.gz", ".zip")
 OLD_SDIST_ENDINGS = (".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar")  # on indexes for installers, not uploaded
 
+METADATA = ".metadata"  # PEP 658
+SIGNATURE = ".asc"
+PROVENANCE = ".provenance"  # PEP 740
+PROVENANCE_TYPE = "application/vnd.pypi.integrity.v1+json"
+COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
+
+_PRE_RELEASES = {"a": b"\x01", "b": b"\x02", "rc": b"\x03"}
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile(r"[-_.]+")
 _BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
@@ -147,6 +152,24 @@ def split_stem(stem: str, project_key: str | None) -> list[tuple[str, Version]]:
     ]
 
 
+def file_path(project: str, version: str, filename: str) -> str:
+    """The public path of a distribution below its repository; ``project`` is the key, ``version`` as published."""
+    return f"packages/{project}/{version}/{filename}"
+
+
+def split_companion(filename: str) -> tuple[str, str]:
+    """Split a requested file name into the distribution's name and the companion suffix, which may be empty."""
+    for suffix in COMPANIONS:
+        if filename.endswith(suffix) and len(filename) > len(suffix):
+            return filename[: -len(suffix)], suffix
+    return filename, ""
+
+
+def readable_path(path: str) -> str:
+    """``<project>/<version>/<file>`` of a public path."""
+    return path.removeprefix("packages/")
+
+
 @lru_cache(maxsize=4096)
 def _find_version(text: str) -> Version | None:
     try:
@@ -268,3 +291,58 @@ def _check_spelling(parsed: FileName) -> None:
             f"{parsed.filename!r} must be spelt {expected!r} here; policy.strict_filenames of the repository decides",
             "content",
         )
+
+
+def sort_key(version: Version) -> bytes:
+    """
+    The sort key of a version: bytes that compare in the order of PEP 440. Equal versions have equal keys.
+
+    A key is a sequence of parts. No part is a prefix of another one, so that comparing bytes compares part by part:
+
+    =========  ======================================================================================
+    part       bytes
+    =========  ======================================================================================
+    kind       00 for text that is no PEP 440 version (the text follows, in UTF-8), 01 for a version
+    epoch      number
+    release    01 and number for each component without trailing zeros, then 00
+    pre        00 for a bare development release, 01 a, 02 b, 03 rc (each with number), 04 for none
+    post       00 for none, 01 and number
+    dev        00 and number, 01 for none
+    local      00 for none; else 01, then for each segment 01 text 00 or 02 number, then 00
+    =========  ======================================================================================
+
+    A number is its length in bytes, one byte, and the number itself, most significant byte first.
+    """
+    release = list(version.release)
+    while release and release[-1] == 0:
+        release.pop()
+    parts = [b"\x01", _number(version.epoch)]
+    parts += [b"\x01" + _number(component) for component in release]
+    parts.append(b"\x00")
+    if version.pre is not None:
+        parts.append(_PRE_RELEASES[version.pre[0]] + _number(version.pre[1]))
+    else:
+        # PEP 440: 1.0.dev1 comes before 1.0a1, but 1.0.post1.dev1 does not.
+        parts.append(b"\x00" if version.post is None and version.dev is not None else b"\x04")
+    parts.append(b"\x00" if version.post is None else b"\x01" + _number(version.post))
+    parts.append(b"\x01" if version.dev is None else b"\x00" + _number(version.dev))
+    parts.append(b"\x00" if version.local is None else b"\x01" + _local(version.local))
+    return b"".join(parts)
+
+
+def legacy_sort_key(text: str) -> bytes:
+    """The sort key of text that is no PEP 440 version: below every version, ordered by text."""
+    return b"\x00" + text.encode("utf-8", "surrogatepass")
+
+
+def _local(local: str) -> bytes:
+    segments = (
+        b"\x02" + _number(int(segment)) if segment.isdigit() else b"\x01" + segment.encode("ascii") + b"\x00"
+        for segment in local.split(".")
+    )
+    return b"".join(segments) + b"\x00"
+
+
+def _number(value: int) -> bytes:
+    size = (value.bit_length() + 7) // 8
+    return bytes((size,)) + value.to_bytes(size, "big")

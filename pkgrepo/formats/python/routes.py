@@ -16,11 +16,10 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import HTTPException
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.python.index.caches import IndexCaches
-from pkgrepo.formats.python.index.requests import IndexRequests
+from pkgrepo.formats.python.index.requests import IndexCaches, IndexRequests
 from pkgrepo.formats.python.proxied.document_requests import ProjectDocuments
-from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceiver
-from pkgrepo.formats.python.upload.release import Distribution, Uploads
+from pkgrepo.formats.python.upload.form import TEXT_BUDGET, Distribution, receive_form
+from pkgrepo.formats.python.upload.release import Uploads
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.new_names import publishing_through
@@ -263,8 +262,9 @@ class PythonSite:
             await self._services.access.require(identity, Action.WRITE, self._repository, key)
 
         async with self._services.publisher.stage(self._repository) as staged:
-            receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict, admit=admit)
-            upload = await receiver.receive(request)
+            upload = await receive_form(
+                self._services, staged, request, project=project, strict=self._uploads.strict, admit=admit
+            )
             key = upload.filename.project_key
             identity = await self._admit(request, Action.WRITE, key)  # again: the body may have taken hours
             await self._uploads.accept(

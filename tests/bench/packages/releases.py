@@ -21,8 +21,7 @@ from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.semver import parse_version
 from pkgrepo.formats.python.index.indexing import index_project
-from pkgrepo.formats.python.layout import file_path
-from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.formats.python.names import file_path, parse_filename
 from pkgrepo.formats.rubygems.gemspec import Dependency, GemSpec, meta_of
 from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.layout import gem_path

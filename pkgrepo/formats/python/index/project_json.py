@@ -1,4 +1,8 @@
-"""Renders the JSON metadata of a project (the ``/pypi/<project>/json`` API), which other tools than installers read."""
+"""
+The JSON metadata of a project (the ``/pypi/<project>/json`` API), which other tools than installers read.
+
+The releases come from the catalog, or from the project's page in repositories that do not have all files.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from pkgrepo.formats.python.names import find_version
-
-from .pages import format_time, quote
+from pkgrepo.errors import NotFound, existing
+from pkgrepo.formats.python.index.pages import JSON_PAGE, format_time, quote
+from pkgrepo.formats.python.names import FileName, find_version, parse_filename
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import File, Version, VersionState
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.gil import GilReleaser
 
 UNKNOWN_COUNT: Final = -1  # downloads are not counted here: caches of installers make every figure wrong
 
@@ -167,3 +176,102 @@ def _files(release: Release) -> list[dict[str, Any]]:
         }
         for file in sorted(release.files, key=lambda file: file.filename)
     ]
+
+
+def read_listed(fragments: Iterable[bytes], project: str, base_url: str) -> dict[str, Release]:
+    """
+    The releases by key, in the order of the ``fragments`` of the page in JSON.
+
+    ``base_url`` is the repository's URL without a trailing slash. A release is yanked if all its files are. Its
+    metadata are those that the page has.
+    """
+    found: dict[str, Release] = {}
+    gil = GilReleaser()
+    for body in fragments:
+        listed: Mapping[str, Any] = msgspec.json.decode(body)
+        name = parse_filename(listed["filename"], project=project)
+        yanked = listed["yanked"]
+        reason = None if yanked is False else "" if yanked is True else str(yanked)
+        file = _listed_file(listed, name, base_url)
+        release = found.get(name.version_key)
+        if release is None:
+            meta = {} if file.requires_python is None else {"requires_python": file.requires_python}
+            found[name.version_key] = Release(name.version_text, name.version_sort, meta, [file], reason)
+        else:
+            still = None if reason is None else release.yanked
+            found[name.version_key] = evolve(release, files=[*release.files, file], yanked=still)
+        gil.release_if_due()
+    return found
+
+
+def _listed_file(listed: Mapping[str, Any], name: FileName, base_url: str) -> ReleaseFile:
+    time = listed.get("upload-time")
+    return ReleaseFile(
+        filename=name.filename,
+        url=f"{base_url}/{listed['url'].removeprefix('../../')}",
+        packagetype=name.kind,
+        python_version=name.python_version,
+        size=listed.get("size"),
+        digests=listed["hashes"],
+        upload_time=None if time is None else datetime.fromisoformat(time),
+        requires_python=listed.get("requires-python"),
+        has_sig=bool(listed.get("gpg-sig")),
+    )
+
+
+def read_document(
+    reader: Reader, repository_id: int, project: str, version_key: str | None, base_url: str, *, simple: bool
+) -> tuple[bytes, int]:
+    """
+    The document and the project's serial. With ``version_key`` it describes that version.
+
+    With ``simple`` it also lists the files of the simple page.
+
+    :raises NotFound: no such project or version
+    """
+    package = existing(packages.find_package(reader, repository_id, project), "project", project)
+    by_version: dict[int | None, list[File]] = {}
+    for file in files.files_of_package(reader, package.id):
+        by_version.setdefault(file.version_id, []).append(file)
+    every = versions.list_versions(reader, package.id)
+    releases = {version.key: _stored_release(version, by_version.get(version.id, ()), base_url) for version in every}
+    selected = None if version_key is None else releases.get(version_key)
+    if version_key is not None and selected is None:
+        raise NotFound("version", f"{package.name} {version_key}")
+    body = project_json(
+        list(releases.values()),
+        name=package.name,
+        project_key=package.key,
+        base_url=base_url,
+        serial=package.serial,
+        selected=selected,
+        simple_files=[each.body for each in fragments.list_fragments(reader, package.id, JSON_PAGE)]
+        if simple
+        else None,
+    )
+    return body, package.serial
+
+
+def _stored_release(version: Version, stored: Iterable[File], base_url: str) -> Release:
+    return Release(
+        version=version.text,
+        sort=version.sort,
+        meta=version.meta,
+        files=[_stored_file(file, base_url) for file in stored if file.role is None],
+        yanked=version.reason if version.state is VersionState.YANKED else None,
+    )
+
+
+def _stored_file(file: File, base_url: str) -> ReleaseFile:
+    return ReleaseFile(
+        filename=file.path.rsplit("/", 1)[-1],
+        url=f"{base_url}/" + "/".join(quote(part) for part in file.path.split("/")),
+        packagetype=file.attrs.get("packagetype", ""),
+        python_version=file.attrs.get("python_version", ""),
+        size=file.size,
+        digests=file.digests,
+        upload_time=file.created_at,
+        requires_python=file.attrs.get("requires_python"),
+        has_sig=bool(file.attrs.get("signature")),
+        comment=file.attrs.get("comment", ""),
+    )

@@ -1,24 +1,43 @@
 """
-The list of all projects of a repository, see L{package_lists}.
+The list of all projects of a repository, which shows the name of each project.
 
-It shows the name of each project; that of a hosted repository also the serial of its last change, for mirrors.
+That of a hosted repository also has the serial of each project's last change, for mirrors. A proxy has the names in the
+list of its upstream; if the upstream has no list, those of the stored projects. Lists of proxies and virtual
+repositories have the names of all members, and are rendered when one of them has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import heapq
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final, TypeVar
 
+import msgspec
+from attrs import frozen
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.python.index import pages
+from pkgrepo.formats.python.index.indexing import CONTENT_TYPES, is_quarantined
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE, NAME_LIST
+from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
+from pkgrepo.model import Document, Repository, RepositoryType
+from pkgrepo.proxy.configuration import Rules
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.gil import GilReleaser
 
-from . import pages
-from .indexing import CONTENT_TYPES, is_quarantined
-from .pages import HTML_PAGE, JSON_PAGE
+MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
 
+Names = Sequence[tuple[str, str]]  # pairs of key and name, by key
 Project = tuple[str, int]  # its name, and the serial of its last change
 T = TypeVar("T")
 
@@ -72,3 +91,100 @@ NAME_LISTS: Final[ListSource[str]] = ListSource(
     read_one=_name,
     forms=_forms(pages.listed_json, pages.listed_html),
 )
+
+
+@frozen(eq=False)
+class _Member:
+    """The names of one repository: of the upstream's list if it is ``held``, else of the catalog."""
+
+    repository: Repository
+    serial: int
+    held: Held | None
+
+
+class MergedLists:
+    """The lists of all repositories that are not hosted, one instance per process."""
+
+    def __init__(self, question: DocumentRequest) -> None:
+        """``question`` asks an upstream for its list, of which the parts have names in fragments of ``NAME_LIST``."""
+        self._question = question
+        self._kept: OrderedDict[tuple[int, str], tuple[Hashable, Document]] = OrderedDict()
+        self._flight: SingleFlight[tuple[int, str, Hashable], Document] = SingleFlight()
+
+    async def get(self, services: Services, repository: Repository, kind: str, *, revalidate: bool) -> Document:
+        """
+        The present list in one form; for ``revalidate`` see L{Documents.get}.
+
+        :raises UpstreamFailed: an upstream failed, and what it said before is not known
+        """
+        leaves = [leaf for leaf in services.resolver.leaves(repository) if leaf.active]
+        members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
+        stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
+        kept = self._kept.get((repository.id, kind))
+        if kept is not None and kept[0] == stamp:
+            self._kept.move_to_end((repository.id, kind))
+            return kept[1]
+        return await self._flight.run(
+            (repository.id, kind, stamp), lambda: self._make(services, repository, kind, members, stamp)
+        )
+
+    async def _member(self, services: Services, leaf: Repository, *, revalidate: bool) -> _Member:
+        if leaf.type is RepositoryType.PROXY:
+            try:
+                held = await services.documents.get(leaf, self._question, Trace(), revalidate=revalidate)
+            except NotFound:
+                pass
+            else:
+                return _Member(leaf, held.document.fetched_ms, held)
+        return _Member(leaf, await services.catalog.look(repositories.names_serial, leaf.id), None)
+
+    async def _make(
+        self, services: Services, repository: Repository, kind: str, members: Sequence[_Member], stamp: Hashable
+    ) -> Document:
+        # Own names come first, in their own spelling: no upstream is asked for them.
+        own_first = sorted(members, key=lambda member: member.held is not None)
+        lists = [await self._names(services, repository, member) for member in own_first]
+        serial = sum(each.serial for each in members)
+
+        def render() -> Document:
+            names = lists[0] if len(lists) == 1 else list(_merge(lists))
+            return NAME_LISTS.render(PackageList(names), serial, kind)
+
+        document = await services.pools.cpu(render)
+        self._kept[repository.id, kind] = (stamp, document)
+        self._kept.move_to_end((repository.id, kind))
+        if len(self._kept) > MOST_DOCUMENTS:
+            self._kept.popitem(last=False)
+        return document
+
+    async def _names(self, services: Services, repository: Repository, member: _Member) -> Names:
+        proxy = member.repository
+        if member.held is None:
+            names: Names = await services.catalog.scan(all_names, proxy.id)
+            return names
+        rules = [each for _, each in services.resolver.leaf(repository, proxy).rules if each.reserved_names]
+        return await services.documents.read(
+            proxy, self._question, member.held, lambda parts: _listed_names(parts, rules)
+        )
+
+
+def _listed_names(parts: PartsFile, rules: Sequence[Rules]) -> Names:
+    """The names that an upstream lists, without those that it is not asked for."""
+    found: list[tuple[str, str]] = []
+    gil = GilReleaser()
+    for _, _, body in parts.fragments(NAME_LIST):
+        some = msgspec.json.decode(body, type=list[tuple[str, str]])
+        found += [each for each in some if not any(rule.reserved_by(each[0]) for rule in rules)] if rules else some
+        gil.release_if_due()
+    return found
+
+
+def _merge(lists: Sequence[Names]) -> Iterator[tuple[str, str]]:
+    """The names of several lists; of several spellings of one that of the first list."""
+    gil = GilReleaser()
+    last = ""
+    for each in heapq.merge(*lists, key=itemgetter(0)):
+        if each[0] != last:
+            yield each
+        last = each[0]
+        gil.release_if_due()

@@ -2,37 +2,81 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from html import escape
 from urllib.parse import unquote
 
-from attrs import evolve
+import msgspec
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound, existing
-from pkgrepo.formats.python.layout import file_path, split_companion
-from pkgrepo.formats.python.names import parse_filename, parse_version
+from pkgrepo.formats.python.index.indexing import JSON_TYPE
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
+from pkgrepo.formats.python.index.project_json import read_document, read_listed
+from pkgrepo.formats.python.index.project_lists import MergedLists, Project
+from pkgrepo.formats.python.names import file_path, parse_filename, parse_version, split_companion
 from pkgrepo.gateway.answers.answer_cache import CachedAnswer
-from pkgrepo.gateway.answers.content import (
-    SAFE,
-    choose_encoding,
-    document_answer,
-    document_cache_control,
-    is_private,
-)
+from pkgrepo.gateway.answers.content import SAFE, choose_encoding, document_answer, document_cache_control, is_private
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields
+from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType, Version
 from pkgrepo.repositories.publish.index import render
+from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.usage import downloads
 
-from .caches import IndexCaches
-from .indexing import JSON_TYPE
-from .info import info_answer, read_figures
-from .listed_releases import read_listed
-from .metadata_document import read_document
-from .negotiation import choose_page_type
-from .pages import HTML_PAGE, JSON_PAGE
+JSON_V1 = b"application/vnd.pypi.simple.v1+json"
+HTML_V1 = b"application/vnd.pypi.simple.v1+html"
+JSON_LATEST = b"application/vnd.pypi.simple.latest+json"
+HTML_LATEST = b"application/vnd.pypi.simple.latest+html"
+HTML = b"text/html"
+
+PLAIN_HTML = b"text/html; charset=utf-8"
+
+JSON = b"application/json"
+ALL_DAYS = (0, 10**6)  # since 1970
+POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>
+<h1>{title}</h1>
+<p>{description}</p>
+<p>{packages} packages, downloaded {downloads} times. <a href="{simple}">Simple index</a></p>
+<pre>pip install --index-url {simple} PACKAGE</pre>
+</body></html>
+"""
+
+_CONCRETE = {JSON_V1: JSON_V1, JSON_LATEST: JSON_V1, HTML_V1: HTML_V1, HTML_LATEST: HTML_V1, HTML: PLAIN_HTML}
+
+
+def choose_page_type(accept: bytes | None, format_parameter: str | None) -> bytes:
+    """
+    The content type of the answer, always with a concrete version.
+
+    ``format_parameter`` (``?format=``) wins over Accept. JSON wins among types of equal quality. A wildcard alone, no
+    Accept, or only unknown types get HTML: some tools parse HTML without asking for it.
+    """
+    if format_parameter is not None:
+        return _CONCRETE.get(format_parameter.encode("latin-1", "replace"), PLAIN_HTML)
+    named = [offer for offer in _CONCRETE if names_media_type(accept, offer)]
+    best = best_media_type(accept, named) if named else None
+    return _CONCRETE.get(best or HTML, PLAIN_HTML)
+
+
+@frozen(eq=False)
+class IndexCaches:
+    """The pages of projects, the project lists of hosted repositories, and those of the others."""
+
+    pages: SplicedDocuments
+    lists: PackageLists[Project, Document]
+    merged_lists: MergedLists
 
 
 class IndexRequests:
@@ -263,3 +307,48 @@ def _format_parameter(request: Request) -> str | None:
     """The ``format``. An unescaped plus decodes to a blank, which no media type has."""
     value = request.parameter(b"format")
     return None if value is None else value.replace(" ", "+")
+
+
+@frozen
+class Figures:
+    """The number of downloads, and the time of the last change of content or settings (aware UTC)."""
+
+    downloaded: int
+    changed_at: datetime
+
+
+def read_figures(reader: Reader, repository: Repository) -> Figures:
+    """Read the figures of a repository: a row for each file and day, so this belongs in a reader thread."""
+    counted = sum(count for _, count in downloads.downloads_by_day(reader, repository.id, *ALL_DAYS))
+    last = last_activity(reader, repository.id)
+    return Figures(counted, repository.updated_at if last is None else max(last, repository.updated_at))
+
+
+def info_answer(accept: bytes | None, repository: Repository, figures: Figures, address: str) -> Answer:
+    """
+    The description: HTML if Accept names and prefers it, as browsers do, else JSON.
+
+    ``address`` is the repository's URL without a trailing slash.
+    """
+    simple = f"{address}/simple/"
+    headers: Fields = ((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept"))
+    if names_media_type(accept, HTML) and best_media_type(accept, (JSON, HTML)) == HTML:
+        page = _PAGE.format(
+            title=escape(repository.path),
+            description=escape(repository.description),
+            packages=repository.package_count,
+            downloads=figures.downloaded,
+            simple=escape(simple),
+        )
+        safe: Fields = ((b"Content-Security-Policy", POLICY),)
+        return Answer(body=page.encode(), content_type=b"text/html; charset=utf-8", headers=(*headers, *safe))
+    value = {
+        "repository": repository.path,
+        "title": repository.name,
+        "description": repository.description,
+        "packages_count": repository.package_count,
+        "downloads_count": figures.downloaded,
+        "last_updated": msgspec.to_builtins(figures.changed_at),
+        "simple": simple,
+    }
+    return json_answer(value, headers=headers)

@@ -14,11 +14,10 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, PkgrepoError
-from pkgrepo.formats.python.index.listed_releases import read_listed
 from pkgrepo.formats.python.index.pages import JSON_PAGE
-from pkgrepo.formats.python.index.project_json import newest, project_json
-from pkgrepo.formats.python.layout import METADATA, file_path, split_companion
-from pkgrepo.formats.python.names import parse_filename, parse_version
+from pkgrepo.formats.python.index.project_json import newest, project_json, read_listed
+from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, parse_version, split_companion
+from pkgrepo.formats.python.proxied.upstream import read_fields
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Repository
@@ -28,8 +27,6 @@ from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages, versions
-
-from .releases import read_fields
 
 
 class ProjectDocuments:

@@ -10,6 +10,7 @@ does not offer it. This module runs in a child process and imports little.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -26,21 +27,39 @@ from pkgrepo.formats.python.index.pages import (
     file_fragment_json,
     quote,
 )
-from pkgrepo.formats.python.layout import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
-from pkgrepo.formats.python.names import FileName, collapse, find_version, is_valid_name, parse_filename, parse_version
+from pkgrepo.formats.python.names import (
+    METADATA,
+    PROVENANCE,
+    PROVENANCE_TYPE,
+    SIGNATURE,
+    FileName,
+    collapse,
+    file_path,
+    find_version,
+    is_valid_name,
+    parse_filename,
+    parse_version,
+)
+from pkgrepo.formats.python.proxied.listing import (
+    ListedFile,
+    Listing,
+    read_html,
+    read_html_list,
+    read_json,
+    read_json_list,
+)
+from pkgrepo.outbound.urls import MOST_CHARACTERS, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.untrusted.text import quoted
-
-from .html_listing import read_html, read_html_list
-from .json_listing import read_json, read_json_list
-from .links import Links
-from .listing import ListedFile, Listing
 
 NORMALISER: Final = f"{__name__}:normalise"
 LIST_NORMALISER: Final = f"{__name__}:normalise_list"
 
 NAMES: Final = 256  # of projects in one fragment
 
+# An absolute URL that is canonical if its beginning is: no dot segments, no user, no query, no fragment.
+_PLAIN: Final = re.compile(r"(https?://[^/?#@\\\s]+)((?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@%-]*)+)")
+_MOST: Final = 64  # beginnings in memory; pages have one or two
 _BOM: Final = b"\xef\xbb\xbf"
 _FILE_TYPE: Final = "application/octet-stream"
 
@@ -196,3 +215,33 @@ def _time(text: str | None) -> datetime | None:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+class Links:
+    """Resolves the links of a page with this base URL."""
+
+    def __init__(self, base: str) -> None:
+        self._base = parse_url(base)
+        self._beginnings: dict[str, str | None] = {}
+
+    def find(self, reference: str) -> str | None:
+        """The absolute URL of a link; None if it has none that can be fetched."""
+        plain = _PLAIN.fullmatch(reference) if len(reference) <= MOST_CHARACTERS else None
+        if plain is not None:
+            beginning = self._find_beginning(plain[1])
+            return None if beginning is None else beginning + plain[2]
+        try:
+            return resolve_reference(self._base, reference.strip().encode().decode("latin-1")).text
+        except ValueError:
+            return None
+
+    def _find_beginning(self, text: str) -> str | None:
+        """Scheme, host and port of a URL in their canonical form."""
+        if text not in self._beginnings:
+            if len(self._beginnings) >= _MOST:
+                self._beginnings.clear()
+            try:
+                self._beginnings[text] = parse_url(text).text.removesuffix("/")
+            except ValueError:
+                self._beginnings[text] = None
+        return self._beginnings[text]

@@ -1,5 +1,5 @@
 """
-The text fields of the legacy upload form.
+The legacy upload form: text fields are read into memory, files into the blob store.
 
 Tools differ: fields come in any order, empty fields are sent or left out, digests vary. Name, version and kind must
 match the metadata in the file itself; the other fields are kept unchanged.
@@ -19,24 +19,34 @@ field                  which tools differ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import FileName, normalise, parse_version
+from pkgrepo.formats.python.names import FileName, normalise, parse_upload, parse_version
+from pkgrepo.formats.python.upload.metadata import CoreMetadata
+from pkgrepo.formats.python.upload.provenance import parse_attestations
+from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
-
-from .metadata import CoreMetadata
-from .provenance import parse_attestations
+from pkgrepo.http.reading.multipart import MultipartLimits, read_form
+from pkgrepo.http.request import Request
+from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.staged import Staged
 
 ACTION = ":action"
 UPLOAD = "file_upload"
 RETIRED_ACTIONS: Final = ("submit", "submit_pkg_info", "doc_upload")
 KINDS: Final = ("bdist_wheel", "sdist")
 DIGEST_LENGTHS: Final = {"sha256_digest": 64, "blake2_256_digest": 64, "md5_digest": 32}  # hex digits
+
+DIGEST_FIELDS: Final = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
+FORM_LIMITS: Final = MultipartLimits(parts=1000, text_bytes=1024 * 1024, header_bytes=8192)
+DESCRIPTION_LIMIT: Final = 4 * 1024 * 1024  # bytes; it may hold a readme with embedded pictures
+TEXT_BUDGET: Final = 16 * 1024 * 1024  # bytes of all text fields together
+SIGNATURE_LIMIT: Final = 1024 * 1024
 
 _METADATA_VERSION = re.compile(r"[12]\.[0-9]{1,3}")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
@@ -140,6 +150,70 @@ class UploadForm:
             raise Invalid(
                 f"the form has the filetype {self.filetype}, {filename.filename} is a {filename.kind}", "filetype"
             )
+
+
+@frozen
+class Distribution:
+    """An uploaded file, staged, with its form and signature if it has them."""
+
+    filename: FileName
+    blob: BlobInfo
+    form: UploadForm | None = None
+    signature: BlobInfo | None = None
+
+
+async def receive_form(
+    services: Services,
+    staged: Staged,
+    request: Request,
+    *,
+    project: str | None,
+    strict: bool,
+    admit: Callable[[str], Awaitable[None]],
+) -> Distribution:
+    """
+    Stage the distribution in the request's form.
+
+    Tools send digests before the file, so that only the announced ones are computed besides sha256. ``admit`` is called
+    with the project's key before any of the file is stored; it raises to refuse the upload.
+
+    :raises Refusal: the form is malformed, too large, or asks for a retired action
+    :raises Invalid: a field is missing or given twice
+    """
+    declared = request.body.declared
+    fields: list[tuple[str, str]] = []
+    text_size = 0
+    filename: FileName | None = None
+    blob: BlobInfo | None = None
+    signature: BlobInfo | None = None
+    async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
+        if part.name == "content":
+            if blob is not None:
+                raise Invalid("the upload form has more than one file part named 'content'", "content")
+            if part.filename is None:
+                raise Invalid("the file part 'content' has no file name", "content")
+            filename = parse_upload(part.filename, project=dict(fields).get("name") or project, strict=strict)
+            await admit(filename.project_key)
+            announced = {field for field, value in fields if value}
+            blob = await staged.receive(
+                part,
+                limit=services.max_upload,
+                expect_size=None if declared is None else min(declared, services.max_upload),
+                algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
+            )
+        elif part.name == "gpg_signature":
+            signature = await staged.receive(part, limit=SIGNATURE_LIMIT)
+        else:
+            value = await part.read_text(DESCRIPTION_LIMIT if part.name == "description" else None)
+            text_size += len(value)
+            if text_size > TEXT_BUDGET:
+                raise Invalid(f"the fields of the upload form are longer than {TEXT_BUDGET} bytes together")
+            fields.append((part.name, value))
+    form = UploadForm.parse(fields)
+    form.check_action(required=project is None)
+    if filename is None or blob is None:
+        raise Invalid("the upload form has no file part named 'content'", "content")
+    return Distribution(filename=filename, blob=blob, form=form, signature=signature)
 
 
 def _single(field: str, values: Sequence[str]) -> str:

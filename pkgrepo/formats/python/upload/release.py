@@ -10,14 +10,22 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from attrs import frozen
 from packaging.version import Version
 
 from pkgrepo import model
 from pkgrepo.errors import Conflict, DigestMismatch, FileExists, existing
 from pkgrepo.formats.python.index.indexing import index_project
-from pkgrepo.formats.python.layout import COMPANIONS, METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, file_path
-from pkgrepo.formats.python.names import LONGEST_FILENAME, FileName
+from pkgrepo.formats.python.names import (
+    COMPANIONS,
+    LONGEST_FILENAME,
+    METADATA,
+    PROVENANCE,
+    PROVENANCE_TYPE,
+    SIGNATURE,
+    FileName,
+    file_path,
+)
+from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
@@ -25,22 +33,9 @@ from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
-from .form import UploadForm
-from .inspection import Inspection, inspect
+from .form import DIGEST_FIELDS, Distribution, UploadForm
 from .metadata import CoreMetadata, meta_json
 from .provenance import provenance_document
-
-DIGEST_FIELDS = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
-
-
-@frozen
-class Distribution:
-    """An uploaded file, staged, with its form and signature if it has them."""
-
-    filename: FileName
-    blob: BlobInfo
-    form: UploadForm | None = None
-    signature: BlobInfo | None = None
 
 
 class Uploads:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.formats.python.index.listed_releases import read_listed
-from pkgrepo.formats.python.index.project_json import Release
+from pkgrepo.formats.python.index.project_json import Release, read_listed
 
 BASE = "https://p.example/repositories/main/py"
 WHEEL = "x-1.0-py3-none-any.whl"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.formats.python.index.negotiation import choose_page_type
+from pkgrepo.formats.python.index.requests import choose_page_type
 
 JSON = b"application/vnd.pypi.simple.v1+json"
 V1_HTML = b"application/vnd.pypi.simple.v1+html"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.formats.python.proxied.links import Links
+from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 BASE = "https://index.example:8443/root/simple/x/"

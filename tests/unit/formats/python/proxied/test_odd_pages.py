@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
-from pkgrepo.formats.python.proxied.json_listing import LARGEST_FILE
+from pkgrepo.formats.python.proxied.listing import LARGEST_FILE
 from pkgrepo.formats.python.proxied.normaliser import normalise
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.formats.python.proxied.questions import index_probes, list_question, page_question
+from pkgrepo.formats.python.proxied.upstream import index_probes, list_question, page_question
 
 HOST = "https://index.example"
 

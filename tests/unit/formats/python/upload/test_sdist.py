@@ -15,7 +15,7 @@ from pkgrepo.archives import tar_archive as tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.formats.python.upload import sdist as sdist_module
+from pkgrepo.formats.python.upload import inspection as sdist_module
 from pkgrepo.formats.python.upload.inspection import inspect
 from tests.support.python_packages import make_metadata, make_sdist, make_zip
 from tests.support.tarballs import make_tar_gz

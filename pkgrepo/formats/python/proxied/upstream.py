@@ -1,0 +1,218 @@
+"""
+What is requested from an upstream index, how its files are stored, and its pages as far as their files are stored.
+
+The URL of a route is that of the simple index, or the one above it: a URL that ends in ``simple`` (devpi: ``+simple``)
+is used as it is, another one is requested with ``/simple/`` first.
+
+A file that an upstream serves is stored although a publish would refuse it; then it has no metadata. The METADATA of a
+wheel is stored beside it, for times when the upstream is down. METADATA of a wheel that is not stored is read by
+itself, from upstreams that do not offer it, or offer it and do not have it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from attrs import evolve
+
+from pkgrepo.archives.source import Source
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.index.indexing import file_entry
+from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE, file_fragment_html, file_fragment_json
+from pkgrepo.formats.python.limits import METADATA_SIZE
+from pkgrepo.formats.python.names import (
+    COMPANIONS,
+    METADATA,
+    PROVENANCE,
+    SIGNATURE,
+    FileName,
+    parse_filename,
+    split_companion,
+)
+from pkgrepo.formats.python.proxied.normaliser import LIST_NORMALISER, NORMALISER
+from pkgrepo.formats.python.upload.inspection import read_metadata, read_metadata_alone
+from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
+from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.storage.pools import Pools
+
+# As pip asks: what HTML cannot express is lost.
+ACCEPT: Final = (
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01, */*;q=0.001"
+)
+
+_INDEXES: Final = ("simple", "+simple", "%2bsimple")
+
+
+def page_question(project: str) -> DocumentRequest:
+    """The page of a project, by its key."""
+    return DocumentRequest(
+        key=f"simple/{project}",
+        package_key=project,
+        name=project,
+        urls=lambda url: [f"{index}{project}/" for index in _indexes(url)],
+        accept=ACCEPT,
+        normaliser=NORMALISER,
+    )
+
+
+def list_question() -> DocumentRequest:
+    """The list of all projects."""
+    return DocumentRequest(
+        key="simple",
+        package_key="",
+        name="list of projects",
+        urls=_indexes,
+        accept=ACCEPT,
+        normaliser=LIST_NORMALISER,
+    )
+
+
+def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
+    """See L{IProbedFormat.probes}. The body, which is large at some indexes, is not read."""
+    return [(index, (200,)) for index in _indexes(url)]
+
+
+def _indexes(url: str) -> Sequence[str]:
+    """The URLs, with a slash at the end, at which the simple index of a route may be."""
+    base = url.rstrip("/")
+    if base.rpartition("/")[2].lower() in _INDEXES:
+        return [f"{base}/"]
+    return [f"{base}/simple/", f"{base}/"]
+
+
+async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+    """The release of a file that was fetched from an upstream; see L{IProxiedFormat.make_release}."""
+    distribution, role = split_companion(file.source.path.rsplit("/", 1)[-1])
+    name = parse_filename(distribution, project=file.key)
+    kept: list[NewFile] = []
+    attrs: dict[str, Any] = {"role": role} if role else _attributes(file, name)
+    meta: Mapping[str, Any] = {}
+    if role == METADATA:
+        meta = await staged.inspect(pools.cpu, blob, partial(_read_meta, filename=name))
+    elif not role and name.kind == "bdist_wheel":
+        metadata, meta = await staged.inspect(pools.cpu, blob, partial(_read_wheel, filename=name))
+        if metadata and _may_keep(file, metadata):
+            companion = await staged.store(metadata)
+            attrs["core_metadata"] = companion.sha256
+            kept.append(NewFile(path=file.source.path + METADATA, blob=companion, attrs={"role": METADATA}))
+    kept.append(NewFile(path=file.source.path, blob=blob, media_type=file.source.media_type, attrs=attrs))
+    return Release(
+        package_key=file.key,
+        package_name=file.key,
+        version_key=name.version_key,
+        version_text=file.entry.version,
+        sort=file.entry.sort,
+        files=tuple(kept),
+        meta=meta,
+    )
+
+
+def _attributes(file: RemoteFile, name: FileName) -> dict[str, Any]:
+    listed = msgspec.json.decode(file.entry.fragments[JSON_PAGE])
+    attrs = {
+        "packagetype": name.kind,
+        "python_version": name.python_version,
+        "requires_python": listed.get("requires-python"),
+    }
+    yanked = listed.get("yanked", False)
+    return attrs if yanked is False else {**attrs, "yanked": "" if yanked is True else yanked}
+
+
+def _may_keep(file: RemoteFile, metadata: bytes) -> bool:
+    """Whether these may be the bytes that the upstream offers as metadata, or it offers none."""
+    offered = next((each for each in file.entry.files if each.path == file.source.path + METADATA), None)
+    announced = None if offered is None else offered.digests.get("sha256")
+    return announced is None or announced == hashlib.sha256(metadata).hexdigest()
+
+
+def container_of(file: RemoteFile) -> FileSource | None:
+    """The wheel that has the METADATA beside it, too."""
+    distribution, role = split_companion(file.source.path)
+    if role != METADATA or parse_filename(distribution.rsplit("/", 1)[-1], project=file.key).kind != "bdist_wheel":
+        return None
+    return next((each for each in file.entry.files if each.path == distribution), None)
+
+
+def read_out(wheel: Source, file: RemoteFile) -> bytes:
+    """The METADATA of a wheel. :raises PartMissing: it lacks a part; :raises Invalid: it has none"""
+    distribution, _ = split_companion(file.source.path.rsplit("/", 1)[-1])
+    return read_metadata_alone(wheel, parse_filename(distribution, project=file.key))
+
+
+def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mapping[str, Any]]:
+    """The METADATA of a wheel, empty if there is none that can be read, and its fields."""
+    try:
+        metadata = read_metadata(Source(content, filename.filename), filename)
+    except Invalid:
+        return b"", {}
+    return metadata, read_fields(metadata, filename)
+
+
+def _read_meta(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
+    source = Source(content, METADATA)
+    return read_fields(source.read(0, source.size), filename) if source.size <= METADATA_SIZE else {}
+
+
+def read_fields(metadata: bytes, filename: FileName) -> Mapping[str, Any]:
+    """The fields of METADATA as hosted versions have them; none if they cannot be read, or are of another release."""
+    try:
+        parsed = parse_metadata(metadata, "METADATA")
+        check_identity(parsed, filename, "METADATA")
+    except Invalid:
+        return {}
+    return meta_json(parsed)
+
+
+def restore_page(reader: Reader, package: Package) -> tuple[Origin, Normalised] | None:
+    """The parts of the page, and the origin of the file that was fetched last; None if no file is kept."""
+    entries: list[Entry] = []
+    origins: list[Origin] = []
+    for version in versions.list_versions(reader, package.id):
+        kept = {each.path: each for each in files.files_of_version(reader, version.id)}
+        for file in kept.values():
+            origin = file.origin
+            if file.role is None and origin is not None:
+                entries.append(_entry(version, file, origin, kept))
+                origins.append(origin)
+    if not origins:
+        return None
+    top: dict[str, Any] = {"status": "active", "reason": None, "tracks": [], "alternate_locations": []}
+    return max(origins, key=lambda each: each.fetched_ms), Normalised(top, iter(entries))
+
+
+def _entry(version: Version, file: File, origin: Origin, kept: Mapping[str, File]) -> Entry:
+    companions = {suffix: kept[file.path + suffix] for suffix in COMPANIONS if file.path + suffix in kept}
+    entry = file_entry(file, version)
+    listed = evolve(
+        entry,
+        upload_time=None if origin.published_ms is None else from_ms(origin.published_ms),
+        yanked=file.attrs.get("yanked", False),
+        core_metadata={"sha256": companions[METADATA].sha256} if METADATA in companions else False,
+        has_sig=SIGNATURE in companions,
+        provenance=f"{entry.url}{PROVENANCE}" if PROVENANCE in companions else None,
+    )
+    return Entry(
+        sort=version.sort,
+        key=entry.filename,
+        version=version.text,
+        published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
+        first_seen=origin.published_ms is None,
+        fragments={JSON_PAGE: file_fragment_json(listed), HTML_PAGE: file_fragment_html(listed)},
+        files=[_source(each, each.origin) for each in (file, *companions.values()) if each.origin is not None],
+    )
+
+
+def _source(file: File, origin: Origin) -> FileSource:
+    return FileSource(file.path, origin.url, file.size, dict(file.digests), file.media_type, {})
