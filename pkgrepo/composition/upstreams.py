@@ -42,7 +42,7 @@ from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upkeep.limits import CacheLimits
 from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.proxy.upstream.settings import UpstreamSettings
+from pkgrepo.proxy.upstream.routes import UpstreamSettings
 from pkgrepo.storage.key_leases import KeyLeases
 
 from .core import Core

@@ -38,7 +38,7 @@ def receive(value: bytes) -> None:
     _passed.set(tuple(each for each in names if _NAME.fullmatch(each)))
 
 
-def is_circle(repository_id: int) -> bool:
+def is_proxy_loop(repository_id: int) -> bool:
     """Whether the present request has passed this repository before, or too many."""
     passed = _passed.get()
     return bool(passed) and (len(passed) >= MOST or _name(repository_id) in passed)

@@ -30,7 +30,7 @@ from .formats import (
     ISplicedFormat,
     IWorkingFormat,
 )
-from .upstreams import IUpstream, IUpstreamResponse
+from .upstreams import IUpstreamResponse
 
 __all__ = [
     "NOT_NOW",
@@ -61,7 +61,6 @@ __all__ = [
     "IRestorableListsFormat",
     "IRootFormat",
     "ISplicedFormat",
-    "IUpstream",
     "IUpstreamResponse",
     "IWorkingFormat",
     "NotNow",

@@ -15,9 +15,9 @@ from msgspec import UNSET
 from pkgrepo.errors import existing
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.outbound.urls import parse_url
+from pkgrepo.proxy.upstream.routes import Credentials, Route
 from pkgrepo.untrusted.text import seconds_of
 
-from .routes import Credentials, Route
 from .schema import DEFAULT, Cache, RouteConfig, Routes
 
 DEFAULT_TTL_S = 300

@@ -9,8 +9,8 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upkeep.checks import check_routes
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.upstreams.upstream_documents import DocumentFigures, document_figures
 from pkgrepo.storage.catalog.usage.cache_counts import cache_counts

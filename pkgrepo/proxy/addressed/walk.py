@@ -18,11 +18,11 @@ from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.transfers.answers import check_no_page
 from pkgrepo.proxy.transfers.download import Headers
-from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.routes import Route
 
 from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
 from .context import Context

@@ -18,10 +18,9 @@ from twisted.internet.defer import DeferredLock
 
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.remote_files import is_former
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.routes import Route, refuse_proxy_loop
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from .decisions import Decisions, Place
@@ -77,7 +76,7 @@ class Winners:
         if alone or not request.version_key or await self.find(repository, request) is not None:
             yield
             return
-        refuse_circle(repository.id, repository.path)
+        refuse_proxy_loop(repository.id, repository.path)
         place = _place(repository, request)
         lock = self._locks.get(place)
         if lock is None:

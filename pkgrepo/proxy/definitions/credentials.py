@@ -13,7 +13,7 @@ from typing import Any
 
 from pkgrepo.errors import Invalid, SecretUnreadable, UpstreamMisconfigured
 from pkgrepo.outbound.urls import Target, parse_url
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.storage.secret_box import SecretBox
 
 MASK = "***"  # a secret in answers; sent back, it stands for the stored one

@@ -22,10 +22,10 @@ from pkgrepo.proxy.parts.jobs import Job
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
-from pkgrepo.proxy.routes import Route
-from pkgrepo.proxy.upstream.decoding import BadCoding, Inflater
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.proxy.upstream.retries import MOST_TRIES, TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.response import BadCoding, Inflater
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged

@@ -9,9 +9,9 @@ from pkgrepo.errors import PkgrepoError, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Route
 
 from .held import DocumentRequest, Held
 

@@ -34,14 +34,13 @@ from pkgrepo import __version__
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import Repository
-from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.layout import PartsDamaged
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Route, refuse_proxy_loop
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
@@ -123,7 +122,7 @@ class Documents:
         first = held = await self._look(repository, request)
         cached = held is not None and self._suffices(repository, request, held, revalidate=revalidate)
         if held is None or not cached:
-            refuse_circle(repository.id, repository.path)
+            refuse_proxy_loop(repository.id, repository.path)
 
             async def work(*, is_current: bool) -> Held | Unknown:
                 if is_current and self._kept.changes == changes:

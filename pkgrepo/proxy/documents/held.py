@@ -94,7 +94,7 @@ class DocumentRequest:
     With a ``section`` the document is about many packages: of this one are the entries whose ``sort`` begins with it,
     and if there are none, the upstream does not have the package. It is kept once for all of them.
 
-    For ``kind`` see L{IUpstream.open}.
+    For ``kind`` see L{Upstream.open}.
 
     Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
     document of a ``listing`` that is kept and fresh is as old as that says. One with a ``composition`` is made of

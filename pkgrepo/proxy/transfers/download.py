@@ -41,7 +41,7 @@ class Download(Generic[T]):
     """
     A file of an upstream that is to be stored.
 
-    ``open`` sends a GET with further header fields, see L{IUpstream.open}; its limits bound the size. ``route`` is the
+    ``open`` sends a GET with further header fields, see L{Upstream.open}; its limits bound the size. ``route`` is the
     upstream's name for errors. ``expected`` maps names of ``hashlib`` to lower-case hex, and ``size`` is in bytes, as
     the upstream's documents announce them. ``algorithms`` are further digests to compute.
 

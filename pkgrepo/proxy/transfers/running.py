@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
-from pkgrepo.proxy.circles import refuse_circle
+from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 
 from .download import Download
 from .receiving import Context
@@ -49,7 +49,7 @@ class Transfers:
         key = _key(repository_id, path, identity)
         found = self._running.get(key)
         if found is not None:
-            refuse_circle(repository_id, found.route)
+            refuse_proxy_loop(repository_id, found.route)
             return found
         transfer: Transfer[T] = Transfer(
             make(), key, path=path, context=self._context, on_end=lambda: self._forget(key, transfer)

@@ -37,7 +37,7 @@ from twisted.python.failure import Failure
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, UpstreamMismatch, UpstreamUnavailable
 from pkgrepo.interfaces import IGrowingFiles
 from pkgrepo.model import BlobInfo
-from pkgrepo.proxy.circles import refuse_circle
+from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 from pkgrepo.repositories.publish.staged import Staged
 
 from .answers import Fields, Origin
@@ -287,7 +287,7 @@ class Transfer(Generic[T]):
         """Fetch the file, unless another process does or has done so."""
         lease, followed, leads = lease_of(self._place), None, True
         if not await sharing.leases.acquire(lease):
-            refuse_circle(self._place[0], self.route)
+            refuse_proxy_loop(self._place[0], self.route)
             with sharing.follow(
                 self._place, route=self.route, growing=staged.growing, on_change=self._follow
             ) as following:

@@ -12,10 +12,10 @@ from pkgrepo.errors import PkgrepoError, UpstreamFailed
 from pkgrepo.interfaces import IProbedFormat
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.upstream.client import Upstream
+from pkgrepo.proxy.upstream.failures import DECISIONS
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.proxy.upstream.refusals import DECISIONS
+from pkgrepo.proxy.upstream.routes import Route
 
 LIMITS: Final = ReadLimits(2**63 - 1, 15.0)  # of one probe; the body is not read
 Probe = tuple[str, Sequence[int]]

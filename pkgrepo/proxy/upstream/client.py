@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from http.cookiejar import CookieJar
-from typing import Any, cast
+from typing import Any
 
 from attrs import evolve, frozen
-from hyperlink import EncodedURL
-from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
-from zope.interface import implementer
 
 from pkgrepo import __version__
 from pkgrepo.concurrency import proxy_loop
@@ -32,30 +27,27 @@ from pkgrepo.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
-from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits, UpstreamHealth, UpstreamState
 from pkgrepo.outbound.addresses import ConnectingTimedOut
-from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
-from pkgrepo.outbound.connection import Answer
-from pkgrepo.outbound.pool import Connections
+from pkgrepo.outbound.agent import Ways
+from pkgrepo.outbound.client import OutboundClient
 from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
-from pkgrepo.proxy.circles import refuse_circle
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.failures import DECISIONS, read_refusal
+from pkgrepo.proxy.upstream.limits import (
+    MOST_TRIES,
+    Deadline,
+    HostPermits,
+    pause_before_retry,
+)
+from pkgrepo.proxy.upstream.routes import Route, UpstreamSettings, refuse_proxy_loop
 
-from .deadlines import Deadline
-from .failures import ABOUT_ANSWER, ERRORS, explain
+from .failures import ABOUT_ANSWER, ERRORS, explain, judge
 from .health import Health
-from .permits import HostPermits
-from .refusals import DECISIONS, read_refusal
 from .response import Reading, UpstreamResponse
-from .retries import MOST_TRIES, UNKNOWN_LIMIT_S, pause_before_retry, read_retry_after
-from .settings import UpstreamSettings
 
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-RETRIED = frozenset({502, 503, 504})
 NO_HEAD = frozenset({403, 405, 451, 501})  # the answer to a GET may be another one, or have the sentence of this one
-LOOP = 508  # what proxies like this one answer to themselves
 MOST_TRYING_S = 2.0  # seconds; a person waits for what was configured
 MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
@@ -78,12 +70,12 @@ class Shared:
     jitter: Callable[[], float]
 
 
-@frozen
+@frozen(kw_only=True)
 class _Request:
     """
     A request as the caller wants it; ``credentials`` are further fields for the host it is sent to first.
 
-    With ``only_head`` no body is wanted, whatever the method is. For ``kind`` and ``subject`` see L{IUpstream.open}.
+    With ``only_head`` no body is wanted, whatever the method is. For ``kind`` and ``subject`` see L{Upstream.open}.
     """
 
     method: str
@@ -98,10 +90,9 @@ class _Request:
     deadline: Deadline
 
 
-@implementer(IUpstream)
 class Upstream:
     """
-    See L{IUpstream}. It has its own connections. ``authorization`` is the Authorization field of the route.
+    The client of one route, with its own connections. ``authorization`` is the Authorization field of the route.
 
     ``on_traffic`` is called after each request with the bytes of the body that were read, and with the seconds until
     its end.
@@ -122,10 +113,8 @@ class Upstream:
         self._authorization = authorization
         self._shared = shared
         self._reactor = shared.reactor
-        self._connections = Connections(shared.reactor, shared.settings.max_connections_per_host)
         self._ways = ways
-        self._agent = OutboundAgent(ways, self._connections)
-        self._client = HTTPClient(self._agent, _NO_COOKIES)
+        self._client = OutboundClient(ways, shared.settings.max_connections_per_host)
         self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
         self._other_health: OrderedDict[tuple[Origin, str], Health] = OrderedDict()
         self._faults: set[tuple[str, str]] = set()
@@ -136,16 +125,16 @@ class Upstream:
 
     @property
     def name(self) -> str:
-        """See L{IUpstream.name}."""
+        """The name of the route."""
         return self.route.name
 
     @property
     def url(self) -> str:
-        """See L{IUpstream.url}."""
+        """The URL of the route, without a slash at its end."""
         return self.route.url
 
     def health(self) -> UpstreamHealth:
-        """See L{IUpstream.health}."""
+        """What is known about the route's own host."""
         return self._own_health.report()
 
     @asynccontextmanager
@@ -164,15 +153,61 @@ class Upstream:
         subject: str = "",
         tries: int = MOST_TRIES,
     ) -> AsyncIterator[UpstreamResponse]:
-        """See L{IUpstream.open}."""
+        """
+        Send a GET or HEAD, or a POST with a ``body``; the value of the ``async with`` block is the response.
+
+        A POST must be a question that changes nothing, since it may be sent more than once. It is not redirected.
+
+        ``url`` is absolute, or a path as on the wire (with a query, if any) below the route's URL. The credentials of
+        the route go only to its own scheme, host and port, and with ``entrust`` to those of ``url``, which the route's
+        own host must have named for that; an Authorization field in ``headers`` replaces them.
+        Redirects are followed. After failures that another try may mend, a request is sent again: ``tries`` times in
+        all.
+
+        ``subject`` is the package that the request is about; without one, each URL is a subject. An upstream at which
+        several fail is not asked for a while. ``kind`` names requests for something other than packages, such as
+        searches: only those of the same kind are not sent after failures of theirs.
+
+        ``limits`` defaults to those of documents. With ``decode`` the response may be compressed in transfer.
+
+        Any status below 500 is a response, except 429 and those of 401, 403 and 451 that are not in ``accept``. A HEAD
+        that is refused is a GET the second time, whose body is not wanted. Leaving the block before the end of the body
+        closes the connection.
+
+        :raises Invalid: ``url`` is no http or https URL
+        :raises UpstreamUnavailable: it cannot be reached, or failed so often that it is not asked at the moment
+        :raises UpstreamTimeout: it was too slow; :raises UpstreamLimited: it wants no requests for a while
+        :raises UpstreamForbiddenAddress: the URL, or a redirect, leads to an address that is not allowed
+        :raises UpstreamDenied: it answers 403 or 451; :raises UpstreamMisconfigured: 401, or its certificate is wrong
+        :raises UpstreamTooLarge: the announced length exceeds ``limits``
+        :raises UpstreamFailed: it answered with another error, or not in HTTP
+        """
         if method not in (("GET", "HEAD") if body is None else ("POST",)):
             raise ValueError(f"{method} is not sent to upstreams")
-        refuse_circle(self._repository_id, self.name)
+        refuse_proxy_loop(self._repository_id, self.name)
         target = self._find_target(url)
-        known = self._authorization if entrust or target.origin == self.route.target.origin else None
-        coding = "gzip" if decode else "identity"
-        request = self._make_request(method, known, headers or {}, body, limits, coding, tries=tries)
-        request = evolve(request, kind=kind, subject=subject or target.text)
+        limits = limits or self._shared.settings.documents
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        credentials = {name: given.pop(name) for name in _CREDENTIALS & given.keys()}
+        if self._authorization is not None and (entrust or target.origin == self.route.target.origin):
+            credentials.setdefault("authorization", self._authorization)
+        request = _Request(
+            method=method,
+            only_head=method == "HEAD",
+            kind=kind,
+            subject=subject or target.text,
+            fields={
+                **given,
+                "accept-encoding": "gzip" if decode else "identity",
+                "user-agent": f"pkgrepo/{__version__}",
+                _PASSED: proxy_loop.names_with(self._repository_id),
+            },
+            credentials=credentials,
+            body=body,
+            tries=tries,
+            limits=limits,
+            deadline=Deadline.start(limits.total_s, self._reactor),
+        )
         self._open_count += 1
         started_s, response = self._reactor.seconds(), None
         try:
@@ -191,7 +226,11 @@ class Upstream:
             self._close_if_retired()
 
     def misconfigured(self, reason: str, detail: str = "") -> UpstreamMisconfigured:
-        """See L{IUpstream.misconfigured}."""
+        """
+        The error for a fault of the configuration, which is logged once.
+
+        ``reason`` is that of L{UpstreamFailed}. ``detail`` is in the log only, and may be an address.
+        """
         if (reason, detail) not in self._faults and len(self._faults) < MOST_FAULTS:
             self._faults.add((reason, detail))
             sentence = f"{reason}: {detail}" if detail else reason
@@ -208,12 +247,12 @@ class Upstream:
     async def close(self) -> None:
         """Abort all connections, and try nothing again. Returns when they have ended."""
         self._closed = True
-        await self._connections.close()
+        await self._client.close()
 
     async def try_connection(self) -> None:
-        """Connect, and set ``fault`` if the configuration has one; that it cannot be reached is none."""
+        """Connect, and set ``fault`` if the configuration has one; it may be out of reach without one."""
         try:
-            trying = Deferred.fromCoroutine(self._agent.connect(self.route.target))
+            trying = Deferred.fromCoroutine(self._client.connect(self.route.target))
             await within(MOST_TRYING_S, trying, self._reactor, "it takes long")
         except ERRORS as error:
             with suppress(OSError):  # no descriptor is left
@@ -245,35 +284,13 @@ class Upstream:
 
     def _close_if_retired(self) -> None:
         if self._retired and not self._open_count:
-            self._connections.keep_none()
+            self._client.keep_none()
 
     def _find_target(self, url: str) -> Target:
         try:
             return parse_url(url) if url.startswith(("http://", "https://")) else join_path(self.route.target, url)
         except ValueError as error:
             raise Invalid(f"upstream {self.name!r} has no such URL: {error}") from None
-
-    def _make_request(
-        self,
-        method: str,
-        authorization: str | None,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        limits: ReadLimits | None,
-        coding: str,
-        *,
-        tries: int,
-    ) -> _Request:
-        given = {name.lower(): value for name, value in headers.items()}
-        fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
-        credentials = {name: value for name, value in given.items() if name in _CREDENTIALS}
-        if authorization is not None:
-            credentials.setdefault("authorization", authorization)
-        fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
-        fields[_PASSED] = proxy_loop.names_with(self._repository_id)
-        limits = limits or self._shared.settings.documents
-        deadline = Deadline.start(limits.total_s, self._reactor)
-        return _Request(method, method == "HEAD", "", "", fields, credentials, body, tries, limits, deadline)
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -344,16 +361,7 @@ class Upstream:
         """Send the request once. An error is returned, and not raised, if it might be worth another try."""
         started = self._reactor.seconds()
         try:
-            answering = self._client.request(
-                request.method,
-                _ExactUrl(target.text),
-                headers=RequestFields(fields),
-                data=request.body,
-                cookies=_NO_COOKIES,
-                allow_redirects=False,
-                unbuffered=True,
-                reactor=self._reactor,
-            )
+            answering = self._client.request(request.method, target.text, fields, request.body)
             answer = await request.deadline.wait(answering)  # connecting and the answer have time limits of their own
         except ERRORS as error:
             subject = request.subject if isinstance(error, ABOUT_ANSWER) else None
@@ -369,30 +377,18 @@ class Upstream:
             on_silence=health.failed,
         )
         url = target.text.partition("?")[0]
-        response = UpstreamResponse(cast("Answer", answer.original), url, reading, only_head=request.only_head)
-        failed = None if request.method == "HEAD" and response.status in NO_HEAD else self._judge(response)
+        response = UpstreamResponse(answer, url, reading, only_head=request.only_head)
+        failed = (
+            None
+            if request.method == "HEAD" and response.status in NO_HEAD
+            else judge(self.name, response, self._reactor)
+        )
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
             self.fault = None
             return response
         response.close()
         return self._note(failed, health, request.subject)
-
-    def _judge(self, response: UpstreamResponse) -> UpstreamFailed | None:
-        """The error that a status means; None: the answer is for the caller."""
-        status = response.status
-        if status == LOOP:
-            return UpstreamLoop(self.name)
-        if status == 429:
-            wait_s = read_retry_after(response.headers.get("Retry-After"), self._reactor)
-            seconds = math.ceil(UNKNOWN_LIMIT_S if wait_s is None else wait_s)
-            return UpstreamLimited(self.name, "it limits the rate of our requests", seconds)
-        if status in RETRIED:
-            wait_s = read_retry_after(response.headers.get("Retry-After"), self._reactor)
-            return UpstreamUnavailable(self.name, f"it answers {status}", None if wait_s is None else math.ceil(wait_s))
-        if not 200 <= status < 500:
-            return UpstreamFailed(self.name, f"it answers {status}")
-        return None
 
     def _note(
         self, error: UpstreamFailed, health: Health, subject: str | None, *, is_unreachable: bool = False
@@ -415,30 +411,3 @@ class Upstream:
         if len(self._other_health) > MOST_HOSTS:
             self._other_health.popitem(last=False)
         return health
-
-
-class _NoCookies(CookieJar):
-    """A jar for treq that stays empty."""
-
-    def add_cookie_header(self, request: object) -> None:
-        """Add none."""
-
-    def extract_cookies(self, response: object, request: object) -> None:
-        """Keep none."""
-
-
-_NO_COOKIES: Any = _NoCookies()
-
-
-class _ExactUrl(EncodedURL):
-    """A URL that treq sends as it is: hyperlink's normal form drops some "?", and it refuses IPv6 addresses."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
-
-    def to_uri(self) -> _ExactUrl:
-        return self
-
-    def to_text(self, with_password: bool = False) -> str:  # noqa: ARG002 - of the base class
-        return self._text

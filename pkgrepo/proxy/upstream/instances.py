@@ -20,12 +20,11 @@ from pkgrepo.outbound.addresses import AddressGuard
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.http_proxies import ProxyChoice
 from pkgrepo.outbound.tls import make_policy
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.limits import HostPermits
+from pkgrepo.proxy.upstream.routes import Route, UpstreamSettings
 
 from .client import Shared, Upstream
 from .failures import FORBIDDEN
-from .permits import HostPermits
-from .settings import UpstreamSettings
 
 MOST_UPSTREAMS = 1000  # in memory; each takes 3 KiB without connections
 

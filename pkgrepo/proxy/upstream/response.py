@@ -1,7 +1,8 @@
-"""Answers of upstreams, and the limits and timeouts of reading them."""
+"""Responses of upstreams: the limits and timeouts of reading them, and their content coding, gzip (RFC 9110 8.4.1)."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import lru_cache
 
@@ -14,16 +15,18 @@ from pkgrepo.concurrency.time_limits import TimedOut
 from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
+from pkgrepo.outbound.client import BodyLost, ReceivedBody
 from pkgrepo.outbound.connection import RECEIVED, Answer
 from pkgrepo.outbound.head import Head
-from pkgrepo.outbound.received_body import BodyLost, ReceivedBody
-
-from .deadlines import Deadline
-from .decoding import BadCoding, Inflater, make_inflater
+from pkgrepo.proxy.upstream.limits import Deadline
 
 _CODING = b"content-encoding"
-
 TURN = 1024 * 1024  # bytes that are inflated in one turn of the reactor, a few milliseconds
+
+PIECE = 64 * 1024  # bytes that are inflated at once
+FREE_SIZE = 16 * 1024 * 1024  # bytes; up to this size any ratio is allowed
+MOST_RATIO = 250  # real index documents reach 50; zlib's highest is 1032
+MOST_MEMBERS = 1000  # gzip members in one body
 
 
 class ResponseHeaders:
@@ -199,3 +202,64 @@ def _announced_length(head: Head) -> int | None:
     """The length of the body that a GET would get."""
     value = head.fields.get(b"content-length", b"")
     return int(value) if value.isdigit() else None
+
+
+class BadCoding(Exception):  # noqa: N818 - named for what happened
+    """The body cannot be decoded; ``args[0]`` is the reason, a clause for people."""
+
+
+class Inflater:
+    """Inflates a gzip body (RFC 1952) piece by piece."""
+
+    def __init__(self) -> None:
+        self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._sent = 0
+        self._inflated = 0
+        self._members = 1
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """
+        The decoded bytes of ``data``, in pieces of at most L{PIECE} bytes.
+
+        :raises BadCoding: it is no gzip, or its ratio is that of an attack
+        """
+        self._sent += len(data)
+        while data:
+            if self._inflater.eof:
+                self._next_member()
+            try:
+                piece = self._inflater.decompress(data, PIECE)
+            except zlib.error:
+                raise BadCoding("its answer is not in gzip, as it says") from None
+            data = self._inflater.unused_data or self._inflater.unconsumed_tail
+            self._inflated += len(piece)
+            if self._inflated > max(FREE_SIZE, self._sent * MOST_RATIO):
+                raise BadCoding(f"its answer inflates to more than {MOST_RATIO} times its size")
+            if piece:
+                yield piece
+
+    def end(self) -> None:
+        """Check that the last member is complete; no bytes at all are, too. :raises BadCoding: it is not"""
+        if self._sent and not self._inflater.eof:
+            raise BadCoding("its answer ends within compressed data")
+
+    def _next_member(self) -> None:
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise BadCoding("its answer has too many gzip members")
+        self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+
+def make_inflater(encodings: list[str]) -> Inflater | None:
+    """
+    What decodes a body with these Content-Encoding values; None: nothing needs to be done.
+
+    :raises BadCoding: it is another coding than gzip, which we did not ask for
+    """
+    names = [name.strip().lower() for value in encodings for name in value.split(",")]
+    names = [name for name in names if name not in ("", "identity")]
+    if not names:
+        return None
+    if names not in (["gzip"], ["x-gzip"]):
+        raise BadCoding("its answer has a coding that was not asked for")
+    return Inflater()

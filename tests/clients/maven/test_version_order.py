@@ -121,7 +121,7 @@ def test_keys_differ_from_mavens_class_only_in_circles_of_its_own(compare: Calla
     for one, other in wrong:
         thirds = sorted({third for version in (one, other) for third in beginnings(version)})
         signs = compare([version for third in thirds for version in (one, third, other, one)])
-        assert any(is_circle(*signs[at : at + 3]) for at in range(0, len(signs), 4)), (one, other)
+        assert any(is_proxy_loop(*signs[at : at + 3]) for at in range(0, len(signs), 4)), (one, other)
 
 
 def beginnings(version: str) -> set[str]:
@@ -129,7 +129,7 @@ def beginnings(version: str) -> set[str]:
     return {"0"} | {version[:end] + more for end in ends for more in ("", "0", "1", ".0", "-1", "-alpha")}
 
 
-def is_circle(first: int, second: int, back: int) -> bool:
+def is_proxy_loop(first: int, second: int, back: int) -> bool:
     """Whether a, b, c with these signs of a to b, b to c and c to a have no order."""
     signs = {first, second, back}
     return signs in ({1}, {-1}, {0, 1}, {0, -1})

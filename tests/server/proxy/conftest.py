@@ -11,9 +11,9 @@ from attrs import evolve
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
 from pkgrepo.outbound.urls import parse_url
-from pkgrepo.proxy.routes import Credentials, Route
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Credentials, Route
 from tests.support.host_names import Names
 from tests.support.inprocess_server import assert_reactor_rests, no_failures, reactor, watched
 from tests.support.raw_server import RawConnection, RawServer

@@ -17,10 +17,10 @@ from pkgrepo.errors import (
     UpstreamTruncated,
     UpstreamUnavailable,
 )
-from pkgrepo.interfaces import IUpstream, IUpstreamResponse
+from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.connection import RECEIVED
-from pkgrepo.proxy.upstream import refusals
+from pkgrepo.proxy.upstream import failures
 from pkgrepo.proxy.upstream.instances import MOST_UPSTREAMS
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams.faults import STALL_BEFORE_HEAD, failing, redirect
@@ -56,7 +56,6 @@ async def test_answer_of_a_path_below_the_route(scene: Any) -> None:
 
 async def test_client_and_answer_have_their_interfaces(scene: Any) -> None:
     upstream = scene.upstream(scene.serve().url)
-    verifyObject(IUpstream, upstream)
     async with upstream.open("GET", "x") as response:
         verifyObject(IUpstreamResponse, response)
 
@@ -125,7 +124,7 @@ async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any)
 
 
 async def test_refusal_without_an_end_has_the_sentence_that_came(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "LONGEST_S", 0.05)
+    monkeypatch.setattr(failures, "LONGEST_S", 0.05)
     server = scene.serve({"/x": Answer(403, b"blocked by policy" + b" " * 1000, {"Content-Type": "text/plain"})})
     server.misbehave("/x", Fault(pause_at=20), repeat=True)
     with pytest.raises(UpstreamDenied, match="'main' refuses this: blocked by policy"):

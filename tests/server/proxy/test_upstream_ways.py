@@ -56,7 +56,7 @@ async def test_connection_that_is_idle_for_long_is_closed(scene: Any) -> None:
     before = {*reactor.getReaders()}
     await fetch(upstream)
     (expiry,) = [call for call in reactor.getDelayedCalls() if "_expire" in repr(call.func)]
-    upstream._connections._idle[("http", "127.0.0.1", server.port)][0].idle_since -= 3600
+    upstream._client._connections._idle[("http", "127.0.0.1", server.port)][0].idle_since -= 3600
     expiry.reset(0)
     await until(lambda: not expiry.active() and {*reactor.getReaders()} <= before)
     assert await fetch(upstream) == b"x"

@@ -23,7 +23,7 @@ def test_other_processes_of_the_server_know_the_names() -> None:
     proxy_loop.use_key("another one")  # as in another process
     proxy_loop.use_key("a server")
     proxy_loop.receive(value.encode())
-    assert [proxy_loop.is_circle(each) for each in (3, 4)] == [True, False]
+    assert [proxy_loop.is_proxy_loop(each) for each in (3, 4)] == [True, False]
 
 
 def test_a_copy_of_the_server_has_other_names() -> None:
@@ -31,4 +31,4 @@ def test_a_copy_of_the_server_has_other_names() -> None:
     value = proxy_loop.names_with(3)
     proxy_loop.use_key("its copy")
     proxy_loop.receive(value.encode())
-    assert not proxy_loop.is_circle(3)
+    assert not proxy_loop.is_proxy_loop(3)

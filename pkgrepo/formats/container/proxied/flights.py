@@ -10,8 +10,8 @@ from attrs import frozen
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import Repository
-from pkgrepo.proxy.circles import refuse_circle
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class TracedFlight(Generic[T]):
 
         :raises UpstreamLoop: this request has passed the repository before
         """
-        refuse_circle(repository.id, repository.path)
+        refuse_proxy_loop(repository.id, repository.path)
 
         async def traced() -> _Ended[T]:
             own = Trace()

@@ -19,8 +19,8 @@ from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.routes import Route
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstreams.upstream_documents import list_documents
 

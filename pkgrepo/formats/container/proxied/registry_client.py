@@ -48,7 +48,7 @@ class RegistryClient:
         ``limits`` defaults to those of manifests.
 
         :raises NotFound: the image does not have it, or the registry does not let us pull the image
-        :raises UpstreamFailed: see L{IUpstream.open}, or any other status
+        :raises UpstreamFailed: see L{Upstream.open}, or any other status
         """
         limits = limits or ReadLimits(MANIFEST_SIZE, self._upstreams.document_timeout_s)
         upstream = self._upstreams.of(place.repository_id, place.route)

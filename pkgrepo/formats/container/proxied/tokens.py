@@ -17,10 +17,10 @@ from attrs import frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.interfaces import IUpstream
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.urls import Target, parse_url
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.client import Upstream
+from pkgrepo.proxy.upstream.routes import Route
 
 from .challenges import Challenge, parse_challenges
 from .places import Place
@@ -70,7 +70,7 @@ class UpstreamTokens:
         self._services: dict[tuple[int, Route], _Service] = {}
         self._flight: SingleFlight[_Key, str] = SingleFlight()
 
-    async def find(self, upstream: IUpstream, place: Place, scope: str) -> str | None:
+    async def find(self, upstream: Upstream, place: Place, scope: str) -> str | None:
         """
         The Authorization field for a request, or None if it is not known whether the registry wants a token.
 
@@ -90,7 +90,7 @@ class UpstreamTokens:
             return None
 
     async def renew(
-        self, upstream: IUpstream, place: Place, scope: str, challenge: str | None, refused: str | None
+        self, upstream: Upstream, place: Place, scope: str, challenge: str | None, refused: str | None
     ) -> str:
         """
         The Authorization field for the second try of a request that was answered 401 with this ``challenge``.
@@ -119,10 +119,10 @@ class UpstreamTokens:
             self._services[key[:2]] = service
         return authorization
 
-    async def _get(self, upstream: IUpstream, key: _Key, service: _Service, scope: str) -> str:
+    async def _get(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
         return await self._flight.run(key, lambda: self._ask(upstream, key, service, scope))
 
-    async def _ask(self, upstream: IUpstream, key: _Key, service: _Service, scope: str) -> str:
+    async def _ask(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
         """Ask the token service (distribution token specification: GET with service and scopes)."""
         _, route, name = key
         try:

@@ -26,12 +26,11 @@ from zope.interface import implementer
 
 from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
 from pkgrepo.outbound.addresses import ANYWHERE
-from pkgrepo.outbound.agent import OutboundAgent, RequestFields, Ways
+from pkgrepo.outbound.agent import Ways
+from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.connection import Answer
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.outbound.pool import Connections
-from pkgrepo.outbound.received_body import BodyLost, ReceivedBody
 from pkgrepo.storage.pools import Pools
 
 from .documents import DocumentBroken, read_error_code
@@ -158,7 +157,6 @@ class Requests:
         self._disk = pools.disk
         reactor: Any = pools.reactor
         self._reactor = reactor
-        self._connections = Connections(reactor, KEPT_CONNECTIONS, KEPT_S)
         ways = Ways(
             reactor=reactor,
             guard=ANYWHERE,
@@ -166,11 +164,11 @@ class Requests:
             policy=policy,
             connect_s=CONNECT_S,
         )
-        self._agent = OutboundAgent(ways, self._connections)
+        self._client = OutboundClient(ways, KEPT_CONNECTIONS, KEPT_S)
 
     async def stop(self) -> None:
         """Close the connections."""
-        await self._connections.close()
+        await self._client.close()
 
     async def send(
         self,
@@ -264,9 +262,7 @@ class Requests:
         patience = Patience(ANSWER_S, self._reactor, f"no answer came within {ANSWER_S:g} s")
         data = b"" if body is None else body.data
         producer = Producer(data, patience.heard) if body is not None or method in ("POST", "PUT") else None
-        sent: Deferred[Any] = self._agent.request(method.encode(), url.encode(), RequestFields(signed), producer)
-        answer: Answer = await patience.wait(sent)
-        return Incoming(answer, self._reactor)
+        return Incoming(await patience.wait(self._client.request(method, url, signed, producer)), self._reactor)
 
 
 def reason_of(error: Exception) -> str:

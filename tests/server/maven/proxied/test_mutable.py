@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pkgrepo.proxy.upstream.retries import TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.limits import TRIES_WITH_OLD
 from tests.server.maven.proxied.conftest import Fragile
 from tests.support.http_client import HttpClient
 from tests.support.upstreams import faults

@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.proxy.upstream.retries import TRIES_WITH_OLD
+from pkgrepo.proxy.upstream.limits import TRIES_WITH_OLD
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer, Fault

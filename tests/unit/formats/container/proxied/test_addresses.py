@@ -11,7 +11,7 @@ from pkgrepo.formats.container.proxied.places import Place
 from pkgrepo.formats.container.proxied.registry_client import api_of, next_page
 from pkgrepo.formats.container.proxied.tokens import UpstreamTokens, may_entrust
 from pkgrepo.outbound.urls import parse_url
-from pkgrepo.proxy.routes import Credentials, Route
+from pkgrepo.proxy.upstream.routes import Credentials, Route
 
 
 @pytest.mark.parametrize(

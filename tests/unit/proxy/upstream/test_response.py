@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from pkgrepo.proxy.upstream.decoding import (
+from pkgrepo.proxy.upstream.response import (
     FREE_SIZE,
     MOST_MEMBERS,
     MOST_RATIO,

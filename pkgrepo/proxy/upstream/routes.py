@@ -1,12 +1,16 @@
-"""One upstream route of a proxy repository."""
+"""The routes of proxy repositories, the settings of connections to them, and the check for proxy loops."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from attrs import field, frozen
 
+from pkgrepo.concurrency.proxy_loop import is_proxy_loop
+from pkgrepo.errors import UpstreamLoop
+from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.urls import Target, join_path, parse_url
 
 
@@ -64,3 +68,35 @@ class Route:
     def url(self) -> str:
         """The root as text, without a slash at its end."""
         return self.target.text.rstrip("/")
+
+
+@frozen(kw_only=True)
+class UpstreamSettings:
+    """
+    The settings ``proxy.*``, whose defaults are in ``pkgrepo.config``.
+
+    ``connect_timeout_s`` is for name resolution, TCP and the tunnel through a proxy. After a request was sent, the head
+    of its answer must be complete in ``idle_timeout_s``, and the body may pause as long. A route may have others of
+    both. ``proxies`` are URLs by scheme, and
+    hosts without proxy under "no", as in the environment; they may contain passwords.
+    """
+
+    connect_timeout_s: float
+    idle_timeout_s: float
+    documents: ReadLimits
+    max_connections_per_host: int
+    allow_private: tuple[str, ...] = ()
+    ca_file: Path | None = None
+    proxies: Mapping[str, str] = field(factory=dict, repr=False)
+
+
+def refuse_proxy_loop(repository_id: int, route: str) -> None:
+    """
+    Check that the present request has not passed this repository before.
+
+    It is called before an upstream is asked, and before waiting for another request's question to it.
+
+    :raises UpstreamLoop: with ``route``
+    """
+    if is_proxy_loop(repository_id):
+        raise UpstreamLoop(route)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pkgrepo.outbound.urls import parse_url
-from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.upstream.routes import Route
 
 ROUTE = Route(
     "up",

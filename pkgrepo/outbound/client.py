@@ -1,18 +1,73 @@
-"""The bytes of an answer to a request of ours, between the connection and the reader, with back-pressure."""
+"""Requests by treq over the agent, and the bytes of their responses, with back-pressure."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
+from hyperlink import EncodedURL
+from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseDone
 from twisted.web.http import PotentialDataLoss
+from twisted.web.iweb import IBodyProducer
+
+from .agent import OutboundAgent, RequestFields, Ways
+from .connection import Answer
+from .pool import KEEP_ALIVE_S, Connections
+from .urls import Target
 
 HIGH_WATER = 256 * 1024  # bytes held before the connection is paused
 PIECE_COST = 64  # bytes of memory that even the smallest piece takes
+
+
+class OutboundClient:
+    """
+    Sends requests with treq, over connections of its own: at most ``most_idle`` idle ones are kept, for ``idle_s``.
+
+    The caller decides about redirects, and inflates bodies within limits of its own; treq sees no header fields of a
+    response, so it keeps no cookies.
+    """
+
+    def __init__(self, ways: Ways, most_idle: int, idle_s: float = KEEP_ALIVE_S) -> None:
+        self._connections = Connections(ways.reactor, most_idle, idle_s)
+        self._agent = OutboundAgent(ways, self._connections)
+        self._treq = HTTPClient(self._agent)
+        self._reactor = ways.reactor
+
+    def request(
+        self, method: str, url: str, fields: Mapping[str, str], body: IBodyProducer | bytes | None = None
+    ) -> Deferred[Answer]:
+        """
+        Send a request; fires with the response when its head has come. The length of a producer's body is known.
+
+        :raises AddressRefused: in the Deferred, or at once if a proxy would resolve the host
+        """
+        sent = self._treq.request(
+            method,
+            _ExactUrl(url),
+            headers=RequestFields(fields),
+            data=body,
+            allow_redirects=False,
+            unbuffered=True,
+            reactor=self._reactor,
+        )
+        answering: Deferred[Answer] = sent.addCallback(_answer_of)
+        return answering
+
+    async def connect(self, target: Target) -> None:
+        """Connect to a server and close the connection, without a request; it raises what ``request`` does."""
+        await self._agent.connect(target)
+
+    def keep_none(self) -> None:
+        """Close the idle connections, now and later."""
+        self._connections.keep_none()
+
+    async def close(self) -> None:
+        """Abort all connections, now and those that are made later. Returns when all have ended."""
+        await self._connections.close()
 
 
 class BodyLost(Exception):  # noqa: N818 - named for what happened
@@ -81,3 +136,23 @@ class ReceivedBody(Protocol):
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.called:
             waiting.callback(None)
+
+
+class _ExactUrl(EncodedURL):
+    """A URL that treq sends as it is: hyperlink's normal form drops some "?", and it refuses IPv6 addresses."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def to_uri(self) -> _ExactUrl:
+        return self
+
+    def to_text(self, with_password: bool = False) -> str:  # noqa: ARG002 - of the base class
+        return self._text
+
+
+def _answer_of(response: Any) -> Answer:
+    """The agent's response, without what treq puts around it."""
+    answer: Answer = response.original
+    return answer
