@@ -22,7 +22,7 @@ from pkgrepo.gateway.answers.content import Files
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp, RootResource
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Proxying, Services
 from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
@@ -208,15 +208,17 @@ class Assembly:
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
             images=core.images,
-            upstreams=proxies.upstreams,
-            documents=proxies.documents,
-            resolver=proxies.resolver,
-            transfers=proxies.transfers,
-            absences=proxies.absences,
-            cache_counters=proxies.counters,
-            fetching=proxies.fetching,
-            package_files=proxies.package_files,
-            settle=proxies.settle,
+            proxy=Proxying(
+                upstreams=proxies.upstreams,
+                documents=proxies.documents,
+                resolver=proxies.resolver,
+                transfers=proxies.transfers,
+                absences=proxies.absences,
+                counters=proxies.counters,
+                fetching=proxies.fetching,
+                package_files=proxies.package_files,
+                settle=proxies.settle,
+            ),
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
@@ -230,7 +232,12 @@ class Assembly:
             database=config.database_path,
             audit=config.log.audit_file,
         )
-        sources = (self._listener.metrics, lag, server_metrics, UpstreamMetrics(services.upstreams, core.registry))
+        sources = (
+            self._listener.metrics,
+            lag,
+            server_metrics,
+            UpstreamMetrics(services.proxy.upstreams, core.registry),
+        )
         if config.metrics.enabled:
             gather = None if self._peers is None else partial(self._peers.gather, METRICS)
             self._metrics = ProcessMetrics(sources, core.pools, gather)

@@ -41,7 +41,7 @@ def publishing_through(
         async def ask() -> bool:
             for document in (key,) if folders is None else [f"{each}/{key}" for each in await folders()]:
                 with suppress(NotFound):
-                    members = await services.resolver.members(virtual, document, Trace())
+                    members = await services.proxy.resolver.members(virtual, document, Trace())
                     if any(isinstance(each, UpstreamMember) for each in members.serving):
                         return True
             return False
@@ -57,7 +57,7 @@ async def check_new_name(services: Services, request: Request, virtual: Reposito
 
     :raises Forbidden: the repository refuses such names; :raises UpstreamFailed: it does, and that is not known
     """
-    leaves = services.resolver.leaves(virtual)
+    leaves = services.proxy.resolver.leaves(virtual)
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
     if len(hosted) == len(leaves) or rules_of(virtual).merges(key):
         return

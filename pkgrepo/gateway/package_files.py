@@ -68,7 +68,7 @@ async def answer_file(
             body = arriving(content)
             answer = services.files.answer_arriving(repository, file.source, body, headers or SAFE, present)
             if sends_all(request, answer):
-                services.fetching.when_kept(file, partial(_record_kept, services, identity))
+                services.proxy.fetching.when_kept(file, partial(_record_kept, services, identity))
             return answer
         file = content
     answer = await services.files.answer(repository, file, headers or SAFE, present)
@@ -103,13 +103,15 @@ async def _answer_unfetched(
     in_parts = request.header(b"range") is not None and file.source.path.endswith(READ_IN_PARTS)
     if request.method != b"HEAD" and not in_parts:
         return None
-    size = await services.fetching.size(file)
+    size = await services.proxy.fetching.size(file)
     if size is None:
         return None
     body = Content(size, deliver=partial(_deliver_part, services, file, size))
     answer = services.files.answer_arriving(repository, file.source, body, headers, present)
     part = select(request.method, request.fields, answer)
-    if request.method == b"HEAD" or (part.status == 206 and services.fetching.passes_on(file, part.start, part.end)):
+    if request.method == b"HEAD" or (
+        part.status == 206 and services.proxy.fetching.passes_on(file, part.start, part.end)
+    ):
         return answer
     return None
 
@@ -118,11 +120,11 @@ async def _deliver_part(
     services: Services, file: RemoteFile, size: int, consumer: IConsumer, start: int, end: int
 ) -> None:
     """Write a part of a file as the upstream sends it; if it sends no parts, when all of it is kept."""
-    async with services.fetching.open_part(file, size, start, end) as response:
+    async with services.proxy.fetching.open_part(file, size, start, end) as response:
         if response is not None:
             await deliver_pieces(response.chunks, consumer, 0, end - start)
             return
-    await services.files.deliver(await services.fetching.finish(file), consumer, start, end)
+    await services.files.deliver(await services.proxy.fetching.finish(file), consumer, start, end)
 
 
 async def _fetch(
@@ -136,13 +138,13 @@ async def _fetch(
     :raises UpstreamMismatch: it still announces that file
     """
     try:
-        return file, await services.fetching.content(file)
+        return file, await services.proxy.fetching.content(file)
     except UpstreamMismatch:
-        now = (await services.package_files.find(repository, package, path)).file
+        now = (await services.proxy.package_files.find(repository, package, path)).file
         if isinstance(now, RemoteFile):
             if now.identity == file.identity:
                 raise
-            return now, await services.fetching.content(now)
+            return now, await services.proxy.fetching.content(now)
         return now, now
 
 
@@ -157,6 +159,6 @@ async def find_package_file(
 ) -> FoundFile | None:
     """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
     if repository.type is not RepositoryType.HOSTED:
-        return await services.package_files.find(repository, package, path, want=want)
+        return await services.proxy.package_files.find(repository, package, path, want=want)
     file = await services.catalog.look(files.find_file, repository.id, path)
     return None if file is None else FoundFile(file, same_file(file))

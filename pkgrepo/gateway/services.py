@@ -1,8 +1,9 @@
-"""The services that formats work with."""
+"""What the handlers of formats work with."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 from attrs import frozen
 
@@ -30,6 +31,23 @@ from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses
 
+C = TypeVar("C")
+
+
+@frozen
+class Proxying:
+    """What serves the packages of upstreams."""
+
+    upstreams: Upstreams
+    documents: Documents
+    resolver: Resolver
+    transfers: Transfers
+    absences: Absences
+    counters: CacheCounters
+    fetching: Fetching
+    package_files: PackageFiles
+    settle: Callable[[], Awaitable[None]]  # have what proxies have served stored, before something of it is removed
+
 
 @frozen
 class Services:
@@ -47,15 +65,7 @@ class Services:
     searches: SearchIndexCache
     accounts: Accounts
     images: ImageAddresses
-    upstreams: Upstreams
-    documents: Documents
-    resolver: Resolver
-    transfers: Transfers
-    absences: Absences
-    cache_counters: CacheCounters
-    fetching: Fetching
-    package_files: PackageFiles
-    settle: Callable[[], Awaitable[None]]  # have what proxies have served stored, before something of it is removed
+    proxy: Proxying
     max_upload: int
     public_url: str = ""
 
@@ -66,3 +76,12 @@ class Services:
     def repository_url(self, request: Request, repository: Repository) -> str:
         """The address under which clients know a repository, without a slash at the end."""
         return f"{self.base_url(request)}/repositories/{repository.path}"
+
+
+@frozen
+class Context(Generic[C]):
+    """What a handler of a format works with; ``caches`` are those of its format."""
+
+    services: Services
+    repository: Repository
+    caches: C

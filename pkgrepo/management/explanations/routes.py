@@ -50,8 +50,8 @@ class Explanations(Handlers):
             catalog=shared.catalog,
             clock=shared.clock,
             pools=shared.pools,
-            resolver=shared.resolver,
-            files=shared.package_files,
+            resolver=shared.proxy.resolver,
+            files=shared.proxy.package_files,
             formats=self._formats,
             indexed=self._indexed,
         )
@@ -131,7 +131,7 @@ class Explanations(Handlers):
     async def _labels(self, identity: Identity, repository: Repository) -> list[tuple[Repository, str]]:
         """The repositories behind this one, and what they are called to the caller."""
         behind: dict[int, Repository] = {}
-        for leaf in self._services.shared.resolver.ways(repository):
+        for leaf in self._services.shared.proxy.resolver.ways(repository):
             behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
         labels = []
         for number, each in enumerate(behind.values()):

@@ -135,7 +135,7 @@ class Removal(PackageHandlers):
 
     async def _settle(self, repository: Repository) -> None:
         if repository.type is RepositoryType.PROXY:
-            await self._services.shared.settle()
+            await self._services.shared.proxy.settle()
 
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
         if self._images.are_in(call.repository):

@@ -82,7 +82,7 @@ class WholeServer(Handlers):
 
     def _upstreams(self) -> list[UpstreamStateRecord]:
         """The routes of all proxy repositories that this process has asked."""
-        health = self._services.shared.upstreams.health
+        health = self._services.shared.proxy.upstreams.health
         found = []
         for repository in self._registry.listed():
             if repository.type is not RepositoryType.PROXY:

@@ -50,7 +50,7 @@ class CachePurges(Handlers):
         given = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
 
         async def work(progress: Progress) -> Mapping[str, Any]:
-            await self._services.shared.settle()
+            await self._services.shared.proxy.settle()
             if body.limits:
                 report = await purge.evict(repository, actor, progress, dry_run=dry)
             else:

@@ -38,7 +38,7 @@ class Upstreams(Handlers):
         counts = await self._catalog.look(cache_counts, repository.id)
         figures = {each.route: each for each in await self._catalog.scan(document_figures, repository.id)}
         config = proxy_config_of(repository)
-        health = self._services.shared.upstreams.health
+        health = self._services.shared.proxy.upstreams.health
         document_bytes = sum(each.size for each in figures.values())
         return UpstreamRecord(
             routes=[_route(each, health(repository.id, each), figures.get(each.name)) for each in config.routes],
@@ -66,7 +66,7 @@ class Upstreams(Handlers):
         """
         repository = proxy_of(call.repository)
         format_ = self._services.formats[repository.format]
-        found = await check_routes(self._services.shared.upstreams, repository, format_)
+        found = await check_routes(self._services.shared.proxy.upstreams, repository, format_)
         return UpstreamCheck(
             ok=all(each.ok for each in found),
             routes=[

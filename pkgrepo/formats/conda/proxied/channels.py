@@ -220,7 +220,7 @@ class _Writing:
         if has_age_rules(upstream.leaf) and self.subdir:
             records = upstream.records
             find = find_hidden(upstream.leaf, now_ms)
-            hidden = await services.documents.read(proxy, records.question, records.held, find)
+            hidden = await services.proxy.documents.read(proxy, records.question, records.held, find)
         plan = self._plan(proxy.id, shared)
 
         def write(parts: PartsFile) -> tuple[Part, set[str] | None]:
@@ -228,7 +228,7 @@ class _Writing:
             return plan.write_upstream(parts, Selection(upstream.leaf, taken, hidden, mine)), mine
 
         document = upstream.document
-        part, found = await services.documents.read(proxy, document.question, document.held, write)
+        part, found = await services.proxy.documents.read(proxy, document.question, document.held, write)
         if seen is not None:
             seen |= found or set()
         return stamp, part
@@ -238,7 +238,7 @@ class _Writing:
         found: dict[int, frozenset[str]] = {}
         for each in self.state.upstreams:
             records = each.records
-            found[each.proxy.id] = await self.services.documents.read(
+            found[each.proxy.id] = await self.services.proxy.documents.read(
                 each.proxy, records.question, records.held, lambda parts: frozenset(parts.top[NAMES])
             )
         return found

@@ -33,8 +33,8 @@ async def explain_package(
         catalog=services.catalog,
         clock=services.clock,
         pools=services.pools,
-        resolver=services.resolver,
-        files=services.package_files,
+        resolver=services.proxy.resolver,
+        files=services.proxy.package_files,
         formats={repository.format: format_},
         indexed={repository.format: format_},
     )
@@ -55,10 +55,10 @@ async def explain_package(
 async def upstream_folders(services: Services, repository: Repository) -> list[str]:
     """The folders that upstreams of a repository were asked for, and noarch."""
     found = {NOARCH}
-    for each in services.resolver.leaves(repository):
+    for each in services.proxy.resolver.leaves(repository):
         if each.type is RepositoryType.PROXY:
             for subdir in SUBDIRS:
-                held = await services.documents.find(each, repodata_question(subdir).key)
+                held = await services.proxy.documents.find(each, repodata_question(subdir).key)
                 if held is not None and held.document.found:
                     found.add(subdir)
     return [each for each in SUBDIRS if each in found]

@@ -109,7 +109,7 @@ async def find_members(
     :raises UpstreamFailed: an upstream failed, and what it has is not known: others could have a stranger's package
     """
     config_serial = services.registry.serial  # before the configuration is read
-    ways = services.resolver.ways(repository)
+    ways = services.proxy.resolver.ways(repository)
     hosted = [each.repository for each in ways if each.repository.type is RepositoryType.HOSTED]
     hosted_stamp = await services.catalog.look(_hosted_stamp, hosted)
     upstreams: list[Upstream] = []
@@ -150,8 +150,8 @@ async def _ask(
     :raises UpstreamFailed: see L{find_members}
     """
     if before is not None:
-        await services.documents.expire(proxy, question, before.held.document.checked_ms)
-    held = await services.documents.answer(proxy, question, Trace(), revalidate=revalidate)
+        await services.proxy.documents.expire(proxy, question, before.held.document.checked_ms)
+    held = await services.proxy.documents.answer(proxy, question, Trace(), revalidate=revalidate)
     if not held.document.found and held.failure is not None:
         raise held.missing(question.key)
     return Answered(question, held)

@@ -91,7 +91,7 @@ class CatalogRequests:
         if not repository.active or not await self._services.access.may_list(viewer, repository):
             return names
         scan = self._services.catalog.scan
-        leaves = [each for each in self._services.resolver.ways(repository) if each.repository.active]
+        leaves = [each for each in self._services.proxy.resolver.ways(repository) if each.repository.active]
         while len(names) < count:
             found = [
                 await scan(list_images, each.repository.id, after=after, limit=count, alone=alone) for each in leaves
@@ -113,5 +113,5 @@ class CatalogRequests:
             return {*await self._visibility.filter_images(viewer, leaf.repository, images)}
         if repository.type is not RepositoryType.VIRTUAL:
             return {*images}
-        leaves = self._services.resolver.leaves(repository)
+        leaves = self._services.proxy.resolver.leaves(repository)
         return {*images} - await find_private(self._services.catalog, leaves, leaf, images)

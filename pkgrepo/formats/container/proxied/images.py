@@ -32,8 +32,8 @@ class UpstreamImages:
     def make(cls, services: Services) -> Self:
         """The parts, with empty memories, except for that of what no upstream has."""
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
-        client = RegistryClient(services.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
-        places, absences = Places(catalog, clock), services.absences
+        client = RegistryClient(services.proxy.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
+        places, absences = Places(catalog, clock), services.proxy.absences
         manifests = UpstreamManifests(
             catalog=catalog,
             publisher=publisher,
@@ -42,20 +42,20 @@ class UpstreamImages:
             client=client,
             places=places,
             absences=absences,
-            counters=services.cache_counters,
+            counters=services.proxy.counters,
         )
         return cls(
-            holders=Holders(catalog=catalog, resolver=services.resolver, clock=clock),
+            holders=Holders(catalog=catalog, resolver=services.proxy.resolver, clock=clock),
             manifests=manifests,
             ages=ReleaseAges(catalog=catalog, clock=clock, manifests=manifests),
             blobs=UpstreamBlobs(
                 catalog=catalog,
                 publisher=publisher,
-                transfers=services.transfers,
+                transfers=services.proxy.transfers,
                 client=client,
                 places=places,
                 absences=absences,
-                counters=services.cache_counters,
+                counters=services.proxy.counters,
                 largest=services.max_upload,
             ),
             lists=UpstreamLists(

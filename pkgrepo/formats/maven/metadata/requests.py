@@ -81,7 +81,7 @@ class MetadataRequests:
         generation = self._services.catalog.generation()
         key, form = document_key(target, package_key)
         # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
-        state = self._without_plain(await self._services.resolver.state(self._repository, key), target)
+        state = self._without_plain(await self._services.proxy.resolver.state(self._repository, key), target)
         rendered = await self._documents.get(self._services.pools, state, form, "")
         warned = (STALE,) if state.stale else ()
 
@@ -103,7 +103,7 @@ class MetadataRequests:
         """The members of a virtual repository that may have the metadata of a group as a plain file."""
         if self._repository.type is not RepositoryType.VIRTUAL or target.version is not None:
             return []
-        leaves = self._services.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.leaves(self._repository)
         return [each for each in leaves if each.type is RepositoryType.HOSTED and each.active]
 
     def _without_plain(self, state: PackageState, target: Metadata) -> PackageState:
@@ -119,7 +119,7 @@ class MetadataRequests:
     ) -> Answer:
         """What hosted members and upstreams say of a group, or the former alone if an upstream fails."""
         key, form = document_key(target, package_key)
-        resolver, parts, stale = self._services.resolver, list(said), False
+        resolver, parts, stale = self._services.proxy.resolver, list(said), False
         try:
             members = await resolver.members(self._repository, key, Trace())
             parts += await resolver.parts(members, key, form)

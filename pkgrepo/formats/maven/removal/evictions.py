@@ -41,17 +41,17 @@ class EvictionRequests:
         if identity.anonymous:
             raise AuthenticationRequired
         await access.require(identity, Action.ADMIN, repository)
-        await self._services.settle()
+        await self._services.proxy.settle()
         file = target.of if isinstance(target, Checksum) else target
         keys = await self._services.catalog.look(_document_keys, repository.id, file)
         if keys:
-            await self._services.documents.forget(repository, keys)
+            await self._services.proxy.documents.forget(repository, keys)
         removal = None
         if not isinstance(file, Metadata):
             removal = await self._services.catalog.look(find_removal, repository.id, file)
         if removal is None and not keys:
             raise NotFound("path", target.path)
-        self._services.package_files.forget(repository)
+        self._services.proxy.package_files.forget(repository)
         if removal is not None and removal.package is not None:
             await self._evict(removal.package, removal, actor_of(request, identity))
         return Answer(204)

@@ -133,8 +133,8 @@ class Questions:
         if repository.type is RepositoryType.HOSTED:
             parts, _ = await self._services.catalog.scan(read_parts, repository.id, key, form)
             return [parts], form
-        members = await self._services.resolver.members(repository, key, Trace())
-        return await self._services.resolver.parts(members, key, form), form
+        members = await self._services.proxy.resolver.members(repository, key, Trace())
+        return await self._services.proxy.resolver.parts(members, key, form), form
 
     async def _latest_path(self, request: Request, repository: Repository, identity: Identity, path: str) -> str:
         extension = request.parameter(b"extension") or "jar"
@@ -159,7 +159,7 @@ class Questions:
         """The entries of a directory without checksums. :raises NotFound: it does not exist, with ``strict``"""
         leaves = [repository]
         if repository.type is RepositoryType.VIRTUAL:
-            leaves = [each for each in self._services.resolver.leaves(repository) if each.active]
+            leaves = [each for each in self._services.proxy.resolver.leaves(repository) if each.active]
         hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
         others = [each.id for each in leaves if each.type is not RepositoryType.HOSTED]
         directory = await self._services.catalog.scan(find_directory, path, hosted, others)

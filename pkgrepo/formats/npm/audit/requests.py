@@ -102,17 +102,17 @@ class AuditRequests(RepositoryRequests):
 
     async def _proxies(self, names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
         """The proxies behind this repository, and the names that each must not be told."""
-        leaves = self._services.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.leaves(self._repository)
         for each in leaves:
             if each.type is RepositoryType.PROXY and each.active:
-                leaf = self._services.resolver.leaf(self._repository, each)
+                leaf = self._services.proxy.resolver.leaf(self._repository, each)
                 yield each, await find_private(self._services.catalog, leaves, leaf, names)
 
     async def _ask(self, proxy: Repository, told: Mapping[str, Sequence[str]]) -> upstream_audits.Entries:
         """:raises NotFound: no route has audits; :raises UpstreamFailed: one failed, and none has answered"""
         cpu = self._services.pools.cpu
         question = await cpu(upstream_audits.bulk_question, told)
-        body = await ask_routes(self._services.upstreams, proxy, question)
+        body = await ask_routes(self._services.proxy.upstreams, proxy, question)
         try:
             return await cpu(upstream_audits.read_bulk_answer, body, told.keys())
         except Invalid as error:

@@ -186,7 +186,7 @@ class PackageRequests(RepositoryRequests):
 
     async def _state(self, request: Request, name: str) -> PackageState:
         """A package as this repository shows it to this request. :raises NotFound: there is none"""
-        return await self._services.resolver.state(self._repository, name, revalidate=request.revalidates)
+        return await self._services.proxy.resolver.state(self._repository, name, revalidate=request.revalidates)
 
     async def _find_version(self, request: Request, name: str, selector: str) -> tuple[PackageState, bytes | None]:
         """

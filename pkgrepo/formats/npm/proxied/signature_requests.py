@@ -43,7 +43,7 @@ class SignatureRequests(RepositoryRequests):
             await self._authorize_audit(request)
         found: dict[str, dict[str, Any]] = {}
         failure: UpstreamFailed | None = None
-        for each in self._services.resolver.leaves(self._repository):
+        for each in self._services.proxy.resolver.leaves(self._repository):
             try:
                 keys = await self._keys_of(each)
             except NotFound:
@@ -61,7 +61,7 @@ class SignatureRequests(RepositoryRequests):
         await self._authorize_read(request, name)
         what = f"{name}@{version_text}"
         version = existing(semver.find_version(version_text), "attestation of", what)
-        members = await self._services.resolver.members(self._repository, name, Trace())
+        members = await self._services.proxy.resolver.members(self._repository, name, Trace())
         for member in members.serving:
             if isinstance(member, UpstreamMember):
                 body = await self._ask(member.repository, attestations_question(name, version.text))
@@ -83,7 +83,7 @@ class SignatureRequests(RepositoryRequests):
 
     async def _ask(self, repository: Repository, question: DocumentRequest) -> str:
         """What the upstreams of a proxy answer, from the cache while it is fresh."""
-        documents = self._services.documents
+        documents = self._services.proxy.documents
         held = await documents.get(repository, question, Trace())
         return await documents.read(repository, question, held, lambda parts: kept_text(parts.top))
 

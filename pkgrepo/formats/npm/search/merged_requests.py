@@ -42,7 +42,7 @@ class MergedSearchRequests(SearchRequests):
         identity = await self._identify(request)
         text = request.parameter(b"text") or ""
         page = read_page(request.parameter(b"size"), request.parameter(b"from"))
-        leaves = self._services.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.leaves(self._repository)
         present, count = await self._search_here(request, identity, leaves, read_query(text), page)
         shown = dict(list(present.items())[page.start : page.start + page.size])
         found = await self._search_upstreams(leaves, text, evolve(page, start=max(0, page.start - count)))
@@ -79,7 +79,7 @@ class MergedSearchRequests(SearchRequests):
         return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
 
     async def _search_upstreams(self, leaves: Sequence[Repository], text: str, page: Page) -> UpstreamResults:
-        leaf = partial(self._services.resolver.leaf, self._repository)
+        leaf = partial(self._services.proxy.resolver.leaf, self._repository)
         active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
         proxies = [each for each in active if passes_searches(leaves, leaf(each))]
         answers = await gatherResults([Deferred.fromCoroutine(self._ask(leaves, each, text, page)) for each in proxies])
@@ -91,7 +91,7 @@ class MergedSearchRequests(SearchRequests):
     async def _ask(self, leaves: Sequence[Repository], proxy: Repository, text: str, page: Page) -> UpstreamResults:
         services = self._services
         try:
-            body = await ask_routes(services.upstreams, proxy, search_question(text, page))
+            body = await ask_routes(services.proxy.upstreams, proxy, search_question(text, page))
         except (NotFound, UpstreamFailed):
             return UpstreamResults()
         results = await services.pools.cpu(read_results, body)
@@ -101,5 +101,5 @@ class MergedSearchRequests(SearchRequests):
 
     async def _private(self, leaves: Sequence[Repository], proxy: Repository, names: Collection[str]) -> set[str]:
         """Those of the names under which this repository shows nothing of the proxy."""
-        leaf = self._services.resolver.leaf(self._repository, proxy)
+        leaf = self._services.proxy.resolver.leaf(self._repository, proxy)
         return await find_private(self._services.catalog, leaves, leaf, names)

@@ -117,7 +117,7 @@ class MergedLists:
 
         :raises UpstreamFailed: an upstream failed, and what it said before is not known
         """
-        leaves = [leaf for leaf in services.resolver.leaves(repository) if leaf.active]
+        leaves = [leaf for leaf in services.proxy.resolver.leaves(repository) if leaf.active]
         members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
         stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
         kept = self._kept.get((repository.id, kind))
@@ -131,7 +131,7 @@ class MergedLists:
     async def _member(self, services: Services, leaf: Repository, *, revalidate: bool) -> _Member:
         if leaf.type is RepositoryType.PROXY:
             try:
-                held = await services.documents.get(leaf, self._question, Trace(), revalidate=revalidate)
+                held = await services.proxy.documents.get(leaf, self._question, Trace(), revalidate=revalidate)
             except NotFound:
                 pass
             else:
@@ -162,8 +162,8 @@ class MergedLists:
         if member.held is None:
             names: Names = await services.catalog.scan(all_names, proxy.id)
             return names
-        rules = [each for _, each in services.resolver.leaf(repository, proxy).rules if each.reserved_names]
-        return await services.documents.read(
+        rules = [each for _, each in services.proxy.resolver.leaf(repository, proxy).rules if each.reserved_names]
+        return await services.proxy.documents.read(
             proxy, self._question, member.held, lambda parts: _listed_names(parts, rules)
         )
 

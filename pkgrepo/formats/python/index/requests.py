@@ -96,7 +96,7 @@ class IndexRequests:
         catalog, repository, index = self._services.catalog, self._repository, self._caches.pages
         generation = catalog.generation()
         wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
-        found = await self._services.resolver.state(repository, project, revalidate=request.revalidates)
+        found = await self._services.proxy.resolver.state(repository, project, revalidate=request.revalidates)
         rendered = await index.get(self._services.pools, found, _form(wanted), "")
 
         def negotiate(again: Request) -> Answer | None:
@@ -174,7 +174,7 @@ class IndexRequests:
             raise NotFound("file", filename) from None
         if version is not None and parse_version(version)[0] != name.version_key:
             raise NotFound("file", f"{version}/{filename}")
-        for leaf in self._services.resolver.leaves(self._repository):
+        for leaf in self._services.proxy.resolver.leaves(self._repository):
             if leaf.type is RepositoryType.HOSTED:
                 found = await self._find_version(leaf, name.project_key, name.version_key)
                 if found is not None:
@@ -242,7 +242,7 @@ class IndexRequests:
             )
             stored = await self._services.catalog.look(files.files_of_version, found.id)
             return [(file.path, file.attrs.get("packagetype", "")) for file in stored if file.role is None]
-        state = await self._services.resolver.state(self._repository, project)
+        state = await self._services.proxy.resolver.state(self._repository, project)
         spliced, _ = await state.load(JSON_PAGE)
         releases = await self._services.pools.cpu(read_listed, spliced.fragments, project, "")
         release = existing(releases.get(key), "version", f"{project} {version}")

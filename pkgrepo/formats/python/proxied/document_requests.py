@@ -43,7 +43,7 @@ class ProjectDocuments:
         :raises NotFound: no such project or version; :raises UpstreamFailed: that is not known
         """
         cpu = self._services.pools.cpu
-        state = await self._services.resolver.state(self._repository, project)
+        state = await self._services.proxy.resolver.state(self._repository, project)
         spliced, state = await state.load(JSON_PAGE)
         releases = await cpu(read_listed, spliced.fragments, project, base_url)
         chosen = newest(releases.values())
@@ -74,19 +74,19 @@ class ProjectDocuments:
 
     async def _meta(self, project: str, version_key: str, spliced: Spliced) -> Mapping[str, Any]:
         # Others may have kept another package of this name before a hosted repository had it.
-        members = await self._services.resolver.members(self._repository, project, Trace())
+        members = await self._services.proxy.resolver.members(self._repository, project, Trace())
         serving = [member.repository.id for member in members.serving]
         kept: Mapping[str, Any] = await self._services.catalog.look(_find_meta, serving, project, version_key)
         if kept:
             return kept
         path = await self._services.pools.cpu(_find_metadata_path, spliced, project, version_key)
         try:
-            found = path and await self._services.package_files.find(self._repository, project, path)
+            found = path and await self._services.proxy.package_files.find(self._repository, project, path)
             if not path or not found:
                 return {}
             remote = found.file  # or the row of one that another request has fetched since the look-up above
             content = (
-                await self._services.fetching.content(remote, takes_whole=False)
+                await self._services.proxy.fetching.content(remote, takes_whole=False)
                 if isinstance(remote, RemoteFile)
                 else remote
             )

@@ -31,7 +31,7 @@ class IndexRequests:
         """
         services, index = self._services, self._caches.info
         generation = services.catalog.generation()
-        state = await services.resolver.state(self._repository, name, revalidate=request.revalidates)
+        state = await services.proxy.resolver.state(self._repository, name, revalidate=request.revalidates)
         rendered = await index.get(services.pools, state, INFO, "")
 
         def negotiate(again: Request) -> Answer | None:

@@ -46,7 +46,7 @@ class MemberApiRequests(ApiRequests):
         """All versions of a gem, the highest first; None if there is no such gem."""
         services = self._services
         try:
-            members = await services.resolver.members(self._repository, name, Trace())
+            members = await services.proxy.resolver.members(self._repository, name, Trace())
         except NotFound:
             return None
         hosted = [each.repository.id for each in members.serving if isinstance(each, HostedMember)]
@@ -56,7 +56,7 @@ class MemberApiRequests(ApiRequests):
                 listed: list[Release] | None = await services.catalog.scan(reading.list_releases, each, name)
                 found += listed or ()
             return await services.pools.cpu(_in_order, found)
-        return await services.pools.cpu(_described, name, await services.resolver.parts(members, name, INFO))
+        return await services.pools.cpu(_described, name, await services.proxy.resolver.parts(members, name, INFO))
 
 
 def _described(name: str, members: Sequence[MemberParts]) -> list[Release]:

@@ -113,14 +113,14 @@ class MergedLists:
         :raises NotFound: it has none; :raises UpstreamFailed: that is not known
         """
         question = specs_question(file)
-        held = await services.documents.get(proxy, question, Trace(), revalidate=revalidate)
-        make = partial(services.documents.read, proxy, question, held, _write_pieces)
+        held = await services.proxy.documents.get(proxy, question, Trace(), revalidate=revalidate)
+        make = partial(services.proxy.documents.read, proxy, question, held, _write_pieces)
         return await self._cached(proxy, file, held.document.fetched_ms, make)
 
     async def _versions(
         self, services: Services, repository: Repository, *, revalidate: bool
     ) -> tuple[MergedState, ListFile]:
-        leaves = services.resolver.leaves(repository)
+        leaves = services.proxy.resolver.leaves(repository)
         hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
         proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
         asked = [await self._ask(services, repository, each, revalidate=revalidate) for each in proxies]
@@ -164,10 +164,10 @@ class MergedLists:
     ) -> UpstreamList | None:
         """The list of an upstream, None if it has none."""
         try:
-            held = await services.documents.get(proxy, VERSIONS, Trace(), revalidate=revalidate)
+            held = await services.proxy.documents.get(proxy, VERSIONS, Trace(), revalidate=revalidate)
         except NotFound:
             return None
-        rules = [rules for _, rules in services.resolver.leaf(repository, proxy).rules if rules.reserved_names]
+        rules = [rules for _, rules in services.proxy.resolver.leaf(repository, proxy).rules if rules.reserved_names]
         return UpstreamList(proxy, held, rules)
 
     async def _join(

@@ -63,7 +63,7 @@ class ListRequests:
                         self._services, self._repository, file, revalidate=request.revalidates
                     )
                 )
-        for leaf in self._services.resolver.leaves(self._repository):
+        for leaf in self._services.proxy.resolver.leaves(self._repository):
             if not leaf.active or leaf.type is not RepositoryType.PROXY:
                 continue
             try:

@@ -96,7 +96,7 @@ class JoinedLists:
             return None
         last = upstreams[-1]
         write = partial(_write_rest, self.file, self.last, self.appended[-1])
-        file = await services.documents.read(last.repository, VERSIONS, last.held, write)
+        file = await services.proxy.documents.read(last.repository, VERSIONS, last.held, write)
         return None if file is None else evolve(self, file=file, appended=appended)
 
 
@@ -113,7 +113,7 @@ async def join_lists(
         seen = None if merges or number == len(upstreams) - 1 else set[str]()
         selection = Selection(each.rules, frozenset(taken), seen, head=number == 0)
         write = partial(_write, writer, selection)
-        await services.documents.read(each.repository, VERSIONS, each.held, write)
+        await services.proxy.documents.read(each.repository, VERSIONS, each.held, write)
         taken |= seen or set()
     # The names of a whole upstream would take 60 MB.
     last = selection if merges or len(upstreams) == 1 else None

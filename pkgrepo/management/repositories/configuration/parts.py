@@ -48,14 +48,14 @@ def warnings_of(services: ManagementServices, repository: Repository) -> list[st
     """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
     format_ = services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
-    faults = route_warnings(services.shared.upstreams, repository)
+    faults = route_warnings(services.shared.proxy.upstreams, repository)
     return [*own, *faults, *exposure_warnings(services.shared.registry, repository)]
 
 
 async def try_routes(services: ManagementServices, repository: Repository) -> None:
     """Connect to the routes of a proxy that was just configured, so that ``warnings_of`` knows which cannot be used."""
     if repository.type is RepositoryType.PROXY and repository.active:
-        await services.shared.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
+        await services.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
 
 
 def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
