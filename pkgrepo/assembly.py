@@ -34,7 +34,7 @@ from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.clock import from_ms, seconds_of
-from pkgrepo.repositories.search.index_cache import SearchIndexCache
+from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.keys import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import sys
 import time
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
-from pkgrepo.repositories.upkeep.progress import Progress
+
+if TYPE_CHECKING:
+    from pkgrepo.repositories.upkeep.jobs import Progress
 
 EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
 

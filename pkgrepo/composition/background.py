@@ -12,8 +12,7 @@ from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.concurrency.services import PeriodicTask, Work
 from pkgrepo.config import Config
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
-from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
-from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
+from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
 
 from .core import Core

@@ -26,7 +26,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.search.index_cache import SearchIndexCache
+from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses

@@ -1,4 +1,4 @@
-"""What the code that works on whole storages and repositories needs: catalog, registry, stores, threads and formats."""
+"""The collaborators of code that works on whole storages and repositories, and the failures that it survives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog, IFormat
 from pkgrepo.model import Storage
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 from pkgrepo.storage.pools import Pools
 
-from .clock import Clock
-from .registry import Registry
-from .stores import Stores
+FAILURES = (OSError, PkgrepoError)  # of the disk; of blobs that are missing and storages that cannot be opened
 
 
 @frozen
@@ -46,3 +48,8 @@ class MaintenanceWork:
         self._stores = context.stores
         self._pools = context.pools
         self._clock = context.clock
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something failed, without a path."""
+    return error.strerror or "the disk failed" if isinstance(error, OSError) else str(error)

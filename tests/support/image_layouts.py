@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
 from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from tests.support.images import Registry

@@ -17,7 +17,7 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.documents.held import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Step, Trace
-from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.startup.provisioning import ensure_storages
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories

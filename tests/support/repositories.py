@@ -27,7 +27,7 @@ from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
 from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore

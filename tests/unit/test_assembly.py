@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.inprocess_server import no_failures, until

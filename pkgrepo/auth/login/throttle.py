@@ -77,10 +77,10 @@ class NoNews:
     """There are no other processes."""
 
     def failed(self, keys: Sequence[Key]) -> None:
-        """See L{News.failed}."""
+        """Tell no other worker."""
 
     def logged_in(self, account: str, address: str) -> None:
-        """See L{News.logged_in}."""
+        """Tell no other worker."""
 
 
 class Unlock(Protocol):
@@ -109,11 +109,11 @@ class NoUnlocks:
     """Nothing is ever unlocked."""
 
     def now(self) -> Sequence[Unlock]:
-        """See L{Unlocks.now}."""
+        """Return no unlocks."""
         return ()
 
     async def read(self) -> Sequence[Unlock]:
-        """See L{Unlocks.read}."""
+        """Return no unlocks."""
         return ()
 
 

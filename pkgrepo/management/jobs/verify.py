@@ -13,7 +13,7 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Repository
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.verify import Verifier
 
 from .schema import Verified

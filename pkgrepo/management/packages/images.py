@@ -10,8 +10,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Actor, Package, Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
-from pkgrepo.repositories.images.manifests import delete_manifest
-from pkgrepo.repositories.images.tags import delete_tag
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.summaries import (
     IMAGE_ORDERS,

@@ -15,7 +15,7 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.jobs.waiting import STILL_RUNNING, WAIT, run_job
 from pkgrepo.proxy.upkeep.purge import PURGE, Selection
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.untrusted.text import seconds_of
 
 from .routes import proxy_of

@@ -13,7 +13,7 @@ from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 
 from .purge import DAY_MS, CachePurge
 

@@ -20,10 +20,10 @@ from pkgrepo.model import Actor, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.repositories.images.eviction import evict_blob, evict_manifest
+from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.upstreams.cached_units import (

@@ -1,4 +1,9 @@
-"""Write commands over the blobs of an image."""
+"""
+Write commands over the blobs of an image, and the catalog's package of the image, whose key is the image's name.
+
+The package is added with the first blob or manifest of the image, and removed with the last. Only a manifest makes it
+the owner of its name: blobs may be those of a push that is refused or never ends.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,12 @@ from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError, existing
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, Repository
-from pkgrepo.repositories.publish.events import append_package_event
+from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
+from pkgrepo.repositories.publish.package_changes import append_package_event
 from pkgrepo.storage.catalog.blobs import blobs, uploads
-from pkgrepo.storage.catalog.images import linked_blobs, promises, signatures
+from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises, signatures
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-
-from .package import ensure_image, get_image, remove_if_empty
 
 
 @frozen
@@ -138,3 +142,26 @@ def _link(
             append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
     if client is not None:
         promises.promise(tx, package.id, f"sha256:{sha256}", client, now_ms)
+
+
+def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: int) -> Package:
+    """The image's package, which is added if it is absent."""
+    package, new = packages.ensure_package(tx, repository.id, key=image, name=image, serial=0, now_ms=now_ms)
+    if new:
+        repositories.add_usage(tx, repository.id, 0, 1)
+        repositories.bump_names_serial(tx, repository.id)
+    return package
+
+
+def get_image(tx: Transaction, repository: Repository, image: str) -> Package:
+    """The image's package. :raises NotFound: there is none"""
+    return existing(packages.find_package(tx, repository.id, image), "image", image)
+
+
+def remove_if_empty(tx: Transaction, repository: Repository, package: Package) -> None:
+    """Remove the package of an image that has neither manifests nor blobs."""
+    if manifests.has_manifests(tx, package.id) or linked_blobs.has_links(tx, package.id):
+        return
+    packages.remove_package(tx, package.id)
+    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.bump_names_serial(tx, repository.id)

@@ -1,21 +1,21 @@
-"""Write commands over images of upstreams: what is kept, and when an upstream last confirmed a tag."""
+"""Write commands over images of upstreams: keep them, note when an upstream confirmed a tag, and evict them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, Repository
-from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.model import SYSTEM, Actor, Repository
+from pkgrepo.repositories.images.blobs import StillNeeded, Stored, delete_blob, get_image
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_manifest
+from pkgrepo.repositories.images.push import Push
+from pkgrepo.repositories.publish.package_changes import EVICTED, append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.images import first_sights, manifests
+from pkgrepo.storage.catalog.images.contents import blobs_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
-
-from .blobs import Stored
-from .manifests import put_manifest
-from .package import get_image
-from .push import Push
-from .tags import delete_tag
 
 
 def keep_manifest(
@@ -63,3 +63,21 @@ def _note_sight(tx: Transaction, repository: Repository, image: str, tag: str, d
         moved_ms = round(before.updated_at.timestamp() * 1000)  # restored tags have no sight yet
         first_sights.note_sight(tx, repository.id, image, tag, str(before.digest), moved_ms, moved_ms)
     first_sights.note_sight(tx, repository.id, image, tag, digest, now_ms, now_ms)
+
+
+def evict_manifest(tx: Transaction, repository: Repository, image: str, digest: str, actor: Actor, now_ms: int) -> None:
+    """
+    Remove a manifest with its tags, and the blobs that no other manifest of the image refers to.
+
+    :raises NotFound: the image has none of this digest
+    """
+    blobs = blobs_of_manifest(tx, get_image(tx, repository, image).id, digest)
+    delete_manifest(tx, repository, image, digest, actor, now_ms, kind=EVICTED)
+    for each in blobs:
+        evict_blob(tx, repository, image, each, now_ms)
+
+
+def evict_blob(tx: Transaction, repository: Repository, image: str, digest: str, now_ms: int) -> None:
+    """Remove a blob, unless a manifest of the image refers to it."""
+    with suppress(NotFound, StillNeeded):
+        delete_blob(tx, repository, image, digest, now_ms)

@@ -1,24 +1,35 @@
-"""Write commands over the manifests of an image."""
+"""
+Write commands over the manifests and tags of an image.
+
+The trust in its manifests is updated in the transaction that changes the image or its signatures.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
+
+from attrs import frozen
 
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
-from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.repositories.images.blobs import Stored, ensure_image, get_image, promise_blob, remove_if_empty
+from pkgrepo.repositories.images.push import (
+    Push,
+    Reference,
+    ReferencesMissing,
+    TagCondition,
+    TagConditionFailed,
+    TagExists,
+)
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises, signatures, trust
+from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
 from pkgrepo.storage.catalog.packages import packages, retired_names, tags
 from pkgrepo.storage.catalog.server import repositories
-
-from .blobs import Stored, promise_blob
-from .package import ensure_image, get_image, remove_if_empty
-from .push import Push, Reference, ReferencesMissing
-from .tags import find_moved_tags
-from .trust import append_trust_events, update_trust
 
 
 def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push, actor: Actor, now_ms: int) -> Stored:
@@ -172,3 +183,129 @@ def _end_promises(
         promises.end_promises(tx, package.id, [new.digest], client)
     else:
         promises.promise(tx, package.id, new.digest, client, now_ms)
+
+
+@frozen
+class FoundSignatures:
+    """The verified signatures in a manifest: of the digest ``subject``, by these keys."""
+
+    manifest: str
+    subject: str
+    keys: frozenset[str]
+
+
+def note_signatures(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    found: Sequence[FoundSignatures],
+    trusted: Collection[str],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """
+    Store verified signatures of an image, and update the trust in what they sign.
+
+    ``trusted`` are the ids of the trusted keys. It is no error if the image or a manifest was removed meanwhile.
+    """
+    package = packages.find_package(tx, repository.id, image)
+    if package is None:
+        return
+    for each in found:
+        add_signature(tx, package.id, each.manifest, each.subject, each.keys)
+    update_trust(tx, repository, package, sorted({each.subject for each in found}), trusted, actor, now_ms)
+
+
+def update_trust(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    digests: Iterable[str],
+    trusted: Collection[str],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """Derive the trust in some manifests of an image from its signatures again, and append the events."""
+    for digest in digests:
+        change = derive_trust(tx, package.id, digest, trusted)
+        append_trust_events(tx, repository, package, digest, change, actor, now_ms)
+
+
+def append_trust_events(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    digest: str,
+    change: TrustChange,
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """Append the events for a change of the trust in a manifest; none if nothing changed."""
+    if change == TrustChange():
+        return
+    package = bump_package_serial(tx, repository, package, now_ms)
+    if change.gained or change.settled:
+        append_package_event(tx, package, "trusted", {"digest": digest, "keys": sorted(change.gained)}, actor, now_ms)
+    if change.lost:
+        append_package_event(tx, package, "untrusted", {"digest": digest, "keys": sorted(change.lost)}, actor, now_ms)
+
+
+def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
+    """
+    Remove a tag; its manifest stays.
+
+    :raises NotFound: the image has no such tag
+    """
+    package = get_image(tx, repository, image)
+    found = existing(tags.find_tag(tx, package.id, tag), "tag", tag)
+    tags.remove_tag(tx, package.id, tag)
+    if found.digest is not None:
+        manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # its grace period begins now
+    bump_package_serial(tx, repository, package, now_ms)
+    append_package_event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+    update_trust(tx, repository, package, signatures.signed_by(None, None, [tag]), (), actor, now_ms)
+
+
+def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
+    """
+    Remove the manifest in quarantine from a tag.
+
+    The tag points to the manifest that readers get by it again; without one the tag is removed.
+
+    :raises NotFound: the image has no such tag
+    """
+    package = get_image(tx, repository, image)
+    found = tags.find_tag(tx, package.id, tag)
+    if found is None or not trust.release_tag(tx, package.id, tag):
+        delete_tag(tx, repository, image, tag, actor, now_ms)
+        return
+    bump_package_serial(tx, repository, package, now_ms)
+    append_package_event(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+
+
+def find_moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
+    """
+    The tags of a push that do not point to its manifest yet.
+
+    :raises TagExists: one may not be moved; :raises TagConditionFailed: the condition on the first one fails
+    """
+    moved: list[str] = []
+    for index, name in enumerate(push.tags):
+        found = tags.find_tag(tx, package.id, name)
+        current = None if found is None else found.digest
+        if index == 0 and push.condition is not None and not _is_met(push.condition, current):
+            raise TagConditionFailed(name)
+        if current == push.manifest.digest:
+            continue
+        if current is not None and name in push.immutable:
+            raise TagExists(name, current, push.manifest.digest)
+        if current is not None:
+            manifests.touch_manifest(tx, package.id, current, now_ms)  # its grace period begins now
+        moved.append(name)
+    return tuple(moved)
+
+
+def _is_met(condition: TagCondition, current: str | None) -> bool:
+    if condition.absent:
+        return current is None
+    return current is not None and ("*" in condition.digests or current in condition.digests)

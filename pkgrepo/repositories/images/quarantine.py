@@ -18,7 +18,8 @@ from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.events import append_package_event
+from pkgrepo.repositories.images.manifests import release_tag
+from pkgrepo.repositories.publish.package_changes import append_package_event
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.images import trust
@@ -27,7 +28,6 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
 from .manifests import delete_manifest
-from .tags import release_tag
 
 log = Logger()
 

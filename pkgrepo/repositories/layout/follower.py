@@ -44,13 +44,12 @@ from twisted.python.failure import Failure
 from pkgrepo.concurrency.services import Service
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, reason_of
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, Entry
 
-from .failures import FAILURES, reason_of
 from .retries import Retries
 from .storage_layouts import StorageLayouts
 from .updater import LayoutUpdater

@@ -1,21 +1,32 @@
-"""Write commands that restore rows of the catalog from sidecars of the readable layout."""
+"""Restore packages, repositories and images in the catalog from their sidecars in the readable layout."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import msgspec
 from attrs import evolve
 
-from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, Repository
-from pkgrepo.repositories.publish.events import bump_package_serial
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.repositories.images.blobs import link_blob
+from pkgrepo.repositories.images.manifests import put_manifest
+from pkgrepo.repositories.images.push import Push, Quarantine
+from pkgrepo.repositories.images.quarantine import window_ms
+from pkgrepo.repositories.layout.images.directory import ManifestSidecar, TagEntry
+from pkgrepo.repositories.layout.sidecars import BurnedSidecar, PackageSidecar, RepositorySidecar, VersionSidecar
+from pkgrepo.repositories.layout.trees import KeptSidecar
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
-from pkgrepo.repositories.publish.package_changes import set_package_meta
+from pkgrepo.repositories.publish.package_changes import bump_package_serial, set_package_meta
 from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.images import manifests, trust
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import packages, retired_names, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
 
-from .sidecars import BurnedSidecar, PackageSidecar, RepositorySidecar, VersionSidecar
-from .trees.sidecars import KeptSidecar
+BATCH = 50  # blobs, manifests or tags per transaction
 
 
 def restore_published_at(
@@ -96,3 +107,129 @@ def restore_repository(
         uid=sidecar.uid,
         parent_id=parent_id,
     )
+
+
+async def restore_manifests(
+    catalog: ICatalog,
+    repository: Repository,
+    sidecars: Sequence[ManifestSidecar],
+    blobs: Mapping[str, BlobInfo],
+    now_ms: int,
+) -> int:
+    """
+    Add those manifests of one image that the catalog does not have, with their times. Returns their number.
+
+    ``blobs`` are the durable blobs and manifests by digest. Blobs that are not among them are left out, and so are
+    manifests whose own bytes are not.
+    """
+    if not sidecars:
+        return 0
+    image = sidecars[0].image
+    names = sorted({blob.digest for each in sidecars for blob in each.blobs if blob.digest in blobs})
+    for start in range(0, len(names), BATCH):
+        batch = {name: blobs[name] for name in names[start : start + BATCH]}
+        await catalog.write(_link_blobs, repository, image, batch, now_ms)
+    whole = [each for each in sidecars if each.digest in blobs]
+    fresh = 0
+    for start in range(0, len(whole), BATCH):
+        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs, now_ms)
+    return fresh
+
+
+async def restore_tags(
+    catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int, lost: list[str]
+) -> int:
+    """
+    Add those tags that an image does not have. Returns their number.
+
+    The names of tags whose manifest does not exist are appended to ``lost``.
+    """
+    fresh = 0
+    for start in range(0, len(entries), BATCH):
+        found, missed = await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
+        fresh += found
+        lost += missed
+    return fresh
+
+
+def _link_blobs(
+    tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
+) -> None:
+    for digest, info in batch.items():
+        link_blob(tx, repository, image, info, digest, None, None, now_ms)
+
+
+def _put_manifests(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    sidecars: Sequence[ManifestSidecar],
+    blobs: Mapping[str, BlobInfo],
+    now_ms: int,
+) -> int:
+    fresh = 0
+    for each in sidecars:
+        found = packages.find_package(tx, repository.id, image)
+        if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
+            continue
+        push = Push(
+            manifest=_new(each),
+            blob=blobs[each.digest],
+            required=(),
+            quarantine=_wait(repository, each.waiting, now_ms),
+        )
+        put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
+        fresh += 1
+    return fresh
+
+
+def _put_tags(
+    tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int
+) -> tuple[int, list[str]]:
+    fresh = 0
+    lost = []
+    for each in entries:
+        found = packages.find_package(tx, repository.id, image)
+        if found is None:
+            lost.append(each.name)
+            continue
+        if tags.find_tag(tx, found.id, each.name) is not None:
+            continue
+        shown = each.digest is not None and _put_tag(tx, repository, image, each, each.digest, None)
+        if each.waiting is not None and _put_tag(
+            tx, repository, image, each, each.waiting, _wait(repository, True, now_ms)
+        ):
+            trust.quarantine_tag(
+                tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository)
+            )
+            shown = True
+        fresh += shown
+        if not shown:
+            lost.append(each.name)
+    return fresh, lost
+
+
+def _put_tag(
+    tx: Transaction, repository: Repository, image: str, entry: TagEntry, digest: str, quarantine: Quarantine | None
+) -> bool:
+    """Set a tag to a manifest of its image. Returns whether the manifest exists."""
+    found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, digest)
+    if found is None or not found.locator:
+        return False
+    blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
+    known = ManifestRecord(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
+    push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
+    actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
+    put_manifest(tx, repository, image, push, actor, updated_ms)
+    return True
+
+
+def _wait(repository: Repository, waiting: bool, now_ms: int) -> Quarantine | None:
+    """A manifest that waits for its signature gets a whole quarantine window again."""
+    return Quarantine((), now_ms + window_ms(repository)) if waiting else None
+
+
+def _new(sidecar: ManifestSidecar) -> ManifestRecord:
+    if sidecar.digest.partition(":")[0] == "sha256" and sidecar.digest != f"sha256:{sidecar.sha256}":
+        raise Invalid(f"manifest {sidecar.digest} cannot have the content {sidecar.sha256}")
+    return msgspec.convert(sidecar, ManifestRecord, from_attributes=True)

@@ -8,14 +8,13 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.model import Repository, Storage, folder_of
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.layout.marker import discard_folder
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import Backlog
 
-from .failures import FAILURES, reason_of
 from .marker import MARKER, CatalogStatus, discard_layout, read_marker, write_status
-from .removed_folders import discard_folder
 
 log = Logger()
 

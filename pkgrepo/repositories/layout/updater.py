@@ -7,20 +7,19 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from pkgrepo.interfaces import Reader
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import IImageFormat, IPathFormat, Reader
 from pkgrepo.model import Repository
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.layout.images.changes import ImageChanges
+from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
+from pkgrepo.repositories.layout.images.large_images import LargeImages
+from pkgrepo.repositories.layout.trees import TreeLayoutWriter
+from pkgrepo.repositories.layout.writer import FileLayoutWriter, LayoutWriter
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from pkgrepo.storage.gil import GilReleaser
-
-from .failures import FAILURES, reason_of
-from .images.changes import ImageChanges
-from .images.directory import ImageLayoutWriter
-from .images.large_images import LargeImages
-from .writer import LayoutWriter
-from .writer_factory import open_writer
 
 AT_ONCE = 32  # entries that a thread shows in one call: some 10 ms of a fast disk
 ATTEMPTS = 2  # to show a large image
@@ -178,3 +177,24 @@ def _show(tasks: Sequence[tuple[_Task, object]]) -> list[tuple[_Task, object, st
         except FAILURES as error:
             failed.append((task, snapshot, reason_of(error)))
     return failed
+
+
+async def open_writer(context: MaintenanceContext, repository: Repository) -> LayoutWriter[Any] | None:
+    """
+    Return the writer for a repository, or None where its storage keeps no readable layout or was removed.
+
+    :raises PkgrepoError: the storage cannot be opened
+    """
+    format_ = context.formats.get(repository.format)
+    try:
+        storage = context.registry.storage(repository.storage_id)
+    except NotFound:
+        return None  # storage and repository were removed a moment ago
+    layout = await context.open_layout(storage)
+    if format_ is None or layout is None or not storage.readable_layout:
+        return None
+    if IImageFormat.providedBy(format_):
+        return ImageLayoutWriter(layout, repository)
+    if IPathFormat.providedBy(format_):
+        return TreeLayoutWriter(layout, repository, format_)
+    return FileLayoutWriter(layout, repository, format_)

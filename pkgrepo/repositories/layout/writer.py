@@ -177,22 +177,22 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         self._format = format_
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> EntrySnapshot:
-        """See L{LayoutWriter.read}."""
+        """Read a package or a version."""
         if not version_key:
             return read_package(reader, self._repository.id, package_key)
         return read_version(reader, self._repository.id, package_key, version_key)
 
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
-        """See L{LayoutWriter.entries}."""
+        """Return the package and each of its versions."""
         keys, texts = versions.version_keys(reader, package.id), versions.version_texts(reader, package.id)
         return [("", ""), *zip(keys, texts, strict=True)]
 
     def place_of(self, _package_key: str, path: str, _sha256: str) -> str:
-        """See L{LayoutWriter.place_of}."""
+        """Return the place of the public path."""
         return shorten(f"{self._repository.folder}/{self._format.readable_path(path)}")
 
     def plan(self, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
-        """See L{LayoutWriter.plan}."""
+        """Plan the directory of a version or package."""
         top = self._folder_of(package_key)
         return (
             self._plan_version(top, package_key, version, snapshot)
@@ -232,7 +232,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         return Plan(links=links, documents=self._changed(documents), removals=removals)
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
-        """See L{LayoutWriter.plan_leftovers}."""
+        """Plan the removal of what belongs to no known package or version."""
         top = self._repository.folder
         expected = {top}
         places: set[str] = set()

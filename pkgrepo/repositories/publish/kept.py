@@ -19,8 +19,8 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.package_changes import if_active
 
-from .activity import if_active
 from .index import Indexer
 from .releases import Published, PublishedTogether, Release, publish_releases
 from .staged import Claim
@@ -68,7 +68,7 @@ class KeptTogether:
         self._batches: Batches[int, Kept] = Batches(self._keep, most=TOGETHER)
 
     def hurrying(self) -> AbstractContextManager[None]:
-        """See L{Batches.hurrying}."""
+        """A block in which files do not linger."""
         return self._files.hurrying()
 
     async def linger(self, repository: Repository, size: int) -> None:

@@ -1,26 +1,77 @@
-"""Write commands that change what is published: states of versions, removal of files and versions, metadata."""
+"""
+Write commands that change what is published: states of versions, removal of files and versions, metadata.
+
+Each ends with a new serial and an event. ``if_active`` makes a command fail once its repository was switched off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound, existing
+from pkgrepo.errors import NotFound, ReadOnly, RepositoryInactive, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog.packages import about, files, packages, version_batches, versions
+from pkgrepo.model import Actor, File, Package, Repository, RepositoryType, Version, VersionState
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, VersionsIndexer
+from pkgrepo.storage.catalog.packages import about, events, files, packages, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 from pkgrepo.storage.catalog.server import repositories
 
-from .events import append_package_event, bump_package_serial
-from .index import Change, Indexer, PackageIndex, VersionsIndexer
-
+T = TypeVar("T")
 EVICTED = "evicted"  # the kind of the event when something is removed from a cache
-
 # The kind of the event when a version gets this state.
 _KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
+
+
+def bump_package_serial(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
+    """Increase the repository's serial and set it on the package. Returns the changed package."""
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
+    return evolve(package, serial=serial)
+
+
+def append_package_event(
+    tx: Transaction,
+    package: Package,
+    kind: str,
+    data: Mapping[str, Any],
+    actor: Actor,
+    now_ms: int,
+    *,
+    version: Version | None = None,
+) -> None:
+    """Append an event for a package; with ``version`` for that version, whose text is added to the data."""
+    events.append_event(
+        tx,
+        repository_id=package.repository_id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key="" if version is None else version.key,
+        kind=kind,
+        data=data if version is None else {"version": version.text, **data},
+        actor=actor,
+        now_ms=now_ms,
+    )
+
+
+def if_active(command: Callable[..., T]) -> Callable[..., T]:
+    """
+    Wrap a command so that it fails if the repository was switched off or removed during the upload.
+
+    It then raises L{RepositoryInactive} or L{NotFound}, and L{ReadOnly} for a virtual repository, which has no content
+    of its own.
+    """
+
+    def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
+        if not repositories.get_repository(tx, repository.id).active:
+            raise RepositoryInactive(repository.path)
+        if repository.type is RepositoryType.VIRTUAL:
+            raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")
+        return command(tx, repository, *args)
+
+    return run
 
 
 def set_version_state(

@@ -24,11 +24,10 @@ from attrs import Factory, define, frozen
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Repository
+from pkgrepo.repositories.publish.index import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.storage.pools import Pools
-
-from .splicing import Renderer, Spliced
 
 CHUNK: Final = 256  # packages rendered together; a chunk of twice as many is split
 GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms
@@ -145,7 +144,7 @@ class Source(Protocol[V, D]):
 
 @frozen(eq=False)
 class ListSource(Generic[V]):
-    """The source of lists whose documents are joined from fragments, in ``forms`` by name. See L{Source}."""
+    """The source of lists whose documents are joined from fragments, in ``forms`` by name."""
 
     serial: Callable[[Reader, int], int]
     read_all: Callable[[Reader, int], Sequence[tuple[str, V]]]

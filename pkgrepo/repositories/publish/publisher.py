@@ -30,11 +30,11 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
 
-from .activity import if_active
 from .index import Indexer
 from .kept import Kept, KeptTogether
 from .releases import Published, Release, publish_releases

@@ -9,9 +9,8 @@ from pathlib import Path
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
-from pkgrepo.repositories.context import MaintenanceWork
-from pkgrepo.repositories.layout.failures import FAILURES, reason_of
-from pkgrepo.repositories.layout.writer_factory import open_writer
+from pkgrepo.repositories.context import FAILURES, MaintenanceWork, reason_of
+from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobReference
 from pkgrepo.storage.layout_folder import layout_folder_of

@@ -33,14 +33,13 @@ from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.images.blobs import delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.publish.publisher import ChangeListener
+from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
+from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
-
-from .progress import NoProgress, Progress
-from .sweep import UPLOAD_GRACE
 
 log = Logger()
 

@@ -1,37 +1,47 @@
-"""Hourly clean-up: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics."""
+"""
+Periodic clean-up.
+
+Hourly: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics. Daily: a garbage
+collection on each storage.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import PkgrepoError, StorageFailed
+from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector, GcOptions
+from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.packages import about
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments
 from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
+from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
+from pkgrepo.storage.catalog.server.jobs import JobRunning
 from pkgrepo.storage.catalog.server.purge import purge_due
 
-from .sweep import Sweep
-
 log = Logger()
-
 EVERY_S = 3600.0
 BATCH = 500  # rows removed by one transaction
 FILLED = 20  # packages of which one transaction writes what searches read, in 10 ms; other writes take turns
 REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
-
 # Each removes so many rows that have expired at a time, and returns whether there may be more.
 _REMOVALS = (remove_expired_promises, expire_deployments, remove_expired_claims, superseded_documents.remove_expired)
+DAY_MS = 24 * 3600 * 1000
+OPTIONS = GcOptions(grace_s=24 * 3600)
 
 
 class Housekeeping(PeriodicTask):
@@ -108,3 +118,57 @@ class Housekeeping(PeriodicTask):
 
     def _before_ms(self, kept: timedelta) -> int:
         return self._clock.now_ms() - int(kept.total_seconds() * 1000)
+
+
+class DailyCollection(PeriodicTask):
+    """
+    Checks every hour which storages had their last daily collection a day ago, and collects there.
+
+    The time of the last collection is in the catalog, so restarts and several processes cause no extra ones. A new
+    storage has its first collection after a day.
+    """
+
+    def __init__(
+        self, context: MaintenanceContext, *, collector: GarbageCollector, jobs: Jobs, reactor: IReactorTime
+    ) -> None:
+        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="the daily garbage collection")
+        self._catalog = context.catalog
+        self._registry = context.registry
+        self._collector = collector
+        self._jobs = jobs
+        self._clock = context.clock
+
+    async def run_once(self) -> None:
+        """Do the work once; it may be cancelled at any await."""
+        await self._registry.refresh()
+        for storage in self._registry.storages():
+            if storage.active and await self._is_due(storage):
+                await self._collect(storage)
+
+    async def _is_due(self, storage: Storage) -> bool:
+        key, now_ms = _key(storage), self._clock.now_ms()
+        last = await self._catalog.look(settings.get, key)
+        if last is None:
+            await self._catalog.write(settings.put, key, str(now_ms))
+        return last is not None and now_ms - int(last) >= DAY_MS
+
+    async def _collect(self, storage: Storage) -> None:
+        await self._registry.refresh()
+        repositories = [each for each in self._registry.all() if each.storage_id == storage.id]
+        data = {**OPTIONS.to_json(), "on": f"storage {storage.name!r}"}
+        work = partial(self._collector.collect, storage, repositories, OPTIONS)
+        try:
+            job = await self._jobs.wait(await self._jobs.begin(KIND, storage.uid, data, work))
+        except JobRunning:
+            return  # it is checked again in an hour
+        if job.state != "done":
+            reason = "; ".join(job.result.get("errors", ()))
+            log.warn("storage {storage} had no daily garbage collection: {reason}", storage=storage.name, reason=reason)
+            return
+        await self._catalog.write(settings.put, _key(storage), str(self._clock.now_ms()))
+        if job.result["freed"]:
+            log.info("freed {size} bytes of storage {storage}", size=job.result["freed"], storage=storage.name)
+
+
+def _key(storage: Storage) -> str:
+    return f"daily_gc:{storage.uid}"

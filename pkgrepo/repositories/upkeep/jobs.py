@@ -1,12 +1,13 @@
-"""Jobs: work that continues after the request that started it."""
+"""Jobs: work that continues after the request that started it, and how its progress is reported."""
 
 from __future__ import annotations
 
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final, Protocol
 
+from attrs import asdict, define
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
@@ -21,13 +22,79 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.server import jobs
 from pkgrepo.storage.catalog.server.jobs import Job
 
-from .progress import JobProgress, Progress
+MOST_PARTS: Final = 50  # parts that are kept; the oldest are forgotten first
 
 log = Logger()
-
 LEASE_S = 60  # seconds without renewal until a job counts as dead
 RENEW_S = 15.0  # seconds; three renewals may come late
 NOTE_S = 2.0  # seconds between two notes of a job's progress, for those who watch it
+
+
+class Progress(Protocol):
+    """Called by long work; implemented by what shows the progress."""
+
+    def begin(self, label: str, total: int) -> None:
+        """Begin a part of ``total`` steps, 0 if the number is not known."""
+
+    def step(self, count: int = 1) -> None:
+        """Count finished steps."""
+
+    def end(self) -> None:
+        """End the part."""
+
+
+class NoProgress:
+    """Ignores all progress."""
+
+    def begin(self, label: str, total: int) -> None:
+        """Do nothing."""
+
+    def step(self, count: int = 1) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+@define
+class Part:
+    """A part of the work: ``done`` of ``total`` steps (0: not known). ``ended_ms`` is None while it runs."""
+
+    label: str
+    total: int
+    begun_ms: int
+    done: int = 0
+    ended_ms: int | None = None
+
+
+class JobProgress:
+    """Keeps the parts that work has begun; ``changed`` tells whether they have changed since the last ``to_json``."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._parts: list[Part] = []
+        self.changed = False
+
+    def begin(self, label: str, total: int) -> None:
+        """Begin a part; the oldest of more than ``MOST_PARTS`` is forgotten."""
+        self._parts = [*self._parts[1 - MOST_PARTS :], Part(label, total, self._clock.now_ms())]
+        self.changed = True
+
+    def step(self, count: int = 1) -> None:
+        """Count finished steps of the last part."""
+        self._parts[-1].done += count
+        self.changed = True
+
+    def end(self) -> None:
+        """Note the time at which the last part ended."""
+        self._parts[-1].ended_ms = self._clock.now_ms()
+        self.changed = True
+
+    def to_json(self) -> list[Mapping[str, Any]]:
+        """Return the form in which the job's row stores them."""
+        self.changed = False
+        return [asdict(each) for each in self._parts]
+
 
 Work = Callable[[Progress], Awaitable[Mapping[str, Any]]]
 

@@ -1,27 +1,43 @@
 """
-Rebuilds the fragments of packages from the stored files, in case a fault has let them differ.
+Rebuilds documents: fragments of packages from the stored files, in case a fault has let them differ, and documents of
+upstreams after the catalog was lost, so that proxies can serve what they keep.
 
-Each package is one transaction, which is undone if nothing differs. Fragments that cannot be made from files are kept.
+Each package is one transaction, which is undone if no fragment differs. Fragments that cannot be made from files stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
-from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import ICatalog, IPathFormat, Transaction
-from pkgrepo.model import Actor, Repository
-from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.interfaces import (
+    IBlobStore,
+    ICatalog,
+    IPathFormat,
+    IRestorableFormat,
+    IRestorableListsFormat,
+    Reader,
+    Transaction,
+)
+from pkgrepo.model import Actor, Repository, RepositoryType, Storage
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, packages, versions
-
-from .progress import Progress
+from pkgrepo.storage.catalog.upstreams import upstream_documents
+from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 
 KIND = "rebuild"  # of the job
 PAGE = 100  # packages
+
+TOGETHER = 50  # packages whose documents are made durable and stored together
+T = TypeVar("T")
+Made = tuple[UpstreamDocument, bytes]  # an answer, and its parts
 
 
 class _Unchanged(Exception):  # noqa: N818 - it undoes the transaction
@@ -94,3 +110,55 @@ def rebuild_package(
         raise _Unchanged
     package = bump_package_serial(tx, repository, package, now_ms)
     append_package_event(tx, package, "rebuilt", {}, actor, now_ms)
+
+
+async def restore_documents(context: MaintenanceContext, storage: Storage, store: IBlobStore) -> None:
+    """
+    Make the documents of the proxies in a storage of what they keep, unless the catalog has them.
+
+    :raises StorageFull, StorageFailed: they cannot be stored
+    """
+    for repository in context.registry.all():
+        format_ = context.formats.get(repository.format)
+        if repository.storage_id != storage.id or repository.type is not RepositoryType.PROXY:
+            continue
+        if IRestorableFormat.providedBy(format_):
+            await _restore_packages(context, store, repository, format_)
+        if IRestorableListsFormat.providedBy(format_):
+            found = await context.catalog.scan(_make, format_.restore_lists, repository, repository.id)
+            await _store(context, store, repository, found)
+
+
+async def _restore_packages(
+    context: MaintenanceContext, store: IBlobStore, repository: Repository, format_: IRestorableFormat
+) -> None:
+    after = ""
+    while page := await context.catalog.scan(packages.list_packages, repository.id, after=after, limit=TOGETHER):
+        made: list[Made] = []
+        for each in page:
+            made += await context.catalog.scan(_make, format_.restore_documents, each, repository.id)
+        await _store(context, store, repository, made)
+        after = page[-1].key
+
+
+async def _store(context: MaintenanceContext, store: IBlobStore, repository: Repository, made: Sequence[Made]) -> None:
+    staged = Staged(store)
+    try:
+        items = [(document, await staged.store(parts)) for document, parts in made]
+        if items:
+            claim = staged.claim([blob.locator for _, blob in items])
+            await claim.commit()
+            stored = await context.catalog.write(
+                upstream_documents.put_documents, repository, items, context.clock.now_ms()
+            )
+            await claim.delete(stored.surplus)
+    finally:
+        await staged.clear()
+
+
+def _make(reader: Reader, restore: Callable[[Reader, T], Sequence[Made]], of: T, repository_id: int) -> list[Made]:
+    try:
+        found = restore(reader, of)
+    except Invalid:  # one would be too large
+        return []
+    return [each for each in found if upstream_documents.find_document(reader, repository_id, each[0].key) is None]

@@ -11,18 +11,26 @@ from attrs import Factory, define
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, IPathFormat
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
-from pkgrepo.repositories.layout.failures import FAILURES, reason_of
-from pkgrepo.repositories.layout.images.directory import INDEX, ImagePlaces
-from pkgrepo.repositories.layout.images.restore import BATCH, restore_manifests, restore_tags
-from pkgrepo.repositories.layout.images.sidecars import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.layout.images.directory import (
+    IMAGE,
+    INDEX,
+    MANIFESTS,
+    BlobEntry,
+    ImagePlaces,
+    ImageSidecar,
+    ManifestSidecar,
+)
 from pkgrepo.repositories.layout.marker import NO_LAYOUT, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.restore import (
+    BATCH,
     restore_burned,
     restore_kept,
+    restore_manifests,
     restore_package,
     restore_published_at,
     restore_repository,
+    restore_tags,
 )
 from pkgrepo.repositories.layout.sidecars import (
     BURNED,
@@ -35,18 +43,18 @@ from pkgrepo.repositories.layout.sidecars import (
     VersionSidecar,
     decode,
 )
-from pkgrepo.repositories.layout.trees.sidecars import KeptSidecar, kind_of
+from pkgrepo.repositories.layout.trees import KeptSidecar, kind_of
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.releases import Release, publish_release
+from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.repositories.upkeep.rebuild import restore_documents
+from pkgrepo.repositories.upkeep.sweep import UNCLAIMED_KEPT
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 
 from .blob_copies import copy_file
-from .progress import Progress
-from .restored_documents import restore_documents
-from .sweep import UNCLAIMED_KEPT
 
 PAGE = 500
 

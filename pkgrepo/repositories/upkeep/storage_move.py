@@ -27,14 +27,12 @@ from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
-from pkgrepo.repositories.layout.failures import FAILURES, reason_of
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.blobs.moving import MovingBlobStore
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import storages
-
-from .progress import Progress
-from .sweep import UPLOAD_GRACE
 
 PAGE: Final = 200
 PARALLEL: Final = 8  # blobs that are moved at once: small ones wait for the network most of the time

@@ -16,15 +16,15 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Repository, Storage
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
-from pkgrepo.repositories.layout.failures import FAILURES, reason_of
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
 from pkgrepo.repositories.layout.images.large_images import LargeImages
-from pkgrepo.repositories.layout.marker import NO_LAYOUT
-from pkgrepo.repositories.layout.removed_folders import folders_of
+from pkgrepo.repositories.layout.marker import NO_LAYOUT, folders_of
 from pkgrepo.repositories.layout.storage_layouts import StorageLayouts
+from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
-from pkgrepo.repositories.layout.writer_factory import open_writer
+from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, Sweep
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references, blobs_in_repository
 from pkgrepo.storage.catalog.packages import events, files, packages
@@ -32,8 +32,6 @@ from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
 
 from .blob_copies import BlobRepair
-from .progress import Progress
-from .sweep import COPY_GRACE, Sweep
 
 log = Logger()
 

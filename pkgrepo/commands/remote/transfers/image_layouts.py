@@ -38,7 +38,7 @@ class _Folder:
         self._folder = folder
 
     def open(self, path: str) -> IO[bytes]:
-        """See L{Layout}."""
+        """Open a file of the folder."""
         try:
             return (self._folder / path).open("rb")
         except FileNotFoundError:
@@ -52,7 +52,7 @@ class _Archive:
         self._members = {each.name.removeprefix("./"): each for each in archive if each.isfile()}
 
     def open(self, path: str) -> IO[bytes]:
-        """See L{Layout}."""
+        """Open a member of the archive."""
         member = self._members.get(path)
         content = None if member is None else self._archive.extractfile(member)
         if content is None:

@@ -21,8 +21,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.downloads import ImagePull
-from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
-from pkgrepo.repositories.images.tags import delete_tag
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, promise_manifest
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_listed
 from pkgrepo.storage.catalog.images.trust import Keys
 

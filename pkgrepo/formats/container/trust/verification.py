@@ -20,8 +20,8 @@ from pkgrepo.formats.container.names import find_digest
 from pkgrepo.formats.container.public_keys import PublicKey
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import SYSTEM, Repository
+from pkgrepo.repositories.images.manifests import FoundSignatures, note_signatures
 from pkgrepo.repositories.images.push import VerifiedSignatures
-from pkgrepo.repositories.images.trust import FoundSignatures, note_signatures
 from pkgrepo.storage.catalog.images import signatures
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest

@@ -37,7 +37,7 @@ from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.tree import check_place
 from pkgrepo.storage.pools import Pools

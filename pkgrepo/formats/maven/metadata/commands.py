@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.maven.paths import Metadata
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Package, Repository
-from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
 

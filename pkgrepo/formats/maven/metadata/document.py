@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from attrs import frozen
 
 from pkgrepo.formats.maven.names import is_snapshot
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.index import Spliced
 
 from .values import Other, Plugin, SnapshotFile
 

@@ -24,8 +24,8 @@ from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 
 from .document_change import DocumentChange

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, frozen
 
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.index import Spliced
 
 FULL_TYPE: Final = "application/json"
 SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"

@@ -11,7 +11,7 @@ from attrs import evolve
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
-from pkgrepo.repositories.publish.splicing import BASE, Spliced
+from pkgrepo.repositories.publish.index import BASE, Spliced
 
 from .document import TOP_FIELDS, Top, revision, splice_full, splice_short
 from .version_fragments import FULL, SHORT, TIME, version_document

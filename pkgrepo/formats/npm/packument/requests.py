@@ -23,7 +23,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
 from pkgrepo.proxy.resolving.package_state import PackageState
-from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pkgrepo.formats.npm import semver
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.index import Spliced
 
 
 class _Head(msgspec.Struct):

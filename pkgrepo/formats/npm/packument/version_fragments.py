@@ -17,7 +17,7 @@ import msgspec
 
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.repositories.publish.index import BASE
 
 FULL: Final = "npm.full"
 SHORT: Final = "npm.short"

@@ -10,8 +10,8 @@ import msgspec
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, version_document
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.repositories.publish.releases import Release
-from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.untrusted.strict_json import ERRORS
 
 LARGEST_MANIFEST: Final = 256 * 1024  # bytes; nearly all have less than 20 KiB

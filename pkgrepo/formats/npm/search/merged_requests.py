@@ -23,7 +23,7 @@ from pkgrepo.model import Identity, Repository, RepositoryType
 from pkgrepo.proxy.private_names import find_private, passes_searches
 from pkgrepo.proxy.uncached import ask_routes
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.search.index import Query
+from pkgrepo.repositories.search_index import Query
 
 from .query import Page, read_page, read_query
 from .rendering import render_answer

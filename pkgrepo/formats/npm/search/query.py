@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.repositories.search.index import Query, facet, facet_with
+from pkgrepo.repositories.search_index import Query, facet, facet_with
 
 from .rows import AUTHOR, KEYWORD, MAINTAINER, SCOPE
 

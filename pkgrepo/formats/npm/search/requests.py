@@ -15,7 +15,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.search.index import Found, Query, SearchIndex, facet
+from pkgrepo.repositories.search_index import Found, Query, SearchIndex, facet
 
 from .listing import Listing
 from .query import read_page, read_query

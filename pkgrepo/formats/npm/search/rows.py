@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 from pkgrepo.formats.npm import names
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
-from pkgrepo.repositories.search.index import Entry, facet, join_text
+from pkgrepo.repositories.search_index import Entry, facet, join_text
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.usage import downloads

@@ -15,7 +15,7 @@ from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Repository, RepositoryType
-from pkgrepo.repositories.search.index import Query, facet
+from pkgrepo.repositories.search_index import Query, facet
 
 from . import reading
 from .dependencies import dependency_rows, marshal_rows

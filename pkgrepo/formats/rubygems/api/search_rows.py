@@ -10,7 +10,7 @@ from attrs import frozen
 
 from pkgrepo.model import Version
 from pkgrepo.repositories.publish.index import PackageIndex
-from pkgrepo.repositories.search.index import Entry, facet, join_text
+from pkgrepo.repositories.search_index import Entry, facet, join_text
 
 ROW: Final = "ruby.row"
 OWNER: Final = "owner"  # the kind of the facets with the names of a gem's owners

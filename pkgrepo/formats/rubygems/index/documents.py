@@ -11,7 +11,7 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
-from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -17,8 +17,8 @@ from pkgrepo.formats.rubygems.legacy.rows import PRERELEASE, RELEASE, first_row,
 from pkgrepo.formats.rubygems.names import RUBY
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment
+from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
-from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import Factory, define, frozen
 
 from pkgrepo.interfaces import Reader
+from pkgrepo.repositories.layout.images.directory import ManifestSidecar
 from pkgrepo.repositories.layout.line_documents import open_document
 from pkgrepo.repositories.layout.sidecars import decode
 from pkgrepo.storage.catalog.images import contents
@@ -19,7 +20,6 @@ from pkgrepo.storage.catalog.images.contents import Descriptor, StoredManifest, 
 from pkgrepo.storage.catalog.packages.events import Event
 
 from .directory import INDEX_FORM, ImageLayoutWriter, read_index_entry, tag_key
-from .sidecars import ManifestSidecar
 
 MAX_CHANGES = 1000  # manifests, and tags, that are handled one by one; beyond, the whole image is compared
 

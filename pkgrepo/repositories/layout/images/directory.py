@@ -9,6 +9,7 @@ gets a tilde at its end, which no image name has.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 from attrs import frozen
@@ -16,6 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package
+from pkgrepo.model.structs import from_attributes
 from pkgrepo.repositories.layout.line_documents import Form
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
@@ -25,7 +27,8 @@ from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.layout_folder import LayoutFolder
 
-from .sidecars import IMAGE, MANIFESTS, ManifestSidecar, tag_entry, tags_form
+IMAGE = ".image.json"
+MANIFESTS = ".manifests"
 
 LAYOUT_FILE = "oci-layout"
 INDEX = "index.json"
@@ -33,10 +36,88 @@ BLOBS = "blobs"
 ALGORITHMS = ("sha256", "sha512")
 REF_NAME = "org.opencontainers.image.ref.name"
 MAX_AT_ONCE = 32  # manifests, and tags, of an image that is handled in one call; some 10 ms of a fast disk
-
 LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
-
 IndexKey = tuple[bool, str]  # (False, tag), then (True, digest) of manifests without a tag
+
+
+class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A blob of a manifest; ``digest`` is the one in the manifest."""
+
+    digest: str
+    sha256: str
+    size: int
+    locator: str
+
+
+class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    A manifest of an image, with its blobs; ``references`` are (digest, kind).
+
+    ``waiting`` says that it is in quarantine until it is signed.
+    """
+
+    image: str
+    digest: str
+    sha256: str
+    media_type: str
+    size: int
+    locator: str
+    subject: str | None
+    artifact_type: str | None
+    annotations: Mapping[str, str]
+    evidence: bool
+    references: Sequence[tuple[str, str]]
+    blobs: list[BlobEntry]
+    created_at: datetime
+    waiting: bool = False
+
+    @classmethod
+    def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
+        """Make the sidecar of a manifest."""
+        blobs = [from_attributes(BlobEntry, each) for each in manifest.blobs]
+        return from_attributes(cls, manifest, image=image, blobs=blobs)
+
+
+class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tag: ``digest`` is the manifest that readers get, if any; ``waiting`` the one that is not signed yet."""
+
+    name: str
+    digest: str | None
+    updated_at: datetime
+    actor: str
+    waiting: str | None = None
+
+    @classmethod
+    def of(cls, tag: StoredTag) -> TagEntry:
+        """Make the entry of a tag."""
+        return from_attributes(cls, tag, digest=None if tag.manifest is None else tag.manifest.digest)
+
+
+class ImageSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """An image with its tags; ``key`` is its name."""
+
+    key: str
+    tags: list[TagEntry]
+
+
+def tags_form(key: str) -> Form[str]:
+    """Return the form of the sidecar of an image."""
+    return Form(b'{"key":%b,"tags":[' % msgspec.json.encode(key), _name)
+
+
+def tag_entry(tag: StoredTag) -> bytes:
+    """Return a tag as a line of the sidecar of its image."""
+    return msgspec.json.encode(TagEntry.of(tag))
+
+
+def _name(entry: bytes) -> str:
+    try:
+        return _TAG_DECODER.decode(entry).name
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"{IMAGE}: {error}") from error
+
+
+_TAG_DECODER = msgspec.json.Decoder(TagEntry)
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -131,7 +212,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         return package.id if package is not None and has_manifests(reader, package.id) else None
 
     def read(self, reader: Reader, package_key: str, _version_key: str) -> ImageContents | None:
-        """See L{LayoutWriter.read}."""
+        """Read the manifests and tags of an image."""
         found = self.package_id(reader, package_key)
         if found is None or not contents.has_at_most(reader, found, MAX_AT_ONCE):
             return None
@@ -149,15 +230,15 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         return contents.manifests_after(reader, self._repository.storage_id, found, after, limit)
 
     def entries(self, _reader: Reader, _package: Package) -> list[tuple[str, str]]:
-        """See L{LayoutWriter.entries}."""
+        """Return the one entry of an image."""
         return [("", "")]
 
     def place_of(self, package_key: str, _path: str, sha256: str) -> str:
-        """See L{LayoutWriter.place_of}."""
+        """Return the place of a blob."""
         return self.places(package_key).bytes_of(f"sha256:{sha256}")
 
     def plan(self, package_key: str, _version: str, snapshot: ImageContents | None) -> Plan:
-        """See L{LayoutWriter.plan}; the plan is empty for an image without a snapshot."""
+        """Plan the whole directory of an image; nothing without a snapshot."""
         if snapshot is None:
             return Plan()
         places = self.places(package_key)
@@ -200,7 +281,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         return Plan(documents=self._changed(documents))
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
-        """See L{LayoutWriter.plan_leftovers}."""
+        """Plan the removal of what belongs to no known image."""
         top = self._repository.folder
         expected = {top}
         for key in known:

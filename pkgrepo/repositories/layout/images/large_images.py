@@ -13,6 +13,7 @@ from itertools import islice
 
 from pkgrepo.errors import BlobMissing, Invalid
 from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.repositories.layout.images.directory import tag_entry, tags_form
 from pkgrepo.repositories.layout.line_documents import Form, K, LineWriter, open_document
 from pkgrepo.repositories.layout.writer import Plan
 from pkgrepo.storage.catalog.images import contents
@@ -22,7 +23,6 @@ from pkgrepo.storage.pools import Pools
 
 from .changes import Changed, ImageChanges, read_before, read_changed, resolve_changes
 from .directory import INDEX_FORM, LAYOUT_CONTENT, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
-from .sidecars import tag_entry, tags_form
 
 PAGE = 100  # manifests at a time, with their blobs; some 20 ms of a fast disk
 LINES = 1000  # tags, loose manifests or file names at a time

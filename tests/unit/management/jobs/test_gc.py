@@ -11,7 +11,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.repositories.upkeep.gc import KIND
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import promises
 from pkgrepo.storage.catalog.images.promises import FRESH_MS, LASTS_MS

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.repositories.upkeep.progress import Progress
+from pkgrepo.repositories.upkeep.jobs import Progress
 from tests.support.memory_server import Stack
 
 GC = "/repository/main%2Fpy/gc"

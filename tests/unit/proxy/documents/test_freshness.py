@@ -11,7 +11,7 @@ from pkgrepo.errors import NotFound, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
-from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 from tests.support.inprocess_server import until

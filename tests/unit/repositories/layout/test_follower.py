@@ -10,8 +10,8 @@ from twisted.logger import globalLogPublisher
 from pkgrepo.model import SYSTEM, RepositoryType, VersionState
 from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
+from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
-from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import settings

@@ -6,7 +6,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.model import SYSTEM, NewFile
-from pkgrepo.repositories.layout.trees.sidecars import SIDECARS, TreePlaces, kind_of
+from pkgrepo.repositories.layout.trees import SIDECARS, TreePlaces, kind_of
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
@@ -61,7 +61,7 @@ class TreeServices(RepositoryServices):
             repositories.add_usage(tx, repository.id, 0, int(added))
             fragments.put_fragment(tx, found.id, KEPT, b"\0\xff", "k", body)
             PackageIndex(tx, found, now_ms)
-            from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
+            from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 
             append_package_event(tx, bump_package_serial(tx, repository, found, now_ms), "changed", {}, SYSTEM, now_ms)
 

@@ -5,8 +5,8 @@ from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
 
-from pkgrepo.repositories.upkeep.daily_gc import DAY_MS, EVERY_S, DailyCollection
 from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector
+from pkgrepo.repositories.upkeep.housekeeping import DAY_MS, EVERY_S, DailyCollection
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from tests.support.repositories import NOW
 from tests.unit.repositories.upkeep.test_gc import StillClock, add_blob

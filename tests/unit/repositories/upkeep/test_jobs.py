@@ -5,8 +5,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import Conflict
-from pkgrepo.repositories.upkeep.jobs import LEASE_S, NOTE_S, Jobs
-from pkgrepo.repositories.upkeep.progress import MOST_PARTS
+from pkgrepo.repositories.upkeep.jobs import LEASE_S, MOST_PARTS, NOTE_S, Jobs
 from pkgrepo.storage.catalog.server.jobs import LOST
 from tests.support.catalog import HeldCatalog
 from tests.support.inprocess_server import no_failures

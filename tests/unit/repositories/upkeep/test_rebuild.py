@@ -10,7 +10,7 @@ from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
-from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import events, packages

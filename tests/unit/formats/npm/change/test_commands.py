@@ -22,9 +22,9 @@ from pkgrepo.formats.npm.packument.merging import splice
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
+from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
-from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import clauses
 from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -14,7 +14,7 @@ from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument import version_fragments
 from pkgrepo.formats.npm.packument.document import Top
 from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.repositories.publish.splicing import BASE, Renderer, Spliced
+from pkgrepo.repositories.publish.index import BASE, Renderer, Spliced
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 89_999, UTC)
 URL = "https://host.example/prefix/repositories/main/npm"

@@ -21,7 +21,7 @@ from pkgrepo.formats.npm.packument.version_fragments import (
 )
 from pkgrepo.model import Fragment
 from pkgrepo.proxy.resolving.members import MemberParts
-from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.repositories.publish.index import BASE
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 

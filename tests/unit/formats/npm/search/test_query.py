@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.formats.npm.search.query import Page, read_page, read_query
 from pkgrepo.formats.npm.search.rows import Person, Row, encode_row, read_entry
-from pkgrepo.repositories.search.index import Query, SearchIndex, facet, facet_with
+from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ALICE, BOB = Person("alice", "a@example.org"), Person("bob")

@@ -8,9 +8,9 @@ import pytest
 from twisted.internet.task import Clock
 
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.search import index_cache as module
-from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
-from pkgrepo.repositories.search.index_cache import SearchIndexCache
+from pkgrepo.repositories import search as module
+from pkgrepo.repositories.search import SearchIndexCache
+from pkgrepo.repositories.search_index import Entry, Query, SearchIndex, join_text
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import events, packages
 from tests.support.catalog import MemoryCatalog

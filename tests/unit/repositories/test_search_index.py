@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.repositories.search import index as module
-from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, _lines_with, facet, facet_with, join_text
+from pkgrepo.repositories import search_index as module
+from pkgrepo.repositories.search_index import Entry, Query, SearchIndex, _lines_with, facet, facet_with, join_text
 
 
 def entry(

@@ -30,12 +30,11 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.search_index import Entry, SearchIndex
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.usage import downloads
 from pkgrepo.storage.gil import GilReleaser
-
-from .index import Entry, SearchIndex
 
 log = Logger()
 
