@@ -14,7 +14,7 @@ from psycopg.pq import ExecStatus
 
 import pkgrepo
 from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql, to_postgresql
-from pkgrepo.storage.catalog.engine.schema import load_migrations
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from tests.support.catalog import MemoryCatalog
 from tests.support.postgresql import postgresql
 from tests.support.sql_statements import Statement, find_statements, load_sources
@@ -87,8 +87,7 @@ def sqlite() -> apsw.Connection:
 def postgres() -> Iterator[psycopg.Connection]:
     with postgresql() as address, psycopg.connect(address, autocommit=True) as connection:
         connection.execute(FUNCTIONS)
-        for migration in load_migrations():
-            connection.execute(migration.postgresql or schema_to_postgresql(migration.sql))
+        connection.execute(schema_to_postgresql(load_schema().sql))
         yield connection
 
 

@@ -22,7 +22,6 @@ LARGE: Final = frozenset(
     {
         "appended_line",
         "blob",
-        "blob_ref",
         "checksum_claim",
         "deployment_file",
         "download",

@@ -11,7 +11,8 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from pkgrepo.interfaces import ICatalog, Row, Transaction, Value
-from pkgrepo.storage.catalog.engine.schema import load_migrations
+from pkgrepo.storage.catalog.engine.dialect import schema_to_sqlite
+from pkgrepo.storage.catalog.engine.schema import load_schema
 
 
 class MemoryTransaction:
@@ -47,8 +48,7 @@ class MemoryCatalog:
     def __init__(self) -> None:
         connection = apsw.Connection(":memory:")
         connection.pragma("foreign_keys", True)
-        for migration in load_migrations():
-            connection.execute(migration.sql)
+        connection.execute(schema_to_sqlite(load_schema().sql))
         self.tx = MemoryTransaction(connection)
         self.commits = 0
 

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from twisted.internet import reactor
 
-from pkgrepo.storage.catalog.engine.schema import load_migrations
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from pkgrepo.storage.catalog.postgresql.schema import upgrade
 from pkgrepo.storage.catalog.postgresql.sessions import open_writer
@@ -68,7 +68,7 @@ class Databases:
     def __enter__(self) -> Self:
         self._run(f"CREATE DATABASE {TEMPLATE}")
         with open_writer(Address(self._url(TEMPLATE))) as session:
-            upgrade(session, load_migrations())
+            upgrade(session, load_schema())
         return self
 
     def __exit__(

@@ -27,7 +27,6 @@ from .blobs import to_info
 # starts at the small repository table and reads all of its rows for each blob.
 _REFERRING_ROWS = (
     "file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id",
-    "blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256",
     "upstream_document d WHERE d.sha256 = b.sha256 AND d.storage_id = b.storage_id",
     "deployment_file s WHERE s.sha256 = b.sha256 AND s.storage_id = b.storage_id",
     """

@@ -1,17 +1,18 @@
 """
-Upgrades the schema of the database by migrations.
+Creates and upgrades the schema of the database.
 
-Migrations are numbered SQL files, with a second one where PostgreSQL needs its own. ``PRAGMA user_version`` is the
-number of the last one that ran. Each runs in one transaction with the change of that number, so a crash leaves the old
-version or the new one.
+``schema.sql`` is the whole schema of the newest version; a new catalog gets it. ``migrations/`` has a numbered file for
+each step from an older version; they lead to the same schema. ``PRAGMA user_version`` is the version of a catalog. Each
+step runs in one transaction with the change of that number, so a crash leaves the old version or the new one.
 
 =======================  =========================================================================
 database found           action
 =======================  =========================================================================
-no file, or an empty one all migrations
+no file, or an empty one the whole schema
 an older version         a backup copy beside the file, then the missing migrations
 this version             none
 a newer version          refused: an older program must not write a schema that it does not know
+older than any migration refused: no release had it
 another program's file   refused
 =======================  =========================================================================
 """
@@ -31,6 +32,7 @@ from pkgrepo.storage.durable_file import fsync_path
 from pkgrepo.storage.private_files import ensure_private
 
 from .connections import CatalogUnusable
+from .dialect import schema_to_sqlite
 
 log = Logger()
 
@@ -40,52 +42,71 @@ _NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 @frozen
 class Migration:
-    """
-    One step: ``sql`` upgrades version ``number - 1`` to ``number``.
-
-    ``postgresql`` is what PostgreSQL runs, if that is more than a translation.
-    """
+    """A step to version ``number``. ``sql`` may have sections for one engine, see L{dialect}."""
 
     number: int
     name: str
     sql: str
-    postgresql: str | None = None
 
 
-def load_migrations() -> tuple[Migration, ...]:
-    """Return the program's migrations, ordered by number."""
-    texts = {entry.name: entry for entry in files(__package__).joinpath("migrations").iterdir()}
-    found = []
-    for name, entry in texts.items():
-        if match := _NAME.fullmatch(name):
-            other = texts.get(f"{name.removesuffix('.sql')}.postgresql.sql")
-            other_sql = None if other is None else other.read_text("utf-8")
-            found.append(Migration(int(match[1]), name, entry.read_text("utf-8"), other_sql))
-    return tuple(sorted(found, key=lambda migration: migration.number))
+@frozen
+class Schema:
+    """The whole schema of the newest version, and the migrations to it, ordered by number."""
+
+    sql: str
+    migrations: tuple[Migration, ...]
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self.migrations[-1].number
+
+    def steps_from(self, found: int, name: object) -> Sequence[Migration]:
+        """
+        Return what a catalog of the version ``found`` needs; 0: it is new. ``name`` says in errors which one it is.
+
+        :raises CatalogUnusable: the version is too old or too new
+        """
+        if found > self.version:
+            raise CatalogUnusable(
+                f"{name} was written by a newer pkgrepo (schema {found}, this one knows {self.version});"
+                " install that one, or restore a copy from before the upgrade"
+            )
+        if not found:
+            return [Migration(self.version, "schema.sql", self.sql)]
+        if found < self.migrations[0].number - 1:
+            raise CatalogUnusable(f"{name} was written by a pkgrepo before the first release (schema {found})")
+        return [each for each in self.migrations if each.number > found]
 
 
-def upgrade(connection: apsw.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+def load_schema() -> Schema:
+    """Return the program's schema."""
+    folder = files(__package__)
+    migrations = [
+        Migration(int(match[1]), each.name, each.read_text("utf-8"))
+        for each in folder.joinpath("migrations").iterdir()
+        if (match := _NAME.fullmatch(each.name))
+    ]
+    whole = folder.joinpath("schema.sql").read_text("utf-8")
+    return Schema(whole, tuple(sorted(migrations, key=lambda migration: migration.number)))
+
+
+def upgrade(connection: apsw.Connection, path: Path, schema: Schema) -> None:
     """
     Upgrade the database to the newest version. The caller must hold the write lock.
 
     :raises CatalogUnusable: the file has a newer version, or is no catalog
     """
     found = _version(connection, path)
-    wanted = migrations[-1].number
-    if found > wanted:
-        raise CatalogUnusable(
-            f"{path} was written by a newer pkgrepo (schema {found}, this one knows {wanted});"
-            " install that one, or restore the copy that it kept when it upgraded"
-        )
-    if found == wanted:
+    steps = schema.steps_from(found, path)
+    if not steps:
         return
     if found:
         copy = keep_copy(connection, path, found)
         log.info("the catalog before the upgrade is kept in {copy}", copy=str(copy))
-    for migration in migrations:
-        if migration.number > found:
-            _run(connection, migration)
-    log_upgrade(found, wanted)
+    for step in steps:
+        _run(connection, step)
+    log_upgrade(found, schema.version)
 
 
 def log_upgrade(found: int, wanted: int) -> None:
@@ -127,7 +148,7 @@ def _run(connection: apsw.Connection, migration: Migration) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute(migration.sql)
+            connection.execute(schema_to_sqlite(migration.sql))
             if connection.execute("PRAGMA foreign_key_check").fetchall():
                 raise CatalogUnusable(f"migration {migration.name} would leave rows that refer to nothing")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -22,7 +22,7 @@ from .disk_reserve import DiskReserve
 from .failures import STORAGE_ERRORS, explain
 from .generation import CommitCount, Generation, GenerationPin
 from .planner_statistics import OPTIMIZE, renew_statistics
-from .schema import Migration, load_migrations, upgrade
+from .schema import Schema, load_schema, upgrade
 from .transactions import SqliteReader
 from .write_lock import WriteLock
 from .writer import SqliteBatches
@@ -42,11 +42,9 @@ class SqliteCatalog:
     another process is visible to every ``look`` after it.
     """
 
-    def __init__(
-        self, path: Path, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
-    ) -> None:
+    def __init__(self, path: Path, *, reactor: IReactorFromThreads, schema: Schema | None = None) -> None:
         self._path = path
-        self._migrations = migrations
+        self._schema = schema
         self._writer = CommandQueue(SqliteBatches(path), reactor)
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[SqliteReader] = []
@@ -172,7 +170,7 @@ class SqliteCatalog:
     def _upgrade(self) -> apsw.Connection:
         connection = open_writer(self._path)
         try:
-            upgrade(connection, self._path, self._migrations or load_migrations())
+            upgrade(connection, self._path, self._schema or load_schema())
             with suppress(apsw.FullError):  # not needed for the start
                 connection.execute(OPTIMIZE)
             self._reserve.allocate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -15,7 +15,7 @@ from pkgrepo.interfaces.catalog import NotNow
 from pkgrepo.storage.catalog.engine.commands import CommandQueue
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.generation import GenerationPin
-from pkgrepo.storage.catalog.engine.schema import Migration, load_migrations
+from pkgrepo.storage.catalog.engine.schema import Schema, load_schema
 
 from .batches import PostgresBatches
 from .changes import Changes
@@ -48,10 +48,10 @@ class PostgresCatalog:
         *,
         reactor: IReactorFromThreads,
         replica: Address | None = None,
-        migrations: Sequence[Migration] | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self._address = address
-        self._migrations = migrations
+        self._schema = schema
         self.nodes = Nodes(address, reactor)
         self._changes = Changes(address, on_news=self.nodes.received)
         self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
@@ -137,7 +137,7 @@ class PostgresCatalog:
     def _open(self) -> None:
         try:
             with open_writer(self._address) as session:
-                upgrade(session, self._migrations or load_migrations())
+                upgrade(session, self._schema or load_schema())
                 if self._replica is not None:
                     self._replica.identity = identity_of(session)
         except psycopg.Error as error:

@@ -1,19 +1,18 @@
 """
 Creates and upgrades the schema.
 
-The migrations are those of the embedded engine, translated, or a text of their own. Each runs in one transaction with
-the change of the number in the table of the catalog's state, while a lock keeps other nodes from doing the same. No
-copy is kept: the operator has the server's own backups.
+The schema and the migrations are those of the embedded engine, translated. Each step runs in one transaction with the
+change of the number in the table of the catalog's state, while a lock keeps other nodes from doing the same. No copy is
+kept: the operator has the server's own backups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql
-from pkgrepo.storage.catalog.engine.schema import Migration, log_upgrade
+from pkgrepo.storage.catalog.engine.schema import Schema, log_upgrade
 
 from .sessions import Session
 from .trigrams import ensure_trigram_index
@@ -26,7 +25,7 @@ INSERT INTO catalog_state (version, commits) VALUES (0, 0);
 """
 
 
-def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
+def upgrade(session: Session, schema: Schema) -> None:
     """
     Upgrade the database to the newest version; other nodes wait.
 
@@ -38,18 +37,14 @@ def upgrade(session: Session, migrations: Sequence[Migration]) -> None:
     session.execute("SET statement_timeout = 0")
     session.execute("SELECT pg_advisory_lock($1)", (LOCK,))
     try:
-        found, wanted = _version(session), migrations[-1].number
-        if found > wanted:
-            raise CatalogUnusable(
-                f"the database was written by a newer pkgrepo (schema {found}, this one knows {wanted});"
-                " install that one, or restore a backup from before the upgrade"
-            )
-        for migration in migrations[found:]:
+        found = _version(session)
+        steps = schema.steps_from(found, "the database")
+        for step in steps:
             with session.transaction():
-                session.execute(migration.postgresql or schema_to_postgresql(migration.sql))
-                session.execute("UPDATE catalog_state SET version = $1", (migration.number,))
-        if found < wanted:
-            log_upgrade(found, wanted)
+                session.execute(schema_to_postgresql(step.sql))
+                session.execute("UPDATE catalog_state SET version = $1", (step.number,))
+        if steps:
+            log_upgrade(found, schema.version)
         ensure_trigram_index(session)
     finally:
         session.execute("SELECT pg_advisory_unlock($1)", (LOCK,))
@@ -62,7 +57,7 @@ def is_empty(session: Session) -> bool:
 
 
 def _version(session: Session) -> int:
-    """Return the number of the last migration; an empty database gets what the first one needs."""
+    """Return the version of the schema; an empty database gets what the schema needs, and has version 0."""
     if is_empty(session):
         with session.transaction():
             session.execute(FUNCTIONS + STATE_TABLE)

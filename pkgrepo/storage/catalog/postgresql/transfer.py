@@ -21,7 +21,7 @@ from psycopg import RawServerCursor, sql
 
 from pkgrepo.storage.catalog.engine import connections as sqlite
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import load_migrations
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.engine.schema import upgrade as upgrade_sqlite
 
 from .failures import first_line
@@ -48,11 +48,11 @@ def copy_to_postgresql(path: Path, address: Address, report: Report) -> None:
     try:
         with closing(sqlite.open_reader(path)) as source, open_writer(address) as target:
             source.execute("BEGIN")
-            if source.pragma("user_version") != load_migrations()[-1].number:
+            if source.pragma("user_version") != load_schema().version:
                 raise CatalogUnusable(f"{path} is from another version; start this one on it once")
             if not is_empty(target):
                 raise CatalogUnusable("the database that is to have the copy has tables already")
-            upgrade(target, load_migrations())
+            upgrade(target, load_schema())
             with target.transaction():
                 for table in _tables(source):
                     rows = source.execute(_selection(table))
@@ -75,9 +75,9 @@ def copy_to_sqlite(address: Address, path: Path, report: Report) -> None:
     try:
         with open_reader(address) as source, closing(sqlite.open_writer(path)) as target:
             source.execute("BEGIN")
-            if is_empty(source) or _version_of(source) != load_migrations()[-1].number:
+            if is_empty(source) or _version_of(source) != load_schema().version:
                 raise CatalogUnusable("the database is from another version; start this one on it once")
-            upgrade_sqlite(target, path, load_migrations())
+            upgrade_sqlite(target, path, load_schema())
             target.pragma("foreign_keys", False)
             target.execute("BEGIN IMMEDIATE")
             for table in _tables(target):

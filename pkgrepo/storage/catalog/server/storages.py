@@ -145,7 +145,6 @@ def remove_storage(tx: Transaction, storage_id: int) -> None:
     if users[0]:
         raise Conflict(f"storage {storage.name!r} still has content of removed repositories; purge them first")
     tx.execute("DELETE FROM upload WHERE storage_id = ?", (storage_id,))
-    tx.execute("DELETE FROM blob_ref WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM blob WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM storage WHERE id = ?", (storage_id,))
     bump_config_serial(tx)

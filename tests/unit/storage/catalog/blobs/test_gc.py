@@ -137,7 +137,6 @@ REFERENCES = {
         INSERT INTO file (repository_id, storage_id, path, sha256, size, media_type, created_at)
         VALUES (:repository, :storage, 'p', :sha, 1, '', 0)
     """,
-    "blob_ref": "INSERT INTO blob_ref (storage_id, sha256, kind, owner_id) VALUES (:storage, :sha, 'sidecar', 1)",
     "deployment_file": """
         INSERT INTO deployment_file (deployment_id, path, storage_id, sha256)
         SELECT id, 'p', :storage, :sha FROM deployment

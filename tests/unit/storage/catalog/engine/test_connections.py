@@ -2,7 +2,7 @@ import apsw
 import pytest
 
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, check_library, open_reader, open_writer
-from pkgrepo.storage.catalog.engine.schema import load_migrations, upgrade
+from pkgrepo.storage.catalog.engine.schema import load_schema, upgrade
 from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.packages.files import find_file
 
@@ -42,7 +42,7 @@ def test_a_reader_cannot_write(tmp_path):
 
 def test_queries_are_not_planned_again(tmp_path):
     path = tmp_path / "x.db"
-    upgrade(open_writer(path), path, load_migrations())
+    upgrade(open_writer(path), path, load_schema())
     reader, planned = open_reader(path), []
 
     def authorize(*what):

@@ -13,7 +13,7 @@ from twisted.internet.defer import gatherResults
 
 from pkgrepo.errors import Invalid, StorageFailed
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import Migration, load_migrations
+from pkgrepo.storage.catalog.engine.schema import Migration, Schema, load_schema
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog, batches, changes, reading_once, sessions
 from pkgrepo.storage.catalog.postgresql.batches import LOCK
 from pkgrepo.storage.catalog.server import settings
@@ -205,9 +205,11 @@ async def test_a_database_of_another_program_is_refused(databases):
 
 
 async def test_a_newer_database_is_refused_and_an_older_one_is_upgraded(case, url):
-    last = load_migrations()[-1].number
+    schema = load_schema()
+    last = schema.version
     more = Migration(last + 1, "more", "CREATE TABLE more (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
-    newer = PostgresCatalog(Address(url), reactor=reactor, migrations=[*load_migrations(), more])
+    changed = Schema(schema.sql, (*schema.migrations, more))
+    newer = PostgresCatalog(Address(url), reactor=reactor, schema=changed)
     await newer.start()
     await newer.stop()
     with pytest.raises(CatalogUnusable, match=f"newer pkgrepo .schema {last + 1}"):

@@ -1,2 +1,0 @@
--- The CSRF value of a session is computed from its secret.
-ALTER TABLE session DROP COLUMN csrf;

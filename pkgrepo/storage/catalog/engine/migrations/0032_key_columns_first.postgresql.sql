@@ -1,2 +1,0 @@
--- The order of columns matters to SQLite only.
-SELECT 1;

@@ -1,0 +1,719 @@
+-- The schema of a new catalog, whole. Catalogs of older versions come to the same by the files in migrations/.
+--
+-- It is written for SQLite, and translated for PostgreSQL (dialect.py). The two sections at the end are for one engine.
+--
+-- Times (..._at, ..._until) are milliseconds since the epoch, UTC. Sizes are bytes. sha256 columns of type BLOB hold
+-- the 32 raw bytes; those of type TEXT, and digests, are hexadecimal. "key" is the normalised spelling of the "name"
+-- beside it. uid is the identifier in the API. meta, attrs, data and config are JSON that only the format or the API
+-- reads.
+--
+-- AUTOINCREMENT: an id is never given out again, because events, audit records, download counts and tokens in memory
+-- may still refer to the row that had it. The columns of a primary key come first in tables WITHOUT ROWID: PRAGMA
+-- integrity_check of SQLite before 3.41, such as Debian 12's, reports missing values otherwise. A column that a
+-- migration adds is the last one of its table.
+
+---------------------------------------------------------------------------------------------------------------------
+-- The server: settings, storages, repositories, jobs, audit records
+---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE setting (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE storage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,                         -- Local, S3
+    settings TEXT NOT NULL DEFAULT '{}',
+    active INTEGER NOT NULL DEFAULT 1,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+
+CREATE TABLE repository (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    storage_id INTEGER NOT NULL REFERENCES storage (id),
+    name TEXT NOT NULL,
+    key TEXT NOT NULL,
+    format TEXT NOT NULL,
+    type TEXT NOT NULL,                         -- Hosted, Proxy, Virtual
+    visibility TEXT NOT NULL,
+    active INTEGER NOT NULL DEFAULT 1,
+    description TEXT NOT NULL DEFAULT '',
+    config TEXT NOT NULL,
+    settings TEXT NOT NULL DEFAULT '{}',
+    serial INTEGER NOT NULL DEFAULT 0,          -- grows with every change of content
+    names_serial INTEGER NOT NULL DEFAULT 0,    -- grows when the set of package names changes
+    bytes_used INTEGER NOT NULL DEFAULT 0,
+    package_count INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    deleted_at INTEGER,                         -- when it was moved to the bin
+    purge INTEGER NOT NULL DEFAULT 0,           -- 1: removed for good; its content need not be kept for a while
+    -- A companion repository belongs to another one, which decides who may do what in it, and is removed with it.
+    parent_id INTEGER REFERENCES repository (id) ON DELETE SET NULL
+);
+-- The name of a repository in the bin is free.
+CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;
+
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY,
+    uid TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,                          -- two jobs of one kind and key do not run at a time
+    state TEXT NOT NULL,                        -- queued, running, done, failed, cancelled
+    data TEXT NOT NULL DEFAULT '{}',
+    result TEXT NOT NULL DEFAULT '{}',
+    run_at INTEGER NOT NULL,
+    lease_by TEXT,
+    lease_until INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    progress TEXT NOT NULL DEFAULT '[]',        -- JSON: what a running job has done so far
+    cancel_at INTEGER                           -- when its cancellation was requested
+);
+CREATE UNIQUE INDEX job_pending ON job (kind, key) WHERE state IN ('queued', 'running');
+CREATE INDEX job_due ON job (state, run_at);
+
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    request_id TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    actor TEXT NOT NULL DEFAULT '',
+    token_id INTEGER,
+    address TEXT NOT NULL DEFAULT '',
+    action TEXT NOT NULL,
+    object TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL,
+    detail TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX audit_actor ON audit (actor, seq);
+CREATE INDEX audit_object ON audit (object, seq);
+
+-- What the readable layout has to show beside the events after its cursor: what could not be shown when its event was
+-- followed, and, with whole = 1, packages of which every version is to be compared.
+CREATE TABLE layout_pending (
+    repository_id INTEGER NOT NULL,
+    package_key TEXT NOT NULL DEFAULT '',       -- empty: the document of the repository itself
+    version_key TEXT NOT NULL DEFAULT '',       -- empty: what is kept of a package beside its versions
+    version TEXT NOT NULL DEFAULT '',           -- as it is written, which names its directory
+    whole INTEGER NOT NULL DEFAULT 0,
+    reason TEXT NOT NULL DEFAULT '',            -- why it could not be shown; empty: it was not tried yet
+    PRIMARY KEY (repository_id, package_key, version_key, version)
+) WITHOUT ROWID;
+
+---------------------------------------------------------------------------------------------------------------------
+-- Packages, versions and files
+---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE package (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    key TEXT NOT NULL,
+    name TEXT NOT NULL,
+    latest TEXT,                                -- the text of the latest version; NULL: the highest live one
+    serial INTEGER NOT NULL DEFAULT 0,          -- that of the repository at the last change
+    meta TEXT NOT NULL DEFAULT '{}',
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    -- Last-Modified, in seconds: a later second for each change, so it may be ahead of the clock for a while.
+    modified_s INTEGER NOT NULL DEFAULT 0,
+    alone INTEGER NOT NULL DEFAULT 0,           -- 1: the last push named the image without storage and repository
+    downloads INTEGER NOT NULL DEFAULT 0,
+    -- 1: files are made from those of a package in the parent repository; a search of both shows that package alone.
+    derived INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (repository_id, key)
+);
+-- Lists of packages are sorted by the database, a page at a time.
+CREATE INDEX package_downloads ON package (repository_id, downloads, key);
+CREATE INDEX package_changed ON package (repository_id, updated_at, key);
+
+-- What the names of packages have in common that people mistake for each other, in formats with such a rule.
+CREATE TABLE package_spelling (
+    package_id INTEGER PRIMARY KEY REFERENCES package (id) ON DELETE CASCADE,
+    repository_id INTEGER NOT NULL,
+    spelling TEXT NOT NULL
+);
+CREATE INDEX package_spelling_name ON package_spelling (repository_id, spelling);
+
+-- What a search finds a package by beside its key: the beginning of what its highest version says of itself. Missing
+-- rows are made while the server runs.
+CREATE TABLE package_about (
+    package_id INTEGER PRIMARY KEY REFERENCES package (id) ON DELETE CASCADE,
+    text TEXT NOT NULL
+);
+
+-- Names of packages that a hosted repository had: virtual repositories around it do not ask upstreams for them.
+CREATE TABLE retired_name (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    retired_at INTEGER NOT NULL,                -- when the package was removed
+    PRIMARY KEY (repository_id, package_key)
+) WITHOUT ROWID;
+
+CREATE TABLE version (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    text TEXT NOT NULL,                         -- as the publisher wrote it
+    sort BLOB NOT NULL,                         -- orders bytewise as the format orders versions
+    state TEXT NOT NULL DEFAULT 'live',         -- live, yanked, deprecated
+    reason TEXT NOT NULL DEFAULT '',
+    meta TEXT NOT NULL DEFAULT '{}',
+    published_at INTEGER NOT NULL,
+    publisher_id INTEGER,
+    publisher TEXT NOT NULL DEFAULT '',
+    UNIQUE (package_id, key)
+);
+CREATE INDEX version_order ON version (package_id, sort, key);
+CREATE INDEX version_published ON version (package_id, published_at, key);
+CREATE INDEX version_withdrawn ON version (package_id, state) WHERE state <> 'live';
+
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    storage_id INTEGER NOT NULL,                -- that of the repository, so that the blob is one look-up away
+    path TEXT NOT NULL,
+    package_id INTEGER REFERENCES package (id) ON DELETE CASCADE,
+    version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
+    sha256 BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    attrs TEXT NOT NULL DEFAULT '{}',
+    created_at INTEGER NOT NULL,
+    UNIQUE (repository_id, path)
+);
+CREATE INDEX file_version ON file (version_id);
+CREATE INDEX file_package ON file (package_id);
+CREATE INDEX file_blob ON file (sha256);
+-- Files that belong to no package, which would otherwise be found among all files of a repository.
+CREATE INDEX file_plain ON file (repository_id, path) WHERE package_id IS NULL;
+
+-- A path that was deleted: only a file with the same content may be published there again.
+CREATE TABLE tombstone (
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    path TEXT NOT NULL,
+    package_key TEXT NOT NULL,                  -- that of its package, which may be gone too
+    sha256 BLOB NOT NULL,
+    deleted_at INTEGER NOT NULL,
+    actor TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (repository_id, path)
+) WITHOUT ROWID;
+-- For the last deletion of a package with some name. Without the time in it, SQLite did not use it before it had
+-- statistics, and read all tombstones of the repository.
+CREATE INDEX tombstone_package ON tombstone (repository_id, package_key, deleted_at);
+
+-- Changes of packages in order; written in the transaction of the change, and never changed.
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL,
+    package_id INTEGER,
+    package_key TEXT NOT NULL DEFAULT '',
+    version_key TEXT NOT NULL DEFAULT '',
+    kind TEXT NOT NULL,                         -- published, yanked, unyanked, tagged, untagged, deleted, cached...
+    data TEXT NOT NULL DEFAULT '{}',
+    user_id INTEGER,
+    actor TEXT NOT NULL DEFAULT '',
+    token_id INTEGER,
+    at INTEGER NOT NULL
+);
+CREATE INDEX event_repository ON event (repository_id, seq);
+CREATE INDEX event_package ON event (package_id, seq);
+-- For a check of all files of a storage, which would otherwise read all events.
+CREATE INDEX event_removed ON event (repository_id) WHERE kind = 'repository_removed';
+
+-- Files that are received together, and published together or not at all.
+CREATE TABLE deployment (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    package_key TEXT NOT NULL DEFAULT '',       -- of a session, which gets the files of one package one by one
+    name TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL,
+    automatic INTEGER NOT NULL,                 -- 1: published as soon as it is validated
+    user_id INTEGER,
+    actor TEXT NOT NULL,
+    size INTEGER NOT NULL DEFAULT 0,            -- bytes that it takes or may take
+    errors TEXT NOT NULL DEFAULT '{}',
+    meta TEXT NOT NULL DEFAULT '{}',
+    lease_until INTEGER,                        -- a process works on it until then
+    created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0         -- times that a process took it over from one that was stopped
+);
+CREATE INDEX deployment_repository ON deployment (repository_id, package_key);
+CREATE INDEX deployment_age ON deployment (touched_at);
+CREATE INDEX deployment_lease ON deployment (lease_until) WHERE lease_until IS NOT NULL;
+
+-- The files of deployments that are not published yet.
+CREATE TABLE deployment_file (
+    deployment_id INTEGER NOT NULL REFERENCES deployment (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    storage_id INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    attrs TEXT NOT NULL DEFAULT '{}',
+    PRIMARY KEY (deployment_id, path)
+) WITHOUT ROWID;
+CREATE INDEX deployment_file_blob ON deployment_file (sha256);
+
+-- Checksums that clients sent ahead of their file: the file is checked against them when it arrives.
+CREATE TABLE checksum_claim (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,                         -- of the file
+    algorithm TEXT NOT NULL,
+    digest TEXT NOT NULL,                       -- lower-case hex
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (repository_id, path, algorithm)
+) WITHOUT ROWID;
+CREATE INDEX checksum_claim_age ON checksum_claim (made_at);
+
+-- How far each channel follows the wheels of its parent repository.
+CREATE TABLE followed_wheels (
+    repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
+    seq INTEGER NOT NULL,                       -- the last event of the parent that was followed
+    converting INTEGER NOT NULL                 -- 1: its wheels were converted at that time
+);
+
+-- The wheels that a channel could not convert.
+CREATE TABLE unconverted_wheel (
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    path TEXT NOT NULL,                         -- of the wheel, in the parent
+    sha256 TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (repository_id, path)
+) WITHOUT ROWID;
+CREATE INDEX unconverted_wheel_of_package ON unconverted_wheel (repository_id, package_key);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Blobs and uploads
+---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE blob (
+    storage_id INTEGER NOT NULL REFERENCES storage (id),
+    sha256 BLOB NOT NULL,
+    locator TEXT NOT NULL,                      -- names the bytes in the storage
+    size INTEGER NOT NULL,
+    digests TEXT NOT NULL DEFAULT '{}',         -- JSON: digests besides sha256, by algorithm
+    state TEXT NOT NULL DEFAULT 'live',         -- live, deleting, suspect
+    touched_at INTEGER NOT NULL,                -- the last time that a client was told that it need not upload it
+    created_at INTEGER NOT NULL,
+    verified_at INTEGER,
+    PRIMARY KEY (storage_id, sha256)
+) WITHOUT ROWID;
+CREATE INDEX blob_age ON blob (storage_id, state, touched_at);
+
+CREATE TABLE upload (
+    uid TEXT PRIMARY KEY,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    storage_id INTEGER NOT NULL,
+    package_key TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    algorithms TEXT NOT NULL DEFAULT '',        -- digests computed beside sha256, with blanks between
+    state BLOB NOT NULL,
+    position INTEGER NOT NULL DEFAULT 0,
+    lease_by TEXT,
+    lease_until INTEGER,
+    created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX upload_age ON upload (touched_at);
+-- The uploads of one user, whose number is bounded.
+CREATE INDEX upload_user ON upload (user_id, touched_at);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Images
+---------------------------------------------------------------------------------------------------------------------
+
+-- The blobs that an image may serve: a client that knows a digest may not read the blob in any image.
+CREATE TABLE package_blob (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    sha256 BLOB NOT NULL,
+    sha512 BLOB,                                -- only when a client named the bytes so
+    touched_at INTEGER NOT NULL,
+    PRIMARY KEY (package_id, sha256)
+) WITHOUT ROWID;
+CREATE INDEX package_blob_sha ON package_blob (sha256);
+CREATE INDEX package_blob_sha512 ON package_blob (sha512) WHERE sha512 IS NOT NULL;
+
+CREATE TABLE manifest (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    digest TEXT NOT NULL,
+    sha256 BLOB NOT NULL,
+    media_type TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    subject TEXT,                               -- the digest of the manifest that this one refers to
+    artifact_type TEXT,
+    annotations TEXT NOT NULL DEFAULT '{}',
+    evidence INTEGER NOT NULL DEFAULT 0,        -- 1: a signature or statement about another manifest, nothing to run
+    expires_at INTEGER,                         -- when it is removed unless a trusted signature comes; NULL: it stays
+    created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (package_id, digest)
+);
+CREATE INDEX manifest_subject ON manifest (package_id, subject, digest);
+CREATE INDEX manifest_sha ON manifest (sha256);
+CREATE INDEX manifest_expiry ON manifest (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE manifest_ref (
+    manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
+    digest TEXT NOT NULL,
+    kind TEXT NOT NULL,                         -- config, layer, manifest
+    package_id INTEGER NOT NULL,                -- that of the manifest: digests such as that of {} are in every image
+    PRIMARY KEY (manifest_id, digest, kind)
+) WITHOUT ROWID;
+CREATE INDEX manifest_ref_digest ON manifest_ref (package_id, digest);
+
+-- The stored signatures: this manifest holds a signature by this key of the content of that digest. It is valid as long
+-- as it is where clients look for it; manifest_trust is derived from it.
+CREATE TABLE signature (
+    manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
+    subject TEXT NOT NULL,                      -- the digest that is signed; there need not be such a manifest
+    key_id TEXT NOT NULL,
+    package_id INTEGER NOT NULL,                -- that of the manifest
+    PRIMARY KEY (manifest_id, subject, key_id)
+) WITHOUT ROWID;
+CREATE INDEX signature_subject ON signature (package_id, subject);
+
+-- The keys that have signed a manifest, or an index that it is part of. Kept when a key is no longer trusted: queries
+-- name the keys that are trusted.
+CREATE TABLE manifest_trust (
+    manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
+    key_id TEXT NOT NULL,                       -- sha256 of the public key, hex
+    PRIMARY KEY (manifest_id, key_id)
+) WITHOUT ROWID;
+
+-- The set of keys against which all signatures of an image were last checked.
+CREATE TABLE image_trust (
+    package_id INTEGER PRIMARY KEY REFERENCES package (id) ON DELETE CASCADE,
+    key_set TEXT NOT NULL
+);
+
+CREATE TABLE tag (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
+    digest TEXT,                                -- of the manifest, for tags of images
+    served TEXT,                                -- digest that readers get until the other one is trusted
+    expires_at INTEGER,                         -- when the tag goes back to that one unless it is
+    updated_at INTEGER NOT NULL,
+    actor TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (package_id, name)
+) WITHOUT ROWID;
+CREATE INDEX tag_digest ON tag (package_id, digest);
+CREATE INDEX tag_version ON tag (version_id);
+CREATE INDEX tag_served ON tag (package_id, served) WHERE served IS NOT NULL;
+CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
+
+-- What a client was told is there, for a push that it has not completed: garbage collection leaves that alone.
+CREATE TABLE promise (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    digest TEXT NOT NULL,                       -- of a blob, always sha256, or of a manifest
+    client TEXT NOT NULL,                       -- the bearer token or connection of one client; '' for any
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (package_id, digest, client)
+) WITHOUT ROWID;
+CREATE INDEX promise_age ON promise (made_at);
+
+-- When manifests of upstreams were first seen: registries do not say when an image was published.
+CREATE TABLE first_sight (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,                  -- of the image, of which nothing else need be kept
+    digest TEXT NOT NULL,
+    tag TEXT NOT NULL,                          -- that pointed to it; empty: it was requested by its digest
+    seen_at INTEGER NOT NULL,                   -- first
+    moved_at INTEGER NOT NULL,                  -- when the tag last came to point to it
+    PRIMARY KEY (repository_id, package_key, digest, tag)
+) WITHOUT ROWID;
+CREATE INDEX first_sight_tag ON first_sight (repository_id, package_key, tag, moved_at);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Documents of packages and repositories
+---------------------------------------------------------------------------------------------------------------------
+
+-- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear.
+CREATE TABLE fragment (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    sort BLOB NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (package_id, kind, sort, key)
+) WITHOUT ROWID;
+
+-- Lists of a repository that clients read in pieces: lines are only appended. A list that is written anew, or loses
+-- lines, gets a new epoch and a later began_at.
+CREATE TABLE appended_list (
+    repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
+    epoch INTEGER NOT NULL,
+    began_at INTEGER NOT NULL,
+    next_seq INTEGER NOT NULL,
+    removals INTEGER NOT NULL                   -- lines that say that something is gone
+);
+
+CREATE TABLE appended_line (
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    seq INTEGER NOT NULL,
+    package_key TEXT NOT NULL,
+    line BLOB NOT NULL,
+    PRIMARY KEY (repository_id, seq)
+) WITHOUT ROWID;
+
+-- Documents that newer ones have replaced, for clients that were told their addresses before.
+CREATE TABLE superseded_document (
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    key TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (repository_id, key)
+);
+CREATE INDEX superseded_document_by_expiry ON superseded_document (expires_at);
+
+-- What the upstreams of proxy repositories said about packages: the present response to each question, a row each.
+CREATE TABLE upstream_document (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    key TEXT NOT NULL,                          -- the question, for example packument/lodash
+    package_key TEXT NOT NULL DEFAULT '',
+    route TEXT NOT NULL DEFAULT '',             -- the name of the route that had it; empty: no route has it
+    url TEXT NOT NULL DEFAULT '',               -- where the response came from, after redirects
+    etag TEXT,
+    last_modified TEXT,
+    source BLOB,                                -- sha256 of the response as it was sent
+    storage_id INTEGER,                         -- with sha256: the blob of the normalised response; NULL: meta has all
+    sha256 BLOB,
+    meta TEXT NOT NULL DEFAULT '{}',
+    trace TEXT NOT NULL DEFAULT '[]',           -- JSON: the steps that led to the response
+    fetched_at INTEGER NOT NULL,                -- when the content last changed; unique for a key
+    checked_at INTEGER NOT NULL,                -- when an upstream last confirmed it
+    fresh_until INTEGER NOT NULL,
+    UNIQUE (repository_id, key)
+);
+CREATE INDEX upstream_document_package ON upstream_document (repository_id, package_key);
+CREATE INDEX upstream_document_blob ON upstream_document (sha256) WHERE sha256 IS NOT NULL;
+CREATE INDEX upstream_document_age ON upstream_document (repository_id, checked_at);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Users, groups, tokens, projects
+---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE account (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    username TEXT NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL DEFAULT '',
+    email TEXT NOT NULL DEFAULT '',
+    password_hash TEXT NOT NULL DEFAULT '',     -- empty: cannot log in with a password
+    kind TEXT NOT NULL DEFAULT 'person',        -- person, service
+    active INTEGER NOT NULL DEFAULT 1,
+    admin INTEGER NOT NULL DEFAULT 0,
+    user_manager INTEGER NOT NULL DEFAULT 0,
+    system_manager INTEGER NOT NULL DEFAULT 0,
+    default_actions TEXT NOT NULL DEFAULT '[]', -- JSON: in repositories without a permission of the user
+    generation INTEGER NOT NULL DEFAULT 0,      -- grows when everything issued to the user before must stop working
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    last_login_at INTEGER
+);
+
+CREATE TABLE user_group (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    description TEXT NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL
+);
+
+CREATE TABLE group_member (
+    group_id INTEGER NOT NULL REFERENCES user_group (id) ON DELETE CASCADE,
+    user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+    PRIMARY KEY (group_id, user_id)
+) WITHOUT ROWID;
+CREATE INDEX group_member_user ON group_member (user_id);
+
+CREATE TABLE permission (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    subject_kind TEXT NOT NULL,                 -- user, group
+    subject_id INTEGER NOT NULL,
+    actions TEXT NOT NULL,                      -- JSON; no actions are an explicit refusal
+    PRIMARY KEY (repository_id, subject_kind, subject_id)
+) WITHOUT ROWID;
+CREATE INDEX permission_subject ON permission (subject_kind, subject_id);
+
+CREATE TABLE token (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+    hash BLOB NOT NULL UNIQUE,                  -- sha256 of the whole text
+    shown TEXT NOT NULL,                        -- prefix and last characters, to tell tokens apart
+    kind TEXT NOT NULL,                         -- personal, service, ci, repository, login
+    name TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    scopes TEXT NOT NULL DEFAULT '[]',          -- JSON, as are the next three: what it is limited to
+    repositories TEXT NOT NULL DEFAULT '[]',
+    packages TEXT NOT NULL DEFAULT '[]',
+    cidrs TEXT NOT NULL DEFAULT '[]',
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    created_at INTEGER NOT NULL,
+    created_from TEXT NOT NULL DEFAULT '',      -- an IP address
+    last_used_at INTEGER,
+    last_used_ip TEXT,
+    last_used_client TEXT,
+    uses INTEGER NOT NULL DEFAULT 0,
+    asked TEXT NOT NULL DEFAULT ''              -- JSON: scopes and repositories as requested; '': not made by the API
+);
+CREATE INDEX token_user ON token (user_id);
+
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,                  -- sha256 of its secret
+    user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+    created_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    address TEXT NOT NULL DEFAULT '',
+    client TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX session_user ON session (user_id);
+
+-- Blocks of logins that were lifted. The counts of failures are in the memory of each server, which forgets them when
+-- it finds a row that it has not seen. The newest rows are kept.
+CREATE TABLE login_unlock (
+    id INTEGER PRIMARY KEY,
+    account TEXT NOT NULL,                      -- the key of a user name; may be empty
+    address TEXT NOT NULL,                      -- an IP address; may be empty
+    created_at INTEGER NOT NULL
+);
+
+CREATE TABLE project (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    visibility TEXT NOT NULL DEFAULT 'private',
+    quota INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+
+CREATE TABLE project_member (
+    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+    subject_kind TEXT NOT NULL,                 -- user, group
+    subject_id INTEGER NOT NULL,
+    role TEXT NOT NULL,                         -- guest, reporter, developer, maintainer, owner
+    PRIMARY KEY (project_id, subject_kind, subject_id)
+) WITHOUT ROWID;
+CREATE INDEX project_member_subject ON project_member (subject_kind, subject_id);
+
+-- Which package names of a repository a project owns.
+CREATE TABLE project_binding (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    pattern TEXT NOT NULL,
+    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+    PRIMARY KEY (repository_id, pattern)
+) WITHOUT ROWID;
+CREATE INDEX project_binding_project ON project_binding (project_id);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Counts. Days are numbered since the epoch.
+---------------------------------------------------------------------------------------------------------------------
+
+-- Which file or manifest was fetched with which token; written in batches.
+CREATE TABLE download (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,                         -- file, manifest
+    item_id INTEGER NOT NULL,
+    repository_id INTEGER NOT NULL,
+    package_id INTEGER,
+    path TEXT NOT NULL,
+    user_id INTEGER,
+    token_id INTEGER,
+    at INTEGER NOT NULL
+);
+CREATE INDEX download_token ON download (token_id, seq);
+
+CREATE TABLE download_count (
+    kind TEXT NOT NULL,                         -- file, manifest
+    item_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    repository_id INTEGER NOT NULL,
+    package_id INTEGER,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (kind, item_id, day)
+) WITHOUT ROWID;
+CREATE INDEX download_count_repository ON download_count (repository_id, day);
+
+-- The sums for each package. download_count has too many rows to add them up for a page: a package of 5,000 versions
+-- gets a million of them in a year.
+CREATE TABLE package_download (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (package_id, day)
+) WITHOUT ROWID;
+
+-- How the caches of proxy repositories were used.
+CREATE TABLE cache_count (
+    repository_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    hits INTEGER NOT NULL DEFAULT 0,
+    misses INTEGER NOT NULL DEFAULT 0,
+    confirmed INTEGER NOT NULL DEFAULT 0,
+    stale INTEGER NOT NULL DEFAULT 0,
+    absent INTEGER NOT NULL DEFAULT 0,
+    saved_bytes INTEGER NOT NULL DEFAULT 0,
+    fetched_bytes INTEGER NOT NULL DEFAULT 0,
+    upstream_ms INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (repository_id, day)
+) WITHOUT ROWID;
+
+-- Only SQLite:
+-- The keys and texts of packages by the trigrams in them: a search for a part of a name reads the packages that have
+-- it, instead of all. The indexes have no copy of the texts; they take some 20 bytes for a key. Triggers keep them up.
+
+CREATE VIRTUAL TABLE package_text USING fts5 (
+    key, content = 'package', content_rowid = 'id', detail = 'none', columnsize = 0, tokenize = 'trigram'
+);
+CREATE TRIGGER package_text_added AFTER INSERT ON package BEGIN
+    INSERT INTO package_text (rowid, key) VALUES (new.id, new.key);
+END;
+CREATE TRIGGER package_text_removed AFTER DELETE ON package BEGIN
+    INSERT INTO package_text (package_text, rowid, key) VALUES ('delete', old.id, old.key);
+END;
+CREATE TRIGGER package_text_renamed AFTER UPDATE OF id, key ON package BEGIN
+    INSERT INTO package_text (package_text, rowid, key) VALUES ('delete', old.id, old.key);
+    INSERT INTO package_text (rowid, key) VALUES (new.id, new.key);
+END;
+
+CREATE VIRTUAL TABLE about_text USING fts5 (
+    text, content = 'package_about', content_rowid = 'package_id', detail = 'none', columnsize = 0, tokenize = 'trigram'
+);
+CREATE TRIGGER about_text_added AFTER INSERT ON package_about BEGIN
+    INSERT INTO about_text (rowid, text) VALUES (new.package_id, new.text);
+END;
+CREATE TRIGGER about_text_removed AFTER DELETE ON package_about BEGIN
+    INSERT INTO about_text (about_text, rowid, text) VALUES ('delete', old.package_id, old.text);
+END;
+CREATE TRIGGER about_text_changed AFTER UPDATE ON package_about BEGIN
+    INSERT INTO about_text (about_text, rowid, text) VALUES ('delete', old.package_id, old.text);
+    INSERT INTO about_text (rowid, text) VALUES (new.package_id, new.text);
+END;
+
+-- Only PostgreSQL:
+-- Views with the names of the indexes above, for the same queries. The trigram indexes themselves need an extension:
+-- see postgresql/trigrams.py.
+
+CREATE VIEW package_text AS SELECT id AS rowid, key FROM package;
+CREATE VIEW about_text AS SELECT package_id AS rowid, text FROM package_about;
