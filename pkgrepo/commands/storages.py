@@ -16,7 +16,7 @@ from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.management.api.parsing import parse_fields
-from pkgrepo.management.storages.buckets import BucketSetup
+from pkgrepo.management.storages.buckets import is_at, make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.upkeep import adopt
@@ -88,15 +88,14 @@ async def _begin(core: Core, storage: Storage, target: Target) -> Storage:
         raise Invalid("say either --to-folder or a bucket")
     if target.folder is not None:
         return await _begin_folder(core, storage, target.folder.absolute())
-    setup = BucketSetup(core.buckets)
-    place: BucketPlace = setup.place_of(_settings(target.bucket))
-    if storage.before is not None and setup.same(storage, place):
+    place: BucketPlace = place_of(_settings(target.bucket))
+    if storage.before is not None and is_at(storage, place):
         return storage
     _check_free(storage, local=True)
-    await (await setup.make(storage.name, place, storage.uid)).stop()
+    await (await make_bucket(core.buckets, storage.name, place, storage.uid)).stop()
     now_ms = core.clock.now_ms()
     return await core.catalog.write(
-        storages.begin_move, storage, kind=KIND, settings=setup.settings(place), now_ms=now_ms
+        storages.begin_move, storage, kind=KIND, settings=core.buckets.settings(place), now_ms=now_ms
     )
 
 

@@ -12,89 +12,65 @@ from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
+from pkgrepo.management import audit, server, statistics, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi.description import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.audit.routes import Audit
-from pkgrepo.management.explanations.routes import Explanations
-from pkgrepo.management.jobs.gc import GarbageCollection
-from pkgrepo.management.jobs.rebuild import DocumentRebuilds
-from pkgrepo.management.jobs.routes import BackgroundJobs
-from pkgrepo.management.jobs.verify import Verification
+from pkgrepo.management.explanations import routes as explanations
+from pkgrepo.management.jobs import maintenance
+from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import Metrics, ProcessMetrics
-from pkgrepo.management.packages.advisories import AdvisoryRoutes
+from pkgrepo.management.packages import advisories, lists, removal, search, tree
+from pkgrepo.management.packages import routes as packages
+from pkgrepo.management.packages.contents import images
 from pkgrepo.management.packages.contents.archives import Contents
-from pkgrepo.management.packages.contents.images import ImageDetails
-from pkgrepo.management.packages.lists import Lists
-from pkgrepo.management.packages.removal import Removal
-from pkgrepo.management.packages.routes import Packages
-from pkgrepo.management.packages.search import Search
-from pkgrepo.management.packages.tree import Tree
-from pkgrepo.management.packages.vouchers.routes import VoucherRoutes
-from pkgrepo.management.projects.members import ProjectMembers
-from pkgrepo.management.projects.routes import Projects
-from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
-from pkgrepo.management.repositories.configuration.routes import Configuration
-from pkgrepo.management.repositories.members import RepositoryMembers
-from pkgrepo.management.repositories.retired_names import RetiredNames
-from pkgrepo.management.repositories.routes import Repositories
-from pkgrepo.management.repositories.uploads import OpenUploads
-from pkgrepo.management.server.health import HealthChecks
-from pkgrepo.management.server.routes import Server
-from pkgrepo.management.statistics.routes import Statistics
-from pkgrepo.management.statistics.server import WholeServer
-from pkgrepo.management.storages.probe import StorageProbe
-from pkgrepo.management.storages.routes import Storages
-from pkgrepo.management.tokens.bearer import TokenService
-from pkgrepo.management.tokens.routes import Tokens
-from pkgrepo.management.upstreams.purge import CachePurges
-from pkgrepo.management.upstreams.routes import Upstreams
-from pkgrepo.management.users.account import Account
-from pkgrepo.management.users.permissions import UserPermissions
-from pkgrepo.management.users.routes import Users
-from pkgrepo.management.users.sessions import BrowserLogins
+from pkgrepo.management.packages.vouchers import routes as vouchers
+from pkgrepo.management.projects import routes as projects
+from pkgrepo.management.repositories import members, retired_names, uploads
+from pkgrepo.management.repositories import routes as repositories
+from pkgrepo.management.repositories.configuration import keys
+from pkgrepo.management.repositories.configuration import routes as configuration
+from pkgrepo.management.server import HealthChecks
+from pkgrepo.management.storages import routes as storages
+from pkgrepo.management.tokens import bearer
+from pkgrepo.management.tokens import routes as tokens
+from pkgrepo.management.users import permissions, sessions
+from pkgrepo.management.users import routes as users
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
-HANDLERS = (
-    Server,
-    Storages,
-    StorageProbe,
-    Repositories,
-    RepositoryMembers,
-    RetiredNames,
-    OpenUploads,
-    Upstreams,
-    CachePurges,
-    ConfigurationKeys,
-    Configuration,
-    GarbageCollection,
-    DocumentRebuilds,
-    Verification,
-    Statistics,
-    WholeServer,
-    BackgroundJobs,
-    Packages,
-    Lists,
-    Contents,
-    ImageDetails,
-    VoucherRoutes,
-    AdvisoryRoutes,
-    Removal,
-    Search,
-    Tree,
-    Explanations,
-    Users,
-    UserPermissions,
-    Account,
-    BrowserLogins,
-    Tokens,
-    TokenService,
-    Projects,
-    ProjectMembers,
-    Audit,
+TABLES = (
+    server.table,
+    storages.table,
+    repositories.table,
+    members.table,
+    retired_names.table,
+    uploads.table,
+    upstreams.table,
+    keys.table,
+    configuration.table,
+    maintenance.table,
+    statistics.table,
+    statistics.server_table,
+    jobs.table,
+    packages.table,
+    lists.table,
+    images.table,
+    vouchers.table,
+    advisories.table,
+    removal.table,
+    search.table,
+    tree.table,
+    explanations.table,
+    users.table,
+    permissions.table,
+    sessions.table,
+    tokens.table,
+    bearer.table,
+    projects.table,
+    audit.table,
 )
 
 
@@ -109,8 +85,9 @@ class ManagementApp:
         self._services = services
         self._metrics = metrics
         self.dispatcher = Dispatcher(services)
-        for handlers in HANDLERS:
-            self.dispatcher.mount(handlers.table, handlers(services))
+        for table in TABLES:
+            self.dispatcher.mount(table)
+        self.dispatcher.mount(Contents.table, Contents(services))
         self.description = Description(self.dispatcher.routes)
         self.dispatcher.mount(Description.table, self.description)
 
@@ -132,8 +109,7 @@ class ManagementApp:
     def token_resource(self) -> IResource:
         """The token service without a path below its resource, for the other addresses that container clients use."""
         dispatcher = Dispatcher(self._services)
-        table = Table(TokenService.table.name, [evolve(route, path="/") for route in TokenService.table.routes])
-        dispatcher.mount(table, TokenService(self._services))
+        dispatcher.mount(Table(bearer.table.name, [evolve(route, path="/") for route in bearer.table.routes]))
         return dispatcher.resource()
 
 

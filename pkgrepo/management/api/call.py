@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
 
 from .etags import check_unchanged
-from .pages import DEFAULT_LIMIT, MAX_LIMIT, PageRequest
+from .pages import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest
 from .route import DRY_RUN, Route
 from .services import ManagementServices
 
 T = TypeVar("T")
+R = TypeVar("R")
 P = ParamSpec("P")
 
 # The config serial and the identity serial: every change of an object that If-Match can guard increases one of them.
@@ -62,9 +64,19 @@ class Call:
         self.audited = False
         self.package: str | None = None
         self.now_ms = services.shared.clock.now_ms()
-        self._services = services
+        self.services = services
         self._repository: Repository | None = None
         self._seen: Serials | None = None
+
+    @property
+    def catalog(self) -> ICatalog:
+        """The catalog of the server."""
+        return self.services.shared.catalog
+
+    @property
+    def registry(self) -> Registry:
+        """The storages and repositories, in memory."""
+        return self.services.shared.registry
 
     @property
     def repository(self) -> Repository:
@@ -79,7 +91,7 @@ class Call:
 
     async def fresh_repository(self) -> Repository:
         """The repository that the path names, with its present figures. :raises NotFound: it was removed meanwhile"""
-        fresh: Repository | None = await self._services.shared.catalog.look(find_repository, self.repository.uid)
+        fresh: Repository | None = await self.services.shared.catalog.look(find_repository, self.repository.uid)
         if fresh is None:
             raise unknown(self.identity, self.repository.path)
         return fresh
@@ -92,15 +104,15 @@ class Call:
     @property
     def base_url(self) -> str:
         """The address of the server as clients see it, without a slash at the end."""
-        return self._services.shared.base_url(self.request)
+        return self.services.shared.base_url(self.request)
 
     async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may take this action in the repository, or on a package in it."""
-        return await self._services.shared.access.may(self.identity, action, repository, package)
+        return await self.services.shared.access.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:
         """Whether the caller may know that the repository exists."""
-        return await self._services.shared.access.knows(self.identity, repository)
+        return await self.services.shared.access.knows(self.identity, repository)
 
     # The query
 
@@ -144,6 +156,31 @@ class Call:
             count=self.flag("count"),
         )
 
+    async def page(
+        self,
+        query: Callable[..., Sequence[T]],
+        *arguments: Any,
+        by: Order[T] | Callable[[T], str],
+        show: Callable[[T], R],
+        count: tuple[Any, ...] = (),
+        **more: Any,
+    ) -> Page[R]:
+        """
+        The page that the request asks for of a list in the catalog.
+
+        ``query`` takes ``arguments``, ``more``, ``after`` and ``limit``. ``by`` is the order, which the query also
+        takes, or the key after which a page begins. ``count`` is the query for the length of the list, with its
+        arguments. ``show`` makes the record of an item.
+        """
+        request = self.page_request
+        if isinstance(by, Order):
+            more |= {"after": request.after_position(by), "order": by.name}
+        else:
+            more["after"] = request.after("")
+        found = await self.catalog.scan(query, *arguments, limit=request.limit + 1, **more)
+        total = await self.catalog.scan(*count) if count and request.count else None
+        return request.page(found, by.place if isinstance(by, Order) else by, show, total)
+
     @property
     def only_asks(self) -> bool:
         """Whether this would delete something, and only says what; it leaves no row in the audit log."""
@@ -165,8 +202,8 @@ class Call:
         It also refreshes the registry, which is then at least as new as the serials.
         """
         if self.route.conditional and self.request.header(b"if-match") is not None:
-            self._seen = await self._services.shared.catalog.look(_read_serials)
-        await self._services.shared.registry.refresh()
+            self._seen = await self.services.shared.catalog.look(_read_serials)
+        await self.services.shared.registry.refresh()
 
     def check_unchanged(self, current: object) -> None:
         """Check If-Match against ``current``, the value to be changed. :raises PreconditionFailed: they differ"""
@@ -193,15 +230,15 @@ class Call:
         seen = self._seen
         if seen is not None:
             command = _unless_changed(command, seen)
-        result: T = await self._services.audit_log.write(entry, command, *args, **kwargs)
+        result: T = await self.services.audit_log.write(entry, command, *args, **kwargs)
         self.audited = True
         return result
 
     async def change_content(self, entry: Entry, command: Callable[..., T], *args: Any) -> T:
         """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
-        audit_log = self._services.audit_log
+        audit_log = self.services.audit_log
         with_row = audit_log.with_row(entry, command)
-        result: T = await self._services.shared.publisher.change(with_row, self.repository, *args)
+        result: T = await self.services.shared.publisher.change(with_row, self.repository, *args)
         audit_log.copy(entry)
         self.audited = True
         return result

@@ -82,11 +82,11 @@ class Dispatcher:
         self._operations: dict[tuple[str, str], tuple[Route, Callable[..., Awaitable[object]]]] = {}
         refuse_unrouted(self.app, ERRORS)
 
-    def mount(self, table: Table, handlers: object) -> None:
-        """Serve the routes of a table, whose handlers are methods of ``handlers``."""
+    def mount(self, table: Table, owner: object | None = None) -> None:
+        """Serve the routes of a table, whose handlers are functions, or methods of ``owner``."""
         for route in table.routes:
             self.routes.append((table, route))
-            handler = partial(route.handler, handlers)
+            handler = route.handler if owner is None else partial(route.handler, owner)
             self._operations[route.method, route.path] = route, handler
             handle = self._handle(route, handler)
             for method, path in route.addresses:

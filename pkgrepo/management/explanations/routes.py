@@ -9,18 +9,9 @@ from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IExplainingFormat, IIndexedFormat
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Action, File, Identity, Repository
-from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
-from pkgrepo.proxy.resolving.found_files import FoundFile
-from pkgrepo.proxy.resolving.members import Latest
-from pkgrepo.proxy.trace import Step
-from pkgrepo.repositories.clock import from_ms
-
-from .schema import (
+from pkgrepo.management.explanations.schema import (
     ExplainedFile,
     ExplainedManifest,
     ExplainedVersion,
@@ -31,123 +22,133 @@ from .schema import (
     ServingRecord,
     StepRecord,
 )
-from .sentences import latest_sentence, served_sentence, step_sentence
+from pkgrepo.model import Action, File, Repository
+from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
+from pkgrepo.proxy.resolving.found_files import FoundFile
+from pkgrepo.proxy.resolving.members import Latest, LatestReason
+from pkgrepo.proxy.trace import Step, StepKind
+from pkgrepo.repositories.clock import from_ms
 
 MOST_HIDDEN = 50  # versions in an answer
 
 
-class Explanations(Handlers):
-    """Explains packages of formats whose packages have index documents, and of those that explain theirs."""
+table = Table("explanations")
 
-    table = Table("explanations")
 
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        shared = services.shared
-        self._formats = services.formats
-        self._indexed = {name: each for name, each in services.formats.items() if IIndexedFormat.providedBy(each)}
-        self._explainer = Explainer(
-            catalog=shared.catalog,
-            clock=shared.clock,
-            pools=shared.pools,
-            resolver=shared.proxy.resolver,
-            files=shared.proxy.package_files,
-            formats=self._formats,
-            indexed=self._indexed,
-        )
+@table.route(
+    "GET",
+    "/explain",
+    access=VIEWERS,
+    summary="Explain what a repository serves under a name",
+    answer=ExplanationRecord,
+    query=(
+        Parameter("repository", "The repository: its id, or storage/name."),
+        Parameter("package", "The name of the package."),
+        Parameter("version", "A version to explain as well; of an image a tag or digest."),
+        Parameter("file", "Instead, a file of the package: its path below the address of the repository."),
+        Parameter("refresh", "Have what is kept of the package confirmed, at most every ten seconds.", "boolean"),
+    ),
+)
+async def explain(call: Call) -> ExplanationRecord:
+    """
+    For readers of the repository: which members and routes were asked, in which order, and what they said.
 
-    @table.route(
-        "GET",
-        "/explain",
-        access=VIEWERS,
-        summary="Explain what a repository serves under a name",
-        answer=ExplanationRecord,
-        query=(
-            Parameter("repository", "The repository: its id, or storage/name."),
-            Parameter("package", "The name of the package."),
-            Parameter("version", "A version to explain as well; of an image a tag or digest."),
-            Parameter("file", "Instead, a file of the package: its path below the address of the repository."),
-            Parameter("refresh", "Have what is kept of the package confirmed, at most every ten seconds.", "boolean"),
-        ),
+    The server decides as for a client that asks for the package, and asks upstreams only if a client would make it.
+    """
+    repository, key = await _find(call)
+    version, path = call.query("version"), call.query("file")
+    if version and path:
+        raise Invalid("give a version or a file", "file")
+    if path:
+        found = await _explainer(call).explain_file(repository, key, path)
+    else:
+        found = await _explain(call, repository, key, version or None, refresh=call.flag("refresh"))
+    writer = _Writer(repository, await _labels(call, repository), await _edited(call, found))
+    return writer.write(key, found, path)
+
+
+def _indexed(call: Call) -> dict[str, IIndexedFormat]:
+    return {name: each for name, each in call.services.formats.items() if IIndexedFormat.providedBy(each)}
+
+
+def _explainer(call: Call) -> Explainer:
+    shared = call.services.shared
+    return Explainer(
+        catalog=shared.catalog,
+        clock=shared.clock,
+        pools=shared.pools,
+        resolver=shared.proxy.resolver,
+        files=shared.proxy.package_files,
+        formats=call.services.formats,
+        indexed=_indexed(call),
     )
-    async def explain(self, call: Call) -> ExplanationRecord:
-        """
-        For readers of the repository: which members and routes were asked, in which order, and what they said.
 
-        The server decides as for a client that asks for the package, and asks upstreams only if a client would make it.
-        """
-        repository, key = await self._find(call)
-        version, path = call.query("version"), call.query("file")
-        if version and path:
-            raise Invalid("give a version or a file", "file")
-        if path:
-            found = await self._explainer.explain_file(repository, key, path)
-        else:
-            found = await self._explain(repository, key, version or None, refresh=call.flag("refresh"))
-        writer = _Writer(repository, await self._labels(call.identity, repository), await self._edited(call, found))
-        return writer.write(key, found, path)
 
-    async def _explain(self, repository: Repository, key: str, version: str | None, *, refresh: bool) -> Explanation:
-        format_ = self._formats[repository.format]
-        if IExplainingFormat.providedBy(format_):
-            services = self._services.shared
-            explained: Explanation = await format_.explain(services, repository, key, version, revalidate=refresh)
-            return explained
-        version_key = None if version is None else format_.version_key(version)
-        return await self._explainer.explain(repository, key, version_key=version_key, revalidate=refresh)
+async def _explain(call: Call, repository: Repository, key: str, version: str | None, *, refresh: bool) -> Explanation:
+    format_ = call.services.formats[repository.format]
+    if IExplainingFormat.providedBy(format_):
+        services = call.services.shared
+        explained: Explanation = await format_.explain(services, repository, key, version, revalidate=refresh)
+        return explained
+    version_key = None if version is None else format_.version_key(version)
+    return await _explainer(call).explain(repository, key, version_key=version_key, revalidate=refresh)
 
-    async def _find(self, call: Call) -> tuple[Repository, str]:
-        """The repository and the key of the package, which the caller may read."""
-        asked, name = call.query("repository"), call.query("package")
-        if not asked or not name:
-            raise Invalid("give repository and package", "repository" if not asked else "package")
-        repository = find_repository(self._registry, asked)
-        key = name if repository is None else self._key(repository, name)
-        await CONTENT_READERS.check(
-            call.identity,
-            call.route.method,
-            self._services.authorizer,
-            repository=repository,
-            package=key,
-            asked=asked,
-        )
-        assert repository is not None, "the check refuses what does not exist"
-        call.request.repository = repository.path
-        explains = IExplainingFormat.providedBy(self._formats[repository.format])
-        if not (repository.format in self._indexed or explains):
-            raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
-        if repository.format not in self._indexed and call.query("file"):
-            raise Invalid("of this format packages and their versions are explained", "file")
-        return repository, self._formats[repository.format].package_key(name)
 
-    def _key(self, repository: Repository, name: str) -> str:
-        """The key for checking permissions, which are checked before the name is."""
-        try:
-            key: str = self._services.formats[repository.format].package_key(name)
-        except Invalid:
-            return name
-        return key
+async def _find(call: Call) -> tuple[Repository, str]:
+    """The repository and the key of the package, which the caller may read."""
+    asked, name = call.query("repository"), call.query("package")
+    if not asked or not name:
+        raise Invalid("give repository and package", "repository" if not asked else "package")
+    repository = find_repository(call.registry, asked)
+    key = name if repository is None else _key(call, repository, name)
+    await CONTENT_READERS.check(
+        call.identity,
+        call.route.method,
+        call.services.authorizer,
+        repository=repository,
+        package=key,
+        asked=asked,
+    )
+    assert repository is not None, "the check refuses what does not exist"
+    call.request.repository = repository.path
+    explains = IExplainingFormat.providedBy(call.services.formats[repository.format])
+    if not (repository.format in _indexed(call) or explains):
+        raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
+    if repository.format not in _indexed(call) and call.query("file"):
+        raise Invalid("of this format packages and their versions are explained", "file")
+    return repository, call.services.formats[repository.format].package_key(name)
 
-    async def _labels(self, identity: Identity, repository: Repository) -> list[tuple[Repository, str]]:
-        """The repositories behind this one, and what they are called to the caller."""
-        behind: dict[int, Repository] = {}
-        for leaf in self._services.shared.proxy.resolver.ways(repository):
-            behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
-        labels = []
-        for number, each in enumerate(behind.values()):
-            known = each.id == repository.id or await self._services.shared.access.knows(identity, each)
-            labels.append((each, each.path if known else f"member {number}"))
-        return labels
 
-    async def _edited(self, call: Call, found: Explanation) -> set[int]:
-        """The ids of the serving repositories whose upstreams the caller may see."""
-        serving = {each.repository.id: each.repository for each in found.serving}
-        if found.file is not None and not isinstance(found.file.file, File):
-            serving[found.file.file.repository.id] = found.file.file.repository
-        may = await self._services.shared.access.may_each(
-            call.identity, [(Action.EDIT, each, None) for each in serving.values()]
-        )
-        return {each for each, allowed in zip(serving, may, strict=True) if allowed}
+def _key(call: Call, repository: Repository, name: str) -> str:
+    """The key for checking permissions, which are checked before the name is."""
+    try:
+        key: str = call.services.formats[repository.format].package_key(name)
+    except Invalid:
+        return name
+    return key
+
+
+async def _labels(call: Call, repository: Repository) -> list[tuple[Repository, str]]:
+    """The repositories behind this one, and what they are called to the caller."""
+    behind: dict[int, Repository] = {}
+    for leaf in call.services.shared.proxy.resolver.ways(repository):
+        behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
+    labels = []
+    for number, each in enumerate(behind.values()):
+        known = each.id == repository.id or await call.services.shared.access.knows(call.identity, each)
+        labels.append((each, each.path if known else f"member {number}"))
+    return labels
+
+
+async def _edited(call: Call, found: Explanation) -> set[int]:
+    """The ids of the serving repositories whose upstreams the caller may see."""
+    serving = {each.repository.id: each.repository for each in found.serving}
+    if found.file is not None and not isinstance(found.file.file, File):
+        serving[found.file.file.repository.id] = found.file.file.repository
+    may = await call.services.shared.access.may_each(
+        call.identity, [(Action.EDIT, each, None) for each in serving.values()]
+    )
+    return {each for each, allowed in zip(serving, may, strict=True) if allowed}
 
 
 class _Writer:
@@ -266,3 +267,86 @@ class _Writer:
 
 def _time(ms: int | None) -> datetime | None:
     return None if ms is None else from_ms(ms)
+
+
+_STEPS = {
+    StepKind.OWNED: "{repository} has the package, so no upstream is asked for it",
+    StepKind.MERGED: "{repository} has the package, whose versions are served beside those of upstreams (merge_names)",
+    StepKind.OWNED_INACTIVE: "{repository} has the package and is switched off; no upstream is asked for it",
+    StepKind.RETIRED: "{repository} had the package until it was removed, so no upstream is asked for it",
+    StepKind.NOT_OWNED: "{repository} does not have the package",
+    StepKind.RESERVED: "{repository} is not asked: {pattern} is a reserved name of {rule}",
+    StepKind.INACTIVE: "{repository} is not asked: it is switched off",
+    StepKind.UNNEEDED: "{repository} is not asked: an earlier member has the package",
+    StepKind.WITHHELD: "{repository} is not asked: an earlier member failed, and may have the package",
+    StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}",
+    StepKind.CONFIRMED: "route {route} of {repository} confirmed at {at} what it sent at {fetched_at}",
+    StepKind.ABSENT: "route {route} of {repository} said at {at} that it does not have {package}",
+    StepKind.ASKED: "route {route} of {repository} has no index of {package} and was asked at {at} for {reason}",
+    StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
+    StepKind.DENIED: "route {route} of {repository} refused {package} at {at}, and nothing else is asked: {reason}",
+    StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
+    StepKind.FILE_KEPT: "{repository} keeps the file",
+    StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",
+    StepKind.FILE_LISTED: "route {route} of {repository} has the file; it is fetched when a client asks for it",
+    StepKind.FILE_UNLISTED: "{repository} does not have the file",
+    StepKind.FILE_REMOVED: "no upstream of {repository} lists the file any more; policy.keep_removed has it served",
+    StepKind.FILE_REFUSED: "{reason}",
+    StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
+}
+_WITHHELD_ROUTE = "route {route} of {repository} is not asked: an earlier route failed, and may have {package}"
+_MANIFESTS = {  # of steps about a manifest
+    StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
+    StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
+    StepKind.FILE_KEPT: "{repository} keeps {package}",
+    StepKind.HIDDEN: "{package} of {repository} is {digest}, known for less than the {days:g} days of {rule}",
+}
+_KEPT = {  # by whether an upstream has the package
+    (StepKind.CACHED, True): "{repository} uses what route {route} said at {at}, which is fresh until {fresh_until}",
+    (StepKind.CACHED, False): "{repository} remembers until {fresh_until} that no route has the package",
+    (StepKind.STALE, True): "{repository} goes on using what route {route} said at {at}",
+    (StepKind.STALE, False): "{repository} knows only that no route had the package at {at}",
+}
+_LATEST = {
+    LatestReason.TAG: "{repository} tags {version} as latest",
+    LatestReason.REPLACED: "{repository} tags {hidden} as latest, which is too young; {version} is the next one below",
+    LatestReason.HIGHEST: "{version} is the highest final version that is not withdrawn, if there is one",
+}
+
+
+def step_sentence(step: StepRecord) -> str:
+    """What a step means."""
+    template = _MANIFESTS.get(step.step) if step.digest is not None else None
+    if step.step is StepKind.WITHHELD and step.route is not None:
+        template = _WITHHELD_ROUTE
+    return _format(template or _STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)
+
+
+def latest_sentence(latest: LatestRecord) -> str:
+    """Why a version is the latest one."""
+    return _format(_LATEST[latest.reason], latest)
+
+
+def served_sentence(record: ExplanationRecord) -> str:
+    """What a client gets that is not refused."""
+    if record.manifest is not None:
+        platforms = ", ".join(each.platform for each in record.manifest.platforms)
+        ending = f", for {platforms}" if platforms else ""
+        return f"{record.manifest.repository} serves {record.manifest.reference} as {record.manifest.digest}{ending}"
+    if record.file is not None:
+        return f"{record.file.repository} serves the file"
+    if record.version is not None and not record.version.hidden:
+        return f"{record.version.repository} serves version {record.version.version}"
+    if record.version is not None:
+        opens = f"until {_text(record.version.opens_at)}" if record.version.opens_at else "since its age is not known"
+        return f"version {record.version.version} of {record.version.repository} is hidden {opens}"
+    return f"served by {' and '.join(each.repository for each in record.serving)}"
+
+
+def _format(template: str, record: StepRecord | LatestRecord) -> str:
+    values = {name: _text(getattr(record, name)) for name in record.__struct_fields__}
+    return template.format(package=values.get("what") or "the package", **values)
+
+
+def _text(value: object) -> object:
+    return f"{value:%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value

@@ -8,14 +8,13 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.jobs.schema import job_record
 from pkgrepo.model import Action, Repository
 from pkgrepo.proxy.upkeep.purge import PURGE
 from pkgrepo.storage.catalog.server.jobs import JOB_ORDERS, Job
 
-from .records import job_record
 from .schema import JobRecord
 
 JOB_READERS = AccessRule("the action that starting the job needs", container_scoped=True)
@@ -30,89 +29,84 @@ class _Seen:
     repository: Repository | None
 
 
-class BackgroundJobs(Handlers):
+table = Table("jobs")
+
+
+@table.route(
+    "GET",
+    "/job",
+    access=JOB_VIEWERS,
+    summary="List jobs",
+    answer=JobRecord,
+    paged=True,
+    query=[
+        Parameter("kind", "Only jobs of this kind, such as gc."),
+        Parameter("state", "Only jobs in this state: running, done, failed or cancelled."),
+        sorting(JOB_ORDERS, "-created_at"),
+    ],
+)
+async def list_jobs(call: Call) -> Page[JobRecord]:
+    """The time that a job took is that from its start to its end; a running one took longest."""
+    if call.identity.anonymous:
+        raise AuthenticationRequired
+    page_request = call.page_request
+    found: list[_Seen] = []
+    order = call.order(JOB_ORDERS, "-created_at")
+    after, step = page_request.after_position(order), page_request.limit + 1
+    while len(found) <= page_request.limit:
+        some = await call.services.jobs.list_page(
+            after=after, limit=step, kind=call.query("kind"), state=call.query("state"), order=order.name
+        )
+        found += [seen for job in some if (seen := await _see(call, job)) is not None]
+        if len(some) < step:
+            break
+        after = order.position(some[-1])
+    return page_request.page(found, lambda seen: order.place(seen.job), _record)
+
+
+@table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
+async def show_job(call: Call, id: str) -> JobRecord:
+    """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
+    return _record(await _find(call, id))
+
+
+@table.route(
+    "POST",
+    "/job/<id>/cancel",
+    access=JOB_READERS,
+    summary="Cancel a job",
+    answer=JobRecord,
+    audit="job.cancel",
+)
+async def cancel_job(call: Call, id: str) -> JobRecord:
     """
-    Shows and cancels background jobs that are running or ended within the last seven days.
+    What the job has done so far stays. The answer is 409 if it has ended.
 
-    Callers see and cancel the jobs that they could start. Jobs that the server starts for a whole storage, and those
-    whose repository was removed, are shown to system managers.
+    A job of another process of the server ends some seconds after the answer, which has cancel_asked until then.
     """
+    seen = await _find(call, id)
+    call.object = seen.job.data.get("on", id)
+    return _record(_Seen(await call.services.jobs.cancel(id), seen.repository))
 
-    table = Table("jobs")
 
-    @table.route(
-        "GET",
-        "/job",
-        access=JOB_VIEWERS,
-        summary="List jobs",
-        answer=JobRecord,
-        paged=True,
-        query=[
-            Parameter("kind", "Only jobs of this kind, such as gc."),
-            Parameter("state", "Only jobs in this state: running, done, failed or cancelled."),
-            sorting(JOB_ORDERS, "-created_at"),
-        ],
-    )
-    async def list_page(self, call: Call) -> Page[JobRecord]:
-        """The time that a job took is that from its start to its end; a running one took longest."""
-        if call.identity.anonymous:
-            raise AuthenticationRequired
-        page_request = call.page_request
-        found: list[_Seen] = []
-        order = call.order(JOB_ORDERS, "-created_at")
-        after, step = page_request.after_position(order), page_request.limit + 1
-        while len(found) <= page_request.limit:
-            some = await self._services.jobs.list_page(
-                after=after, limit=step, kind=call.query("kind"), state=call.query("state"), order=order.name
-            )
-            found += [seen for job in some if (seen := await self._see(call, job)) is not None]
-            if len(some) < step:
-                break
-            after = order.position(some[-1])
-        return page_request.page(found, lambda seen: order.place(seen.job), _record)
+async def _find(call: Call, id: str) -> _Seen:
+    if call.identity.anonymous:
+        raise AuthenticationRequired
+    job = await call.services.jobs.find(id)
+    seen = None if job is None else await _see(call, job)
+    if seen is None:
+        raise NotFound("job", id)
+    if call.identity.scoped and (seen.repository is None or seen.repository.format != FORMAT):
+        raise Forbidden(SCOPED)
+    return seen
 
-    @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
-    async def get(self, call: Call, id: str) -> JobRecord:
-        """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
-        return _record(await self._find(call, id))
 
-    @table.route(
-        "POST",
-        "/job/<id>/cancel",
-        access=JOB_READERS,
-        summary="Cancel a job",
-        answer=JobRecord,
-        audit="job.cancel",
-    )
-    async def cancel(self, call: Call, id: str) -> JobRecord:
-        """
-        What the job has done so far stays. The answer is 409 if it has ended.
-
-        A job of another process of the server ends some seconds after the answer, which has cancel_asked until then.
-        """
-        seen = await self._find(call, id)
-        call.object = seen.job.data.get("on", id)
-        return _record(_Seen(await self._services.jobs.cancel(id), seen.repository))
-
-    # Below
-
-    async def _find(self, call: Call, id: str) -> _Seen:
-        if call.identity.anonymous:
-            raise AuthenticationRequired
-        job = await self._services.jobs.find(id)
-        seen = None if job is None else await self._see(call, job)
-        if seen is None:
-            raise NotFound("job", id)
-        if call.identity.scoped and (seen.repository is None or seen.repository.format != FORMAT):
-            raise Forbidden(SCOPED)
-        return seen
-
-    async def _see(self, call: Call, job: Job) -> _Seen | None:
-        """The job with its repository; None if the caller may not see it."""
-        repository = self._registry.find_uid(str(job.data.get("repository", "")))
-        if repository is None:
-            return _Seen(job, None) if await self._services.authorizer.may_use(call.identity, "system") else None
-        return _Seen(job, repository) if await call.may(_needed(job), repository) else None
+async def _see(call: Call, job: Job) -> _Seen | None:
+    """The job with its repository; None if the caller may not see it."""
+    repository = call.registry.find_uid(str(job.data.get("repository", "")))
+    if repository is None:
+        return _Seen(job, None) if await call.services.authorizer.may_use(call.identity, "system") else None
+    return _Seen(job, repository) if await call.may(_needed(job), repository) else None
 
 
 def _record(seen: _Seen) -> JobRecord:

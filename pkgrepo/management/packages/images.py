@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Conflict, NotFound
-from pkgrepo.interfaces import ICatalog, IImageFormat, Reader, Transaction
+from pkgrepo.interfaces import IImageFormat, Reader, Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page, Position
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Actor, Package, Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
@@ -35,123 +34,120 @@ LIVE = "live"
 WAITING = "waiting"
 
 
-class Images:
-    """Lists, shows and deletes versions of images for the package routes."""
+def are_in(call: Call) -> bool:
+    """Whether the packages of the repository are images."""
+    return IImageFormat.providedBy(call.services.formats.get(call.repository.format))
 
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.shared.catalog
 
-    def are_in(self, repository: Repository) -> bool:
-        """Whether the packages of a repository are images."""
-        return IImageFormat.providedBy(self._services.formats.get(repository.format))
+async def versions(call: Call, package: Package) -> Page[VersionSummaryRecord]:
+    """A page of versions, by default sorted by time of push from new to old."""
+    page_request, keys = call.page_request, await _keys(call, package.key)
+    order = call.order(IMAGE_ORDERS, "-published_at")
+    after = page_request.after_position(order)
+    found = await call.catalog.scan(_list, call.repository, package, after, page_request.limit + 1, order.name, keys)
+    total = await call.catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
+    return page_request.page(found, lambda each: order.place(each[0]), _summary, total)
 
-    async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
-        """A page of versions, by default sorted by time of push from new to old."""
-        page_request, keys = call.page_request, await self._keys(call, package.key)
-        order = call.order(IMAGE_ORDERS, "-published_at")
-        after = page_request.after_position(order)
-        found = await self._catalog.scan(
-            _list, call.repository, package, after, page_request.limit + 1, order.name, keys
-        )
-        total = await self._catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
-        return page_request.page(found, lambda each: order.place(each[0]), _summary, total)
 
-    async def version(self, call: Call, package: Package, name: str) -> VersionRecord:
-        """
-        A version with its manifests and blobs as files.
+async def version(call: Call, package: Package, name: str) -> VersionRecord:
+    """
+    A version with its manifests and blobs as files.
 
-        :raises NotFound: there is no such tag or manifest
-        """
-        found = await self.find(call, package, name)
-        parts, tags = await self._catalog.scan(_parts, call.repository.storage_id, package.id, found.digest)
-        address = repository_url(call.base_url, call.repository)
-        return VersionRecord(
-            package=package.name,
-            version=found.name,
-            state=WAITING if found.waiting else LIVE,
-            reason="",
-            published_at=found.pushed_at,
-            publisher=found.publisher,
-            license=found.annotations.get("org.opencontainers.image.licenses", ""),
-            keywords=[],
-            links={},
-            dependencies=[],
-            requirements=[],
-            maintainers=[text for key in _PEOPLE if (text := found.annotations.get(key))],
-            tags=tags,
-            files=[_file(part, package.key, address) for part in parts],
-            file_count=len(parts),
-            size=sum(part.size for part in parts),
-            metadata={
-                "digest": found.digest,
-                "media_type": found.media_type,
-                "artifact_type": found.artifact_type,
-                "subject": found.subject,
-                "annotations": dict(found.annotations),
-            },
-            digest=found.digest,
-        )
+    :raises NotFound: there is no such tag or manifest
+    """
+    found = await find(call, package, name)
+    parts, tags = await call.catalog.scan(_parts, call.repository.storage_id, package.id, found.digest)
+    address = repository_url(call.base_url, call.repository)
+    return VersionRecord(
+        package=package.name,
+        version=found.name,
+        state=WAITING if found.waiting else LIVE,
+        reason="",
+        published_at=found.pushed_at,
+        publisher=found.publisher,
+        license=found.annotations.get("org.opencontainers.image.licenses", ""),
+        keywords=[],
+        links={},
+        dependencies=[],
+        requirements=[],
+        maintainers=[text for key in _PEOPLE if (text := found.annotations.get(key))],
+        tags=tags,
+        files=[_file(part, package.key, address) for part in parts],
+        file_count=len(parts),
+        size=sum(part.size for part in parts),
+        metadata={
+            "digest": found.digest,
+            "media_type": found.media_type,
+            "artifact_type": found.artifact_type,
+            "subject": found.subject,
+            "annotations": dict(found.annotations),
+        },
+        digest=found.digest,
+    )
 
-    async def find(self, call: Call, package: Package, name: str) -> ImageVersion:
-        """The version with this name. :raises NotFound: there is none that the caller may see"""
-        found: ImageVersion | None = await self._catalog.look(
-            find_image_version, package.id, name, await self._keys(call, package.key)
-        )
-        if found is None:
-            raise NotFound("version", name)
-        call.object = f"{call.repository.path}/{package.key}{'@' if ':' in name else ':'}{name}"
-        return found
 
-    async def delete(self, call: Call, package: Package, name: str, *, dry_run: bool = False) -> list[str]:
-        """
-        Delete a tag, or a manifest with all its tags; the names that were deleted, or would be with ``dry_run``.
+async def find(call: Call, package: Package, name: str) -> ImageVersion:
+    """The version with this name. :raises NotFound: there is none that the caller may see"""
+    found: ImageVersion | None = await call.catalog.look(
+        find_image_version, package.id, name, await _keys(call, package.key)
+    )
+    if found is None:
+        raise NotFound("version", name)
+    call.object = f"{call.repository.path}/{package.key}{'@' if ':' in name else ':'}{name}"
+    return found
 
-        :raises NotFound: there is no such version; :raises Conflict: the repository does not allow deletion
-        """
-        self._check_policy(call.repository)
-        found = await self.find(call, package, name)
-        by_digest = ":" in name
-        gone = [name, *(await self._catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
-        if not dry_run:
-            command = delete_manifest if by_digest else delete_tag
-            await call.change_content(
-                call.entry(detail={"digest": found.digest}), command, package.key, name, call.actor
-            )
-        return gone
 
-    async def delete_image(self, call: Call, package: Package, *, dry_run: bool = False) -> list[str]:
-        """
-        Delete the manifests and blobs of an image one after the other; their digests.
+async def delete(call: Call, package: Package, name: str, *, dry_run: bool = False) -> list[str]:
+    """
+    Delete a tag, or a manifest with all its tags; the names that were deleted, or would be with ``dry_run``.
 
-        Content that is pushed during the deletion is kept. :raises Conflict: the repository does not allow deletion
-        """
-        self._check_policy(call.repository)
-        manifests, blobs = await self._catalog.scan(content_digests, package.id)
-        gone: list[str] = []
-        for command, digests in ((delete_manifest, manifests), (_delete_blob, blobs)):
-            for digest in digests:
-                if not dry_run:
-                    entry = call.entry(f"{call.repository.path}/{package.key}@{digest}")
-                    try:
-                        await call.change_content(entry, command, package.key, digest, call.actor)
-                    except (NotFound, StillNeeded):
-                        continue  # it was deleted meanwhile, or a manifest that refers to it was pushed
-                gone.append(digest)
-        return gone
+    :raises NotFound: there is no such version; :raises Conflict: the repository does not allow deletion
+    """
+    _check_policy(call.repository)
+    found = await find(call, package, name)
+    by_digest = ":" in name
+    gone = [name, *(await call.catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
+    if not dry_run:
+        command = delete_manifest if by_digest else delete_tag
+        await call.change_content(call.entry(detail={"digest": found.digest}), command, package.key, name, call.actor)
+    return gone
 
-    def _check_policy(self, repository: Repository) -> None:
-        if not repository.policy.get("allow_delete", True):
-            raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
 
-    async def _keys(self, call: Call, package: str) -> Keys:
-        if await call.may(Action.WRITE, call.repository, package):
-            return None
-        return self.signature_keys(call.repository)
+async def delete_image(call: Call, package: Package, *, dry_run: bool = False) -> list[str]:
+    """
+    Delete the manifests and blobs of an image one after the other; their digests.
 
-    def signature_keys(self, repository: Repository) -> Keys:
-        """Ids of the keys that the repository trusts; None where no signature is needed."""
-        return IImageFormat(self._services.formats[repository.format]).signature_keys(repository)
+    Content that is pushed during the deletion is kept. :raises Conflict: the repository does not allow deletion
+    """
+    _check_policy(call.repository)
+    manifests, blobs = await call.catalog.scan(content_digests, package.id)
+    gone: list[str] = []
+    for command, digests in ((delete_manifest, manifests), (_delete_blob, blobs)):
+        for digest in digests:
+            if not dry_run:
+                entry = call.entry(f"{call.repository.path}/{package.key}@{digest}")
+                try:
+                    await call.change_content(entry, command, package.key, digest, call.actor)
+                except (NotFound, StillNeeded):
+                    continue  # it was deleted meanwhile, or a manifest that refers to it was pushed
+            gone.append(digest)
+    return gone
+
+
+def _check_policy(repository: Repository) -> None:
+    if not repository.policy.get("allow_delete", True):
+        raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
+
+
+async def _keys(call: Call, package: str) -> Keys:
+    if await call.may(Action.WRITE, call.repository, package):
+        return None
+    return signature_keys(call)
+
+
+def signature_keys(call: Call) -> Keys:
+    """Ids of the keys that the repository trusts; None where no signature is needed."""
+    return IImageFormat(call.services.formats[call.repository.format]).signature_keys(call.repository)
 
 
 def _list(

@@ -13,222 +13,224 @@ from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
+from . import images
 from . import schema as schemas
-from .handlers import PackageHandlers
+from .handlers import find_package, find_version
 from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 
+table = Table("packages")
 
-class Removal(PackageHandlers):
+
+@table.route(
+    "DELETE",
+    "/package/<repository>/<package>/versions/<version>",
+    access=CONTENT_DELETERS,
+    summary="Delete a version",
+    answer=DeletedVersion,
+    query=[DRY_RUN],
+    audit="version.delete",
+)
+async def delete_version(call: Call, version: str) -> DeletedVersion:
     """
-    Deletes packages, versions and files, and yanks versions.
+    Deletes all files of the version, and the package if this was its last version.
 
-    The name of a deleted file cannot be published again unless the repository's policy allows it
-    (reuse_deleted_names).
+    For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
+    deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set. Of a proxy
+    repository only what is cached is deleted: it is fetched again when a client asks for it.
     """
+    await _settle(call, call.repository)
+    if images.are_in(call):
+        image, dry = await find_package(call), call.flag("dry_run")
+        return DeletedVersion(deleted=await images.delete(call, image, version, dry_run=dry), dry_run=dry)
+    package, found = await find_version(call, version)
+    if call.flag("dry_run"):
+        held = await call.catalog.look(files.files_of_version, found.id)
+        return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
+    return DeletedVersion(deleted=await _remove(call, package.key, found.key, None), dry_run=False)
 
-    table = Table("packages")
 
-    @table.route(
-        "DELETE",
-        "/package/<repository>/<package>/versions/<version>",
-        access=CONTENT_DELETERS,
-        summary="Delete a version",
-        answer=DeletedVersion,
-        query=[DRY_RUN],
-        audit="version.delete",
-    )
-    async def delete_version(self, call: Call, version: str) -> DeletedVersion:
-        """
-        Deletes all files of the version, and the package if this was its last version.
+@table.route(
+    "DELETE",
+    "/package/<repository>/<package>",
+    access=CONTENT_DELETERS,
+    summary="Delete a package",
+    answer=DeletedVersion,
+    query=[DRY_RUN],
+    audit="package.delete",
+)
+async def delete_package(call: Call) -> DeletedVersion:
+    """Deletes its versions one after the other; an error leaves the remaining ones in place."""
+    await _settle(call, call.repository)
+    package = await find_package(call)
+    call.object = f"{call.repository.path}/{package.key}"
+    if images.are_in(call):
+        dry = call.flag("dry_run")
+        return DeletedVersion(deleted=await images.delete_image(call, package, dry_run=dry), dry_run=dry)
+    if call.flag("dry_run"):
+        held = await call.catalog.scan(files.files_of_package, package.id)
+        return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
+    return DeletedVersion(deleted=await _remove_package(call, package.id, package.key), dry_run=False)
 
-        For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
-        deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set. Of a proxy
-        repository only what is cached is deleted: it is fetched again when a client asks for it.
-        """
-        await self._settle(call.repository)
-        if self._images.are_in(call.repository):
-            image, dry = await self._find_package(call), call.flag("dry_run")
-            return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
-        package, found = await self._find_version(call, version)
-        if call.flag("dry_run"):
-            held = await self._catalog.look(files.files_of_version, found.id)
-            return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
-        return DeletedVersion(deleted=await self._remove(call, package.key, found.key, None), dry_run=False)
 
-    @table.route(
-        "DELETE",
-        "/package/<repository>/<package>",
-        access=CONTENT_DELETERS,
-        summary="Delete a package",
-        answer=DeletedVersion,
-        query=[DRY_RUN],
-        audit="package.delete",
-    )
-    async def delete_package(self, call: Call) -> DeletedVersion:
-        """Deletes its versions one after the other; an error leaves the remaining ones in place."""
-        await self._settle(call.repository)
-        package = await self._find_package(call)
-        call.object = f"{call.repository.path}/{package.key}"
-        if self._images.are_in(call.repository):
-            dry = call.flag("dry_run")
-            return DeletedVersion(deleted=await self._images.delete_image(call, package, dry_run=dry), dry_run=dry)
-        if call.flag("dry_run"):
-            held = await self._catalog.scan(files.files_of_package, package.id)
-            return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
-        return DeletedVersion(deleted=await self._remove_package(call, package.id, package.key), dry_run=False)
-
-    @table.route(
-        "DELETE",
-        "/repository/<repository>/packages",
-        access=CONTENT_DELETERS,
-        summary="Delete packages, versions and files by their paths",
-        body=PathsGiven,
-        answer=DeletedPaths,
-        audit="packages.delete",
-    )
-    async def delete_paths(self, call: Call, body: PathsGiven) -> DeletedPaths:
-        """The paths are deleted independently; the status is 200 even if some could not be deleted."""
-        deleted: list[str] = []
-        missing: list[str] = []
-        rejected: list[Rejected] = []
-        await self._settle(call.repository)
-        for path in body.paths:
-            try:
-                await self._delete_path(call, path.strip("/"))
-                deleted.append(path)
-            except NotFound:
-                missing.append(path)
-            except PkgrepoError as error:
-                rejected.append(Rejected(path=path, reason=str(error)))
-        return DeletedPaths(deleted=deleted, missing=missing, rejected=rejected)
-
-    @table.route(
-        "POST",
-        "/package/<repository>/<package>/versions/<version>/yank",
-        access=CONTENT_DELETERS,
-        summary="Yank a version",
-        body=Reason,
-        answer=schemas.VersionState,
-        audit="version.yank",
-    )
-    async def yank(self, call: Call, body: Reason, version: str) -> schemas.VersionState:
-        """
-        Clients no longer select the version unless it is pinned; its files stay available.
-
-        Not for images (409), and not in proxy and virtual repositories (405), where it would change nothing.
-        """
-        return await self._set_state(call, version, VersionState.YANKED, body.reason)
-
-    @table.route(
-        "POST",
-        "/package/<repository>/<package>/versions/<version>/unyank",
-        access=CONTENT_DELETERS,
-        summary="Undo the yank of a version",
-        answer=schemas.VersionState,
-        audit="version.unyank",
-    )
-    async def unyank(self, call: Call, version: str) -> schemas.VersionState:
-        """The version becomes live again. Not for images (409), and not in proxy and virtual repositories (405)."""
-        return await self._set_state(call, version, VersionState.LIVE, "")
-
-    # Below
-
-    async def _settle(self, repository: Repository) -> None:
-        if repository.type is RepositoryType.PROXY:
-            await self._services.shared.proxy.settle()
-
-    async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
-        if self._images.are_in(call.repository):
-            raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
-        check_yanks(call.repository)
-        package, found = await self._find_version(call, version)
-        indexer = self._services.formats[call.repository.format].index
-        reason = " ".join(reason.split())
-        entry = call.entry(detail={"reason": reason})
-        changed = await call.change_content(
-            entry, package_changes.set_version_state, package.key, found.key, state, reason, call.actor, indexer
-        )
-        return schemas.VersionState(
-            package=package.name, version=changed.text, state=changed.state, reason=changed.reason
-        )
-
-    async def _delete_path(self, call: Call, path: str) -> None:
-        repository = call.repository
-        file: File | None = await self._catalog.look(files.find_file, repository.id, path)
-        place = None if file is None else await self._catalog.look(package_and_version_of_file, file.id)
-        if file is not None and place is not None:
-            await self._require_delete(call, place[0])
-            await self._remove(call, *place, await self._with_companions(file))
-            return
-        if file is not None and file.package_id is None:
-            await self._require_delete(call, None)
-            folder = file.path.rpartition("/")[0]
-            if folder:  # which may be of a project
-                access = self._services.shared.access
-                await access.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
-            entry = call.entry(f"{repository.path}/{file.path}")
-            await call.change_content(entry, remove_plain_file, file.path, call.actor)
-            return
-        found = await self._package_named(repository, path)
-        if found is not None:
-            await self._require_delete(call, found.key)
-            if self._images.are_in(repository):
-                await self._images.delete_image(call, found)
-            else:
-                await self._remove_package(call, found.id, found.key)
-            return
-        name, _, version = path.rpartition("/")
-        found = existing(await self._package_named(repository, name), "path", path)
-        await self._require_delete(call, found.key)
-        if self._images.are_in(repository):
-            await self._images.delete(call, found, version)
-            return
-        await self._remove(call, found.key, self._version_key(repository, version), None)
-
-    async def _with_companions(self, file: File) -> list[str]:
-        """The paths of a file and of the files that belong to it: signatures, extracted metadata, provenance."""
-        assert file.version_id is not None
-        every: list[File] = await self._catalog.look(files.files_of_version, file.version_id)
-        return [
-            each.path
-            for each in every
-            if each.id == file.id or (each.role is not None and each.path.startswith(f"{file.path}."))
-        ]
-
-    async def _require_delete(self, call: Call, package: str | None) -> None:
-        # not ``require``: what a proxy repository has cached can be removed
-        access = self._services.shared.access
-        await access.require_permission(call.identity, Action.DELETE, call.repository, package)
-        await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
-
-    async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
-        gone: list[str] = []
-        for version in await self._catalog.scan(versions.version_keys, package_id):
-            gone += await self._remove(call, key, version, None)
-        return gone
-
-    async def _remove(self, call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
-        repository = call.repository
-        hosted = repository.type is RepositoryType.HOSTED  # in a proxy repository, the same file is fetched again
-        burn = hosted and not repository.policy.get("reuse_deleted_names", False)
-        entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
-        indexer = self._services.formats[repository.format].index
-        gone: list[str] = await call.change_content(
-            entry, package_changes.remove_files, package, version, paths, call.actor, indexer, burn
-        )
-        return gone
-
-    async def _package_named(self, repository: Repository, name: str) -> Package | None:
+@table.route(
+    "DELETE",
+    "/repository/<repository>/packages",
+    access=CONTENT_DELETERS,
+    summary="Delete packages, versions and files by their paths",
+    body=PathsGiven,
+    answer=DeletedPaths,
+    audit="packages.delete",
+)
+async def delete_paths(call: Call, body: PathsGiven) -> DeletedPaths:
+    """The paths are deleted independently; the status is 200 even if some could not be deleted."""
+    deleted: list[str] = []
+    missing: list[str] = []
+    rejected: list[Rejected] = []
+    await _settle(call, call.repository)
+    for path in body.paths:
         try:
-            key = self._services.formats[repository.format].package_key(name)
-        except Invalid:
-            return None
-        found: Package | None = await self._catalog.look(packages.find_package, repository.id, key)
-        return found
+            await _delete_path(call, path.strip("/"))
+            deleted.append(path)
+        except NotFound:
+            missing.append(path)
+        except PkgrepoError as error:
+            rejected.append(Rejected(path=path, reason=str(error)))
+    return DeletedPaths(deleted=deleted, missing=missing, rejected=rejected)
 
-    def _version_key(self, repository: Repository, text: str) -> str:
-        try:
-            key: str = self._services.formats[repository.format].version_key(text)
-        except Invalid:
-            raise NotFound("version", text) from None
-        return key
+
+@table.route(
+    "POST",
+    "/package/<repository>/<package>/versions/<version>/yank",
+    access=CONTENT_DELETERS,
+    summary="Yank a version",
+    body=Reason,
+    answer=schemas.VersionState,
+    audit="version.yank",
+)
+async def yank(call: Call, body: Reason, version: str) -> schemas.VersionState:
+    """
+    Clients no longer select the version unless it is pinned; its files stay available.
+
+    Not for images (409), and not in proxy and virtual repositories (405), where it would change nothing.
+    """
+    return await _set_state(call, version, VersionState.YANKED, body.reason)
+
+
+@table.route(
+    "POST",
+    "/package/<repository>/<package>/versions/<version>/unyank",
+    access=CONTENT_DELETERS,
+    summary="Undo the yank of a version",
+    answer=schemas.VersionState,
+    audit="version.unyank",
+)
+async def unyank(call: Call, version: str) -> schemas.VersionState:
+    """The version becomes live again. Not for images (409), and not in proxy and virtual repositories (405)."""
+    return await _set_state(call, version, VersionState.LIVE, "")
+
+
+async def _settle(call: Call, repository: Repository) -> None:
+    if repository.type is RepositoryType.PROXY:
+        await call.services.shared.proxy.settle()
+
+
+async def _set_state(call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
+    if images.are_in(call):
+        raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
+    check_yanks(call.repository)
+    package, found = await find_version(call, version)
+    indexer = call.services.formats[call.repository.format].index
+    reason = " ".join(reason.split())
+    entry = call.entry(detail={"reason": reason})
+    changed = await call.change_content(
+        entry, package_changes.set_version_state, package.key, found.key, state, reason, call.actor, indexer
+    )
+    return schemas.VersionState(package=package.name, version=changed.text, state=changed.state, reason=changed.reason)
+
+
+async def _delete_path(call: Call, path: str) -> None:
+    repository = call.repository
+    file: File | None = await call.catalog.look(files.find_file, repository.id, path)
+    place = None if file is None else await call.catalog.look(package_and_version_of_file, file.id)
+    if file is not None and place is not None:
+        await _require_delete(call, place[0])
+        await _remove(call, *place, await _with_companions(call, file))
+        return
+    if file is not None and file.package_id is None:
+        await _require_delete(call, None)
+        folder = file.path.rpartition("/")[0]
+        if folder:  # which may be of a project
+            access = call.services.shared.access
+            await access.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
+        entry = call.entry(f"{repository.path}/{file.path}")
+        await call.change_content(entry, remove_plain_file, file.path, call.actor)
+        return
+    found = await _package_named(call, repository, path)
+    if found is not None:
+        await _require_delete(call, found.key)
+        if images.are_in(call):
+            await images.delete_image(call, found)
+        else:
+            await _remove_package(call, found.id, found.key)
+        return
+    name, _, version = path.rpartition("/")
+    found = existing(await _package_named(call, repository, name), "path", path)
+    await _require_delete(call, found.key)
+    if images.are_in(call):
+        await images.delete(call, found, version)
+        return
+    await _remove(call, found.key, _version_key(call, repository, version), None)
+
+
+async def _with_companions(call: Call, file: File) -> list[str]:
+    """The paths of a file and of the files that belong to it: signatures, extracted metadata, provenance."""
+    assert file.version_id is not None
+    every: list[File] = await call.catalog.look(files.files_of_version, file.version_id)
+    return [
+        each.path
+        for each in every
+        if each.id == file.id or (each.role is not None and each.path.startswith(f"{file.path}."))
+    ]
+
+
+async def _require_delete(call: Call, package: str | None) -> None:
+    # not ``require``: what a proxy repository has cached can be removed
+    access = call.services.shared.access
+    await access.require_permission(call.identity, Action.DELETE, call.repository, package)
+    await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
+
+
+async def _remove_package(call: Call, package_id: int, key: str) -> list[str]:
+    gone: list[str] = []
+    for version in await call.catalog.scan(versions.version_keys, package_id):
+        gone += await _remove(call, key, version, None)
+    return gone
+
+
+async def _remove(call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
+    repository = call.repository
+    hosted = repository.type is RepositoryType.HOSTED  # in a proxy repository, the same file is fetched again
+    burn = hosted and not repository.policy.get("reuse_deleted_names", False)
+    entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
+    indexer = call.services.formats[repository.format].index
+    gone: list[str] = await call.change_content(
+        entry, package_changes.remove_files, package, version, paths, call.actor, indexer, burn
+    )
+    return gone
+
+
+async def _package_named(call: Call, repository: Repository, name: str) -> Package | None:
+    try:
+        key = call.services.formats[repository.format].package_key(name)
+    except Invalid:
+        return None
+    found: Package | None = await call.catalog.look(packages.find_package, repository.id, key)
+    return found
+
+
+def _version_key(call: Call, repository: Repository, text: str) -> str:
+    try:
+        key: str = call.services.formats[repository.format].version_key(text)
+    except Invalid:
+        raise NotFound("version", text) from None
+    return key

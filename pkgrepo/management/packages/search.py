@@ -9,7 +9,6 @@ from typing import Protocol
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
@@ -35,74 +34,74 @@ class Find(Protocol):
         """At most ``limit`` packages; without ``derived`` none that is made from one of another repository."""
 
 
-class Search(Handlers):
-    """Searches the names and descriptions of packages, and lists recent changes."""
+table = Table("packages")
 
-    table = Table("packages")
 
-    @table.route(
-        "GET",
-        "/search/packages",
-        access=VIEWERS,
-        summary="Find packages by name or description",
-        answer=Hits,
-        query=(
-            Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
-            *WHERE,
-        ),
-    )
-    async def packages(self, call: Call) -> Hits:
-        """
-        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
-        Packages that a companion of a repository has made from the repository's own, such as conda packages of wheels,
-        are shown only if format or repository is given.
+@table.route(
+    "GET",
+    "/search/packages",
+    access=VIEWERS,
+    summary="Find packages by name or description",
+    answer=Hits,
+    query=(
+        Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
+        *WHERE,
+    ),
+)
+async def find_packages(call: Call) -> Hits:
+    """
+    Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
+    Packages that a companion of a repository has made from the repository's own, such as conda packages of wheels,
+    are shown only if format or repository is given.
 
-        A package with exactly the first word as name comes first, then names that begin with it, then other names, and
-        then packages that have all words in their name, summary and keywords (the first 500 characters, of the highest
-        version); of equals, the one with the most downloads. In a repository with more than 1000 packages, words that
-        many descriptions have are looked for in those of the most downloaded packages.
-        """
-        words = call.query("q").lower().split()[:MOST_WORDS]
+    A package with exactly the first word as name comes first, then names that begin with it, then other names, and
+    then packages that have all words in their name, summary and keywords (the first 500 characters, of the highest
+    version); of equals, the one with the most downloads. In a repository with more than 1000 packages, words that
+    many descriptions have are looked for in those of the most downloaded packages.
+    """
+    words = call.query("q").lower().split()[:MOST_WORDS]
 
-        def find(r: Reader, ids: Sequence[int], limit: int, *, derived: bool) -> list[tuple[int, PackageSummary]]:
-            return search_packages(r, ids, words, limit, derived=derived)
+    def find(r: Reader, ids: Sequence[int], limit: int, *, derived: bool) -> list[tuple[int, PackageSummary]]:
+        return search_packages(r, ids, words, limit, derived=derived)
 
-        return await self._hits(call, find)
+    return await _hits(call, find)
 
-    @table.route(
-        "GET",
-        "/activity",
-        access=VIEWERS,
-        summary="List the packages that changed last",
-        answer=Hits,
-        query=WHERE,
-    )
-    async def activity(self, call: Call) -> Hits:
-        """Of all repositories that a search would look at; the latest change first."""
-        return await self._hits(call, last_changed_packages)
 
-    async def _hits(self, call: Call, find: Find) -> Hits:
-        limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-        wanted = call.query("format")
-        format_ = get_format(self._services.formats, wanted, "format").name if wanted else None
-        place = call.query("repository").casefold()
-        fitting = [
-            each
-            for each in self._registry.all()
-            if each.active
-            and (format_ is None or each.format == format_)
-            and (not place or place in (each.uid, each.path.casefold()))
-        ]
-        repositories = {each.id: each for each in await self._services.authorizer.visible(call.identity, fitting)}
-        derived = format_ is not None or place != ""
-        found = await self._catalog.scan(partial(find, derived=derived), sorted(repositories), limit + 1)
-        items = [
-            PackageHit.of(
-                summary,
-                repository_id=repositories[owner].uid,
-                repository=repositories[owner].path,
-                format=repositories[owner].format,
-            )
-            for owner, summary in found[:limit]
-        ]
-        return Hits(items=items, truncated=len(found) > limit)
+@table.route(
+    "GET",
+    "/activity",
+    access=VIEWERS,
+    summary="List the packages that changed last",
+    answer=Hits,
+    query=WHERE,
+)
+async def list_activity(call: Call) -> Hits:
+    """Of all repositories that a search would look at; the latest change first."""
+    return await _hits(call, last_changed_packages)
+
+
+async def _hits(call: Call, find: Find) -> Hits:
+    limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    wanted = call.query("format")
+    format_ = get_format(call.services.formats, wanted, "format").name if wanted else None
+    place = call.query("repository").casefold()
+    fitting = [
+        each
+        for each in call.registry.all()
+        if each.active
+        and (format_ is None or each.format == format_)
+        and (not place or place in (each.uid, each.path.casefold()))
+    ]
+    repositories = {each.id: each for each in await call.services.authorizer.visible(call.identity, fitting)}
+    derived = format_ is not None or place != ""
+    found = await call.catalog.scan(partial(find, derived=derived), sorted(repositories), limit + 1)
+    items = [
+        PackageHit.of(
+            summary,
+            repository_id=repositories[owner].uid,
+            repository=repositories[owner].path,
+            format=repositories[owner].format,
+        )
+        for owner, summary in found[:limit]
+    ]
+    return Hits(items=items, truncated=len(found) > limit)

@@ -4,135 +4,264 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from pkgrepo.errors import NotFound
+from pkgrepo.auth.permissions.ownership import check_pattern
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PROJECT_FINDERS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.names import parse_visibility
+from pkgrepo.management.api.names import get_repository, parse_visibility
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Table, sorting
-from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Project, ProjectRole
-from pkgrepo.storage.catalog.people import projects
+from pkgrepo.management.api.route import Created, Parameter, Table, sorting
+from pkgrepo.management.projects.access import (
+    BindingGiven,
+    BindingRecord,
+    MemberGiven,
+    MemberRecord,
+    NewProject,
+    ProjectChange,
+    ProjectRecord,
+    ProjectSummary,
+    check_may_list_members,
+    find_project,
+    member_records,
+    project_record,
+    visible_projects,
+)
+from pkgrepo.model import Project, ProjectRole, SubjectKind
+from pkgrepo.storage.catalog.people import grants, projects, users
 
-from .access import ProjectAccess
-from .schema import NewProject, ProjectChange, ProjectRecord, ProjectSummary
+table = Table("projects")
 
 
-class Projects(Handlers):
-    """
-    The projects of the server.
+@table.route(
+    "GET",
+    "/project",
+    access=PROJECT_VIEWERS,
+    summary="List the projects that the caller may see",
+    answer=ProjectSummary,
+    paged=True,
+    query=[sorting(projects.PROJECT_ORDERS, "key")],
+)
+async def list_projects(call: Call) -> Page[ProjectSummary]:
+    """Private projects are listed only for their members and for system managers."""
+    page_request, order = call.page_request, call.order(projects.PROJECT_ORDERS, "key")
+    found: list[Project] = []
+    after, step = page_request.after_position(order), page_request.limit + 1
+    while len(found) <= page_request.limit:
+        some = await call.catalog.scan(projects.list_projects, after=after, limit=step, order=order.name)
+        found += await visible_projects(call, some)
+        if len(some) < step:
+            break
+        after = order.position(some[-1])
+    return page_request.page(found, order.place, ProjectSummary.of)
 
-    Maintainers change a project, owners remove it, system managers add one.
-    """
 
-    table = Table("projects")
-
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._access = ProjectAccess(services)
-
-    @table.route(
-        "GET",
-        "/project",
-        access=PROJECT_VIEWERS,
-        summary="List the projects that the caller may see",
-        answer=ProjectSummary,
-        paged=True,
-        query=[sorting(projects.PROJECT_ORDERS, "key")],
+@table.route(
+    "POST",
+    "/project",
+    access=SYSTEM_MANAGERS,
+    summary="Add a project",
+    body=NewProject,
+    answer=ProjectRecord,
+    status=201,
+    audit="project.create",
+)
+async def create_project(call: Call, body: NewProject) -> Created:
+    """The caller becomes its first owner. The quota is stored, but not enforced."""
+    project = await call.write(
+        call.entry(body.key),
+        projects.add_project,
+        key=body.key,
+        name=body.name,
+        description=body.description,
+        visibility=parse_visibility(body.visibility),
+        quota=body.quota,
+        owner_id=call.identity.user_id,
+        now_ms=call.now_ms,
     )
-    async def list_page(self, call: Call) -> Page[ProjectSummary]:
-        """Private projects are listed only for their members and for system managers."""
-        page_request, order = call.page_request, call.order(projects.PROJECT_ORDERS, "key")
-        found: list[Project] = []
-        after, step = page_request.after_position(order), page_request.limit + 1
-        while len(found) <= page_request.limit:
-            some = await self._catalog.scan(projects.list_projects, after=after, limit=step, order=order.name)
-            found += await self._access.visible(call, some)
-            if len(some) < step:
-                break
-            after = order.position(some[-1])
-        return page_request.page(found, order.place, ProjectSummary.of)
+    return Created(await project_record(call, project), f"/api/project/{project.key}")
 
-    @table.route(
-        "POST",
-        "/project",
-        access=SYSTEM_MANAGERS,
-        summary="Add a project",
-        body=NewProject,
-        answer=ProjectRecord,
-        status=201,
-        audit="project.create",
+
+@table.route(
+    "GET",
+    "/project/by-key/<repository>/<package>",
+    access=PROJECT_FINDERS,
+    summary="Show the project that owns a package name",
+    answer=ProjectRecord,
+)
+async def find_project_by_key(call: Call) -> ProjectRecord:
+    """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
+    package = call.package or ""
+    repository = call.repository
+    project = await call.services.authorizer.owning_project(repository, package)
+    if project is None or not await visible_projects(call, [project]):
+        raise NotFound("owner of package", package)
+    return await project_record(call, project)
+
+
+@table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
+async def show_project(call: Call, key: str) -> ProjectRecord:
+    """The project is found by key or id."""
+    return await project_record(call, await find_project(call, key))
+
+
+@table.route(
+    "PATCH",
+    "/project/<key>",
+    access=ACCOUNT_HOLDERS,
+    summary="Change a project",
+    body=ProjectChange,
+    answer=ProjectRecord,
+    audit="project.update",
+    conditional=True,
+)
+async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRecord:
+    """Also needs the role maintainer or owner, unless the caller is a system manager. The key cannot be changed."""
+    project = await find_project(call, key, ProjectRole.MAINTAINER)
+    call.check_unchanged(await project_record(call, project))
+    changes = body.given("name", "description", "quota")
+    if body.visibility is not UNSET:
+        changes["visibility"] = parse_visibility(body.visibility)
+    project = await call.write(
+        call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
     )
-    async def create(self, call: Call, body: NewProject) -> Created:
-        """The caller becomes its first owner. The quota is stored, but not enforced."""
-        project = await call.write(
-            call.entry(body.key),
-            projects.add_project,
-            key=body.key,
-            name=body.name,
-            description=body.description,
-            visibility=parse_visibility(body.visibility),
-            quota=body.quota,
-            owner_id=call.identity.user_id,
-            now_ms=call.now_ms,
-        )
-        return Created(await self._access.record(call, project), f"/api/project/{project.key}")
+    return await project_record(call, project)
 
-    @table.route(
-        "GET",
-        "/project/by-key/<repository>/<package>",
-        access=PROJECT_FINDERS,
-        summary="Show the project that owns a package name",
-        answer=ProjectRecord,
-    )
-    async def by_key(self, call: Call) -> ProjectRecord:
-        """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
-        package = call.package or ""
-        repository = call.repository
-        project = await self._services.authorizer.owning_project(repository, package)
-        if project is None or not await self._access.visible(call, [project]):
-            raise NotFound("owner of package", package)
-        return await self._access.record(call, project)
 
-    @table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
-    async def get(self, call: Call, key: str) -> ProjectRecord:
-        """The project is found by key or id."""
-        return await self._access.record(call, await self._access.find(call, key))
+@table.route(
+    "DELETE",
+    "/project/<key>",
+    access=ACCOUNT_HOLDERS,
+    summary="Remove a project",
+    status=204,
+    audit="project.delete",
+    conditional=True,
+)
+async def delete_project(call: Call, key: str) -> None:
+    """Also needs the role owner, unless the caller is a system manager. Its packages stay, without an owner."""
+    project = await find_project(call, key, ProjectRole.OWNER)
+    call.check_unchanged(await project_record(call, project))
+    await call.write(call.entry(project.key), projects.remove_project, project.id)
 
-    @table.route(
-        "PATCH",
-        "/project/<key>",
-        access=ACCOUNT_HOLDERS,
-        summary="Change a project",
-        body=ProjectChange,
-        answer=ProjectRecord,
-        audit="project.update",
-        conditional=True,
-    )
-    async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
-        """Also needs the role maintainer or owner, unless the caller is a system manager. The key cannot be changed."""
-        project = await self._access.find(call, key, ProjectRole.MAINTAINER)
-        call.check_unchanged(await self._access.record(call, project))
-        changes = body.given("name", "description", "quota")
-        if body.visibility is not UNSET:
-            changes["visibility"] = parse_visibility(body.visibility)
-        project = await call.write(
-            call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
-        )
-        return await self._access.record(call, project)
 
-    @table.route(
-        "DELETE",
-        "/project/<key>",
-        access=ACCOUNT_HOLDERS,
-        summary="Remove a project",
-        status=204,
-        audit="project.delete",
-        conditional=True,
-    )
-    async def delete(self, call: Call, key: str) -> None:
-        """Also needs the role owner, unless the caller is a system manager. Its packages stay, without an owner."""
-        project = await self._access.find(call, key, ProjectRole.OWNER)
-        call.check_unchanged(await self._access.record(call, project))
-        await call.write(call.entry(project.key), projects.remove_project, project.id)
+USER = Parameter("user", "The name or id of the user.")
+GROUP = Parameter("group", "The name or id of the group.")
+
+
+@table.route(
+    "GET",
+    "/project/<key>/members",
+    access=PROJECT_VIEWERS,
+    summary="List a project's members",
+    answer=list[MemberRecord],
+)
+async def list_members(call: Call, key: str) -> list[MemberRecord]:
+    """Also needs membership in the project, unless the caller is a system manager. Users come before groups."""
+    project = await find_project(call, key)
+    await check_may_list_members(call, project)
+    return await member_records(call, project)
+
+
+@table.route(
+    "POST",
+    "/project/<key>/members",
+    access=ACCOUNT_HOLDERS,
+    summary="Set the role of a user or group in a project",
+    body=MemberGiven,
+    answer=ProjectRecord,
+    audit="project.member",
+    aliases=[("PUT", "/project/<key>/members")],
+)
+async def set_member(call: Call, body: MemberGiven, key: str) -> ProjectRecord:
+    """Also needs the role owner, unless the caller is a system manager. A role held before is replaced."""
+    project = await find_project(call, key, ProjectRole.OWNER)
+    kind, subject_id, name = await _subject(call, body.user, body.group)
+    entry = call.entry(project.key, {kind: name, "role": body.role})
+    await call.write(entry, projects.set_project_member, project.id, kind, subject_id, body.role)
+    return await project_record(call, project)
+
+
+@table.route(
+    "DELETE",
+    "/project/<key>/members",
+    access=ACCOUNT_HOLDERS,
+    summary="Remove a member from a project",
+    status=204,
+    query=(USER, GROUP),
+    audit="project.member",
+)
+async def remove_member(call: Call, key: str) -> None:
+    """Also needs the role owner, unless the caller is a system manager. Either user or group must be given."""
+    project = await find_project(call, key, ProjectRole.OWNER)
+    kind, subject_id, name = await _subject(call, call.query("user") or None, call.query("group") or None)
+    entry = call.entry(project.key, {kind: name, "role": None})
+    await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
+
+
+@table.route(
+    "GET",
+    "/project/<key>/bindings",
+    access=PROJECT_VIEWERS,
+    summary="List the package names that a project owns",
+    answer=list[BindingRecord],
+)
+async def list_bindings(call: Call, key: str) -> list[BindingRecord]:
+    """Only names in repositories that the caller may read."""
+    return (await project_record(call, await find_project(call, key))).bindings
+
+
+@table.route(
+    "POST",
+    "/project/<key>/bindings",
+    access=SYSTEM_MANAGERS,
+    summary="Assign package names to a project",
+    body=BindingGiven,
+    answer=ProjectRecord,
+    audit="project.binding",
+    aliases=[("PUT", "/project/<key>/bindings")],
+)
+async def bind(call: Call, body: BindingGiven, key: str) -> ProjectRecord:
+    """The answer is 409 if another project owns the same pattern, 422 if it could match no package."""
+    project = await find_project(call, key)
+    repository = await get_repository(call.registry, body.repository, "/repository")
+    check_pattern(repository, body.pattern)
+    entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
+    await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
+    return await project_record(call, project)
+
+
+@table.route(
+    "DELETE",
+    "/project/<key>/bindings",
+    access=SYSTEM_MANAGERS,
+    summary="Remove package names from a project",
+    status=204,
+    query=[
+        Parameter("repository", "The repository of the names: its id, or storage/name."),
+        Parameter("pattern", "The pattern exactly as it was assigned."),
+    ],
+    audit="project.binding",
+)
+async def unbind(call: Call, key: str) -> None:
+    """The names then have no owning project. The answer is 404 if the project does not have this pattern."""
+    project = await find_project(call, key)
+    repository = await get_repository(call.registry, call.query("repository"), "repository")
+    pattern = call.query("pattern")
+    bound = await call.catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)
+    if all(each.pattern != pattern for each in bound):
+        raise NotFound("binding", pattern)
+    entry = call.entry(project.key, {"repository": repository.path, "unbound": pattern})
+    await call.write(entry, projects.unbind_names, repository.id, pattern)
+
+
+async def _subject(call: Call, user: str | None, group: str | None) -> tuple[SubjectKind, int, str]:
+    if (user is None) == (group is None):
+        raise Invalid("name either a user or a group", "/user")
+    if user is not None:
+        found = await call.catalog.look(users.find_user_by_id, user)
+        if found is None:
+            raise Invalid(f"there is no user {user!r}", "/user")
+        return SubjectKind.USER, found.id, found.username
+    there = await call.catalog.look(grants.find_group, group or "")
+    if there is None:
+        raise Invalid(f"there is no group {group!r}", "/group")
+    return SubjectKind.GROUP, there.id, there.name

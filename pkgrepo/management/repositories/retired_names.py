@@ -8,7 +8,6 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
@@ -35,41 +34,38 @@ class Released(Record):
     key: str
 
 
-class RetiredNames(Handlers):
-    """Lists retired names, and releases them."""
+table = Table("repositories")
 
-    table = Table("repositories")
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/retired-names",
-        access=EDITORS,
-        summary="List the names of packages that were removed from a repository",
-        answer=RetiredNameRecord,
-        paged=True,
+@table.route(
+    "GET",
+    "/repository/<repository>/retired-names",
+    access=EDITORS,
+    summary="List the names of packages that were removed from a repository",
+    answer=RetiredNameRecord,
+    paged=True,
+)
+async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
+    """Only names that no package has now. Repositories that are not hosted have none."""
+    return await call.page(
+        list_retired, call.repository.id, by=lambda each: each.key, show=RetiredNameRecord.from_attributes
     )
-    async def list_page(self, call: Call) -> Page[RetiredNameRecord]:
-        """Only names that no package has now. Repositories that are not hosted have none."""
-        page_request = call.page_request
-        found = await self._catalog.scan(
-            list_retired, call.repository.id, after=page_request.after(""), limit=page_request.limit + 1
-        )
-        return page_request.page(found, lambda each: each.key, RetiredNameRecord.from_attributes)
 
-    @table.route(
-        "POST",
-        "/repository/<repository>/retired-names/release",
-        access=EDITORS,
-        summary="Release the name of a package that was removed",
-        body=Release,
-        answer=Released,
-        audit="name.release",
-    )
-    async def release(self, call: Call, body: Release) -> Released:
-        """From then on virtual repositories around this one ask upstreams for it, whoever publishes it there."""
-        key = self._services.formats[call.repository.format].package_key(body.package)
-        await call.write(call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key)
-        return Released(key=key)
+
+@table.route(
+    "POST",
+    "/repository/<repository>/retired-names/release",
+    access=EDITORS,
+    summary="Release the name of a package that was removed",
+    body=Release,
+    answer=Released,
+    audit="name.release",
+)
+async def release_name(call: Call, body: Release) -> Released:
+    """From then on virtual repositories around this one ask upstreams for it, whoever publishes it there."""
+    key = call.services.formats[call.repository.format].package_key(body.package)
+    await call.write(call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key)
+    return Released(key=key)
 
 
 def _release(tx: Transaction, repository_id: int, key: str) -> None:

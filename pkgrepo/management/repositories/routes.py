@@ -15,6 +15,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.api.texts import text_answer
 from pkgrepo.management.repositories.configuration.parts import (
     joined,
@@ -23,15 +24,8 @@ from pkgrepo.management.repositories.configuration.parts import (
     validated,
     warnings_of,
 )
-from pkgrepo.management.repositories.configuration.stored import ConfigurationHandlers
-from pkgrepo.model import Action, Repository, RepositoryType, Storage
-from pkgrepo.proxy.definitions.members import check_no_member
-from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
-from pkgrepo.storage.catalog.server import repositories, storages
-from pkgrepo.storage.catalog.server.purge import purge_repository
-
-from .filters import FILTERS, matches
-from .schema import (
+from pkgrepo.management.repositories.configuration.stored import storable
+from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
     NewRepository,
@@ -39,243 +33,277 @@ from .schema import (
     RepositoryNames,
     RepositoryRecord,
 )
+from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.proxy.definitions.members import check_no_member
+from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
+from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.catalog.server.purge import purge_repository
+
+FILTERS = (
+    Parameter("format", "Only repositories of this format."),
+    Parameter("type", "Only repositories of this type: Hosted, Proxy or Virtual."),
+    Parameter("storage", "Only repositories in this storage (name or id)."),
+    Parameter("visibility", "Only repositories with this visibility: public, private or hidden."),
+    Parameter("q", "Only repositories whose path or description contains this text."),
+    Parameter("include_usage", "Whether to return the usage fields; they are null otherwise.", "boolean"),
+)
+
+
+def matches(services: ManagementServices, call: Call, repository: Repository) -> bool:
+    """Whether the repository matches the filters of the query."""
+    wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
+    if wanted_format and get_format(services.formats, wanted_format, "format").name != repository.format:
+        return False
+    if call.query("type") and call.query("type").casefold() != repository.type.casefold():
+        return False
+    uid = services.shared.registry.storage(repository.storage_id).uid
+    if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
+        return False
+    if call.query("visibility") and parse_visibility(call.query("visibility"), "visibility") != repository.visibility:
+        return False
+    return text in f"{repository.path}\n{repository.description}".casefold()
+
 
 CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
 PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
 
 
-class Repositories(ConfigurationHandlers):
-    """The repositories of the server."""
+table = Table("repositories")
 
-    table = Table("repositories")
 
-    @table.route(
-        "GET",
-        "/repository",
-        access=VIEWERS,
-        summary="List the repositories that the caller may see",
-        answer=RepositoryRecord,
-        paged=True,
-        query=FILTERS,
-        aliases=[("GET", "/repository/list")],
+@table.route(
+    "GET",
+    "/repository",
+    access=VIEWERS,
+    summary="List the repositories that the caller may see",
+    answer=RepositoryRecord,
+    paged=True,
+    query=FILTERS,
+    aliases=[("GET", "/repository/list")],
+)
+async def list_repositories(call: Call) -> Page[RepositoryRecord]:
+    """
+    Sorted by path. Hidden repositories are listed only for callers with the action edit.
+
+    What belongs to another repository, such as the conda channel of a Python repository, is not listed.
+    """
+    usage = call.flag("include_usage")
+    every = call.registry.listed()
+    if usage:
+        fresh = {each.id: each for each in await call.catalog.scan(repositories.all_repositories)}
+        every = [fresh.get(each.id, each) for each in every]
+    visible = await call.services.authorizer.visible(call.identity, every)
+    found = [each for each in visible if matches(call.services, call, each)]
+    return call.page_request.page_of_all(
+        found,
+        lambda repository: repository.path,
+        lambda each: _record(call, each, usage=usage),
     )
-    async def list_page(self, call: Call) -> Page[RepositoryRecord]:
-        """
-        Sorted by path. Hidden repositories are listed only for callers with the action edit.
 
-        What belongs to another repository, such as the conda channel of a Python repository, is not listed.
-        """
-        usage = call.flag("include_usage")
-        every = self._registry.listed()
-        if usage:
-            fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
-            every = [fresh.get(each.id, each) for each in every]
-        visible = await self._services.authorizer.visible(call.identity, every)
-        found = [each for each in visible if matches(self._services, call, each)]
-        return call.page_request.page_of_all(
-            found,
-            lambda repository: repository.path,
-            lambda each: self._record(call, each, usage=usage),
+
+@table.route(
+    "POST",
+    "/repository",
+    access=SYSTEM_MANAGERS,
+    summary="Add a repository",
+    body=NewRepository,
+    answer=RepositoryRecord,
+    status=201,
+    audit="repository.create",
+    aliases=[("POST", "/repository/new/<format>")],
+)
+async def create_repository(call: Call, body: NewRepository, format: str | None = None) -> Created:
+    """The format and a storage are required. Parts of the configuration that are absent get their defaults."""
+    if format is None and body.format is None:
+        raise Invalid("the object missing required field `format`", "/format")
+    format_ = get_format(call.services.formats, format or body.format or "")
+    storage = await _storage(call, body)
+    if body.config is None and body.configs is not None:
+        pointer, given = "/configs", joined(format_, body.configs)
+    else:
+        pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
+    fixed, settings = validated(format_, given, pointer)
+    format_.check_place(storage.name, body.name)
+    default = call.services.shared.images.pinned_default
+    await call.catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
+    visibility = parse_visibility(body.visibility)
+    call.object = f"{storage.name}/{body.name}"
+    entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
+    with pointing_into(pointer):
+        repository = await call.write(
+            entry,
+            add_repository,
+            companions=call.services.companions,
+            storage_id=storage.id,
+            name=body.name,
+            format=format_.name,
+            visibility=visibility,
+            description=body.description,
+            active=body.active,
+            config=await storable(call, fixed),
+            settings=settings,
+            now_ms=call.now_ms,
         )
+    call.services.on_change(repository)
+    await try_routes(call.services, repository)
+    return Created(await _shown(call, repository), f"/api/repository/{repository.uid}")
 
-    @table.route(
-        "POST",
-        "/repository",
-        access=SYSTEM_MANAGERS,
-        summary="Add a repository",
-        body=NewRepository,
-        answer=RepositoryRecord,
-        status=201,
-        audit="repository.create",
-        aliases=[("POST", "/repository/new/<format>")],
-    )
-    async def create(self, call: Call, body: NewRepository, format: str | None = None) -> Created:
-        """The format and a storage are required. Parts of the configuration that are absent get their defaults."""
-        if format is None and body.format is None:
-            raise Invalid("the object missing required field `format`", "/format")
-        format_ = get_format(self._services.formats, format or body.format or "")
-        storage = await self._storage(body)
-        if body.config is None and body.configs is not None:
-            pointer, given = "/configs", joined(format_, body.configs)
-        else:
-            pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
-        fixed, settings = validated(format_, given, pointer)
-        format_.check_place(storage.name, body.name)
-        default = self._services.shared.images.pinned_default
-        await self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
-        visibility = parse_visibility(body.visibility)
-        call.object = f"{storage.name}/{body.name}"
-        entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
-        with pointing_into(pointer):
-            repository = await call.write(
-                entry,
-                add_repository,
-                companions=self._services.companions,
-                storage_id=storage.id,
-                name=body.name,
-                format=format_.name,
-                visibility=visibility,
-                description=body.description,
-                active=body.active,
-                config=await self._storable(call, fixed),
-                settings=settings,
-                now_ms=call.now_ms,
-            )
-        self._services.on_change(repository)
-        await try_routes(self._services, repository)
-        return Created(await self._shown(call, repository), f"/api/repository/{repository.uid}")
 
-    @table.route(
-        "GET",
-        "/repository/find-id/<storage>/<name>",
-        access=VIEWERS,
-        summary="Get the id of a repository by storage and name",
-        answer=FoundRepository,
-    )
-    async def find_id(self, call: Call, storage: str, name: str) -> FoundRepository:
-        """Callers who may not read the repository are answered as if it did not exist."""
-        repository = self._registry.find(storage, name)
-        if repository is None or not await call.may(Action.READ, repository):
-            raise unknown(call.identity, f"{storage}/{name}")
-        return FoundRepository(id=repository.uid, repository_id=repository.uid)
+@table.route(
+    "GET",
+    "/repository/find-id/<storage>/<name>",
+    access=VIEWERS,
+    summary="Get the id of a repository by storage and name",
+    answer=FoundRepository,
+)
+async def find_id(call: Call, storage: str, name: str) -> FoundRepository:
+    """Callers who may not read the repository are answered as if it did not exist."""
+    repository = call.registry.find(storage, name)
+    if repository is None or not await call.may(Action.READ, repository):
+        raise unknown(call.identity, f"{storage}/{name}")
+    return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
-    @table.route(
-        "GET", "/repository/<repository>", access=READERS, summary="Show a repository", answer=RepositoryRecord
-    )
-    async def get(self, call: Call) -> RepositoryRecord:
-        """The repository is found by id, or by its path as storage%2Fname."""
-        return await self._shown(call, await call.fresh_repository())
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/names",
-        access=READERS,
-        summary="Show the name and the path of a repository",
-        answer=RepositoryNames,
+@table.route("GET", "/repository/<repository>", access=READERS, summary="Show a repository", answer=RepositoryRecord)
+async def show_repository(call: Call) -> RepositoryRecord:
+    """The repository is found by id, or by its path as storage%2Fname."""
+    return await _shown(call, await call.fresh_repository())
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/names",
+    access=READERS,
+    summary="Show the name and the path of a repository",
+    answer=RepositoryNames,
+)
+async def show_names(call: Call) -> RepositoryNames:
+    """In the answer, name and repository_name have the same value."""
+    repository = call.repository
+    return RepositoryNames(
+        id=repository.uid,
+        name=repository.name,
+        repository_name=repository.name,
+        storage_name=repository.storage_name,
+        path=repository.path,
     )
-    async def names(self, call: Call) -> RepositoryNames:
-        """In the answer, name and repository_name have the same value."""
-        repository = call.repository
-        return RepositoryNames(
-            id=repository.uid,
-            name=repository.name,
-            repository_name=repository.name,
-            storage_name=repository.storage_name,
-            path=repository.path,
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/page",
+    access=READERS,
+    summary="Get the page of a repository",
+    media_type="text/plain",
+)
+async def show_page(call: Call) -> Answer:
+    """
+    The text in Markdown that its configuration has as page, not rendered.
+
+    It is sent as text/markdown if the Accept field contains that, else as text/plain.
+    """
+    text = call.repository.settings.get("page")
+    if not text:
+        raise NotFound("page of repository", call.repository.path)
+    return text_answer(call, str(text), "text/markdown")
+
+
+@table.route(
+    "PATCH",
+    "/repository/<repository>",
+    access=EDITORS,
+    summary="Change a repository",
+    body=RepositoryChange,
+    answer=RepositoryRecord,
+    audit="repository.update",
+    conditional=True,
+)
+async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRecord:
+    """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
+    repository = await call.fresh_repository()
+    check_independent(repository)
+    call.check_unchanged(_record(call, repository))
+    changes: dict[str, Any] = {}
+    if body.visibility is not UNSET:
+        changes["visibility"] = parse_visibility(body.visibility)
+    if body.description is not UNSET:
+        changes["description"] = body.description
+    if body.active is not UNSET:
+        changes["active"] = body.active
+    before = {name: getattr(repository, name) for name in changes}
+    if changes != before:
+        entry = call.entry(detail={"before": before, "after": changes})
+        repository = await call.write(
+            entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
         )
+        call.services.on_change(repository)
+    return await _shown(call, repository)
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/page",
-        access=READERS,
-        summary="Get the page of a repository",
-        media_type="text/plain",
+
+@table.route(
+    "DELETE",
+    "/repository/<repository>",
+    access=SYSTEM_MANAGERS,
+    summary="Delete a repository",
+    answer=DeletedRepository,
+    query=(CONFIRM, PURGE, DRY_RUN),
+    audit="repository.delete",
+    conditional=True,
+)
+async def delete_repository(call: Call) -> DeletedRepository:
+    """
+    The repository is no longer served at once. Its content is removed seven days later, or at once with purge. A
+    member of a virtual repository cannot be deleted (409).
+
+    Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
+    """
+    repository = await call.fresh_repository()
+    check_independent(repository)
+    call.check_unchanged(_record(call, repository))
+    dry, purge = call.flag("dry_run"), call.flag("purge")
+    if call.query("confirm") not in (repository.name, repository.path) and not dry:
+        raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
+    await call.catalog.look(check_no_member, repository)
+    companions = call.registry.companions_of(repository)
+    if not dry:
+        entry = call.entry(detail={"purge": purge, "format": repository.format})
+        await call.write(entry, remove_repository, repository, now_ms=call.now_ms, purge=purge, actor=call.actor)
+        call.services.on_change(repository)
+        for each in (*companions, repository) if purge else ():
+            while await call.catalog.write(purge_repository, each.id):
+                pass
+    return DeletedRepository(
+        id=repository.uid,
+        path=repository.path,
+        purged=purge,
+        dry_run=dry,
+        package_count=repository.package_count,
+        usage_bytes=repository.bytes_used,
     )
-    async def page(self, call: Call) -> Answer:
-        """
-        The text in Markdown that its configuration has as page, not rendered.
 
-        It is sent as text/markdown if the Accept field contains that, else as text/plain.
-        """
-        text = call.repository.settings.get("page")
-        if not text:
-            raise NotFound("page of repository", call.repository.path)
-        return text_answer(call, str(text), "text/markdown")
 
-    @table.route(
-        "PATCH",
-        "/repository/<repository>",
-        access=EDITORS,
-        summary="Change a repository",
-        body=RepositoryChange,
-        answer=RepositoryRecord,
-        audit="repository.update",
-        conditional=True,
+async def _storage(call: Call, body: NewRepository) -> Storage:
+    name = body.storage or body.storage_name or body.storage_id
+    if not name:
+        raise Invalid("the object missing required field `storage`", "/storage")
+    storage: Storage | None = await call.catalog.look(storages.find_storage, name)
+    if storage is None:
+        raise Invalid(f"there is no storage {name!r}", "/storage")
+    if not storage.active:
+        raise Conflict(f"storage {storage.name!r} is switched off")
+    return storage
+
+
+async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
+    """The record of one repository, with what the caller may do in it."""
+    record = _record(call, repository)
+    record.actions = [each.value for each in Action if await call.may(each, repository)]
+    return record
+
+
+def _record(call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
+    storage = call.registry.storage(repository.storage_id)
+    warnings = warnings_of(call.services, repository)
+    return RepositoryRecord.of(
+        repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
     )
-    async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
-        """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
-        repository = await call.fresh_repository()
-        check_independent(repository)
-        call.check_unchanged(self._record(call, repository))
-        changes: dict[str, Any] = {}
-        if body.visibility is not UNSET:
-            changes["visibility"] = parse_visibility(body.visibility)
-        if body.description is not UNSET:
-            changes["description"] = body.description
-        if body.active is not UNSET:
-            changes["active"] = body.active
-        before = {name: getattr(repository, name) for name in changes}
-        if changes != before:
-            entry = call.entry(detail={"before": before, "after": changes})
-            repository = await call.write(
-                entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
-            )
-            self._services.on_change(repository)
-        return await self._shown(call, repository)
-
-    @table.route(
-        "DELETE",
-        "/repository/<repository>",
-        access=SYSTEM_MANAGERS,
-        summary="Delete a repository",
-        answer=DeletedRepository,
-        query=(CONFIRM, PURGE, DRY_RUN),
-        audit="repository.delete",
-        conditional=True,
-    )
-    async def delete(self, call: Call) -> DeletedRepository:
-        """
-        The repository is no longer served at once. Its content is removed seven days later, or at once with purge. A
-        member of a virtual repository cannot be deleted (409).
-
-        Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
-        """
-        repository = await call.fresh_repository()
-        check_independent(repository)
-        call.check_unchanged(self._record(call, repository))
-        dry, purge = call.flag("dry_run"), call.flag("purge")
-        if call.query("confirm") not in (repository.name, repository.path) and not dry:
-            raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
-        await self._catalog.look(check_no_member, repository)
-        companions = self._registry.companions_of(repository)
-        if not dry:
-            entry = call.entry(detail={"purge": purge, "format": repository.format})
-            await call.write(entry, remove_repository, repository, now_ms=call.now_ms, purge=purge, actor=call.actor)
-            self._services.on_change(repository)
-            for each in (*companions, repository) if purge else ():
-                while await self._catalog.write(purge_repository, each.id):
-                    pass
-        return DeletedRepository(
-            id=repository.uid,
-            path=repository.path,
-            purged=purge,
-            dry_run=dry,
-            package_count=repository.package_count,
-            usage_bytes=repository.bytes_used,
-        )
-
-    # Below
-
-    async def _storage(self, body: NewRepository) -> Storage:
-        name = body.storage or body.storage_name or body.storage_id
-        if not name:
-            raise Invalid("the object missing required field `storage`", "/storage")
-        storage: Storage | None = await self._catalog.look(storages.find_storage, name)
-        if storage is None:
-            raise Invalid(f"there is no storage {name!r}", "/storage")
-        if not storage.active:
-            raise Conflict(f"storage {storage.name!r} is switched off")
-        return storage
-
-    async def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
-        """The record of one repository, with what the caller may do in it."""
-        record = self._record(call, repository)
-        record.actions = [each.value for each in Action if await call.may(each, repository)]
-        return record
-
-    def _record(self, call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
-        storage = self._registry.storage(repository.storage_id)
-        warnings = warnings_of(self._services, repository)
-        return RepositoryRecord.of(
-            repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
-        )

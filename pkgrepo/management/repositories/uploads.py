@@ -9,11 +9,9 @@ from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import NotFound
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
 
@@ -44,55 +42,44 @@ class CancelledUpload(Record):
     id: str
 
 
-class OpenUploads(Handlers):
-    """Lists uploads, and cancels them."""
+table = Table("repositories")
 
-    table = Table("repositories")
 
-    def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._leases = UploadLeases(services.shared.catalog, services.shared.clock)
+@table.route(
+    "GET",
+    "/repository/<repository>/uploads",
+    access=EDITORS,
+    summary="List the uploads that have not ended",
+    answer=UploadRecord,
+    paged=True,
+)
+async def list_uploads(call: Call) -> Page[UploadRecord]:
+    """Those of container clients, which send a layer in several requests; they expire a day after the last one."""
+    return await call.page(list_open_uploads, call.repository.id, call.now_ms, by=lambda each: each.uid, show=_record)
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/uploads",
-        access=EDITORS,
-        summary="List the uploads that have not ended",
-        answer=UploadRecord,
-        paged=True,
-    )
-    async def list_page(self, call: Call) -> Page[UploadRecord]:
-        """Those of container clients, which send a layer in several requests; they expire a day after the last one."""
-        page_request = call.page_request
-        found = await self._catalog.scan(
-            list_open_uploads,
-            call.repository.id,
-            call.now_ms,
-            after=page_request.after(""),
-            limit=page_request.limit + 1,
-        )
-        return page_request.page(found, lambda each: each.uid, _record)
 
-    @table.route(
-        "DELETE",
-        "/repository/<repository>/uploads/<id>",
-        access=EDITORS,
-        summary="Cancel an upload",
-        answer=CancelledUpload,
-        audit="upload.cancel",
-    )
-    async def cancel(self, call: Call, id: str) -> CancelledUpload:
-        """Its client is then told that there is no such upload. The answer is 409 while a request is writing to it."""
-        repository = call.repository
-        found = await self._catalog.scan(list_open_uploads, repository.id, call.now_ms, uid=id, limit=1)
-        if not found:
-            raise NotFound("upload", id[:_LONGEST_ID])
-        call.object = f"{repository.path}/{found[0].package_key}"
-        try:
-            await shield(self._leases.cancel(id, self._services.shared.publisher.stage(repository)))
-        except UploadUnknown:
-            raise NotFound("upload", id) from None
-        return CancelledUpload(id=id)
+@table.route(
+    "DELETE",
+    "/repository/<repository>/uploads/<id>",
+    access=EDITORS,
+    summary="Cancel an upload",
+    answer=CancelledUpload,
+    audit="upload.cancel",
+)
+async def cancel_upload(call: Call, id: str) -> CancelledUpload:
+    """Its client is then told that there is no such upload. The answer is 409 while a request is writing to it."""
+    repository = call.repository
+    found = await call.catalog.scan(list_open_uploads, repository.id, call.now_ms, uid=id, limit=1)
+    if not found:
+        raise NotFound("upload", id[:_LONGEST_ID])
+    call.object = f"{repository.path}/{found[0].package_key}"
+    try:
+        shared = call.services.shared
+        leases = UploadLeases(shared.catalog, shared.clock)
+        await shield(leases.cancel(id, shared.publisher.stage(repository)))
+    except UploadUnknown:
+        raise NotFound("upload", id) from None
+    return CancelledUpload(id=id)
 
 
 def _record(upload: OpenUpload) -> UploadRecord:

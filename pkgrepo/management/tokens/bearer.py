@@ -23,7 +23,6 @@ from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, Stora
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
@@ -44,153 +43,157 @@ QUERY = (
 )
 
 
-class TokenService(Handlers):
-    """Issues bearer tokens, also to anonymous callers."""
+table = Table("tokens")
 
-    table = Table("tokens")
 
-    @table.route(
-        "GET",
-        "/auth/token",
-        access=PUBLIC,
-        summary="Get a bearer token",
-        answer=BearerAnswer,
-        query=QUERY,
-        audit="login",
-        blank=True,
+@table.route(
+    "GET",
+    "/auth/token",
+    access=PUBLIC,
+    summary="Get a bearer token",
+    answer=BearerAnswer,
+    query=QUERY,
+    audit="login",
+    blank=True,
+)
+async def request_token(call: Call) -> BearerAnswer:
+    """
+    Issues a token for the user in the Authorization field, or without credentials for anonymous reads.
+
+    Actions that the caller lacks are left out of the token. A token without a scope opens the rest of the server,
+    but no container repositories. A refresh token is issued only after a login with a password.
+    """
+    offline = _values(call.arguments, b"offline_token") == ["true"]
+    return await _issue(call, call.identity, _values(call.arguments, b"scope"), offline=offline)
+
+
+@table.route(
+    "POST",
+    "/auth/token",
+    access=PUBLIC,
+    summary="Get a bearer token",
+    answer=BearerAnswer,
+    query=QUERY,
+    audit="login",
+    blank=True,
+)
+async def request_token_by_form(call: Call) -> BearerAnswer:
+    """
+    Like GET; credentials and scopes may also be sent as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6).
+
+    grant_type is password or refresh_token; access_type=offline in the form requests a refresh token.
+    """
+    form = _form(await call.request.body.read_all(FORM_LIMIT))
+    identity = call.identity
+    grant = form.get("grant_type", [""])[0]
+    if grant not in ("", "password", "refresh_token"):
+        raise Invalid("grant_type is password or refresh_token", "grant_type")
+    if grant == "refresh_token":
+        text = form.get("refresh_token", [""])[0]
+        identity = await call.services.authenticator.login("", text, call.request.client_address)
+        call.identity = identity
+    elif "username" in form or "password" in form:
+        username, password = form.get("username", [""])[0], form.get("password", [""])[0]
+        identity = await call.services.authenticator.login(username, password, call.request.client_address)
+        call.identity = identity
+    elif grant:
+        raise AuthenticationRequired
+    scopes = _values(call.arguments, b"scope") + form.get("scope", [])
+    offline = form.get("access_type", [""])[0] == "offline"
+    return await _issue(call, identity, scopes, offline=offline)
+
+
+async def _issue(call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
+    """A token for the allowed part of the scopes; without any scope, one for the rest of the server."""
+    asked = _split(scopes)
+    authority = call.request.authority
+    granted = [access for scope in asked if (access := await _grant(call, authority, identity, scope)) is not None]
+    issued = await call.services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
+    call.object = identity.username or "anonymous"
+    if identity.anonymous:
+        call.audited = True  # a token for an anonymous caller is no login
+    return BearerAnswer(
+        token=issued.text,
+        access_token=issued.text,
+        expires_in=issued.expires_in,
+        issued_at=issued.issued_at,
+        scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
+        refresh_token=await _remember(call, identity) if offline and identity.via == "password" else UNSET,
     )
-    async def get(self, call: Call) -> BearerAnswer:
-        """
-        Issues a token for the user in the Authorization field, or without credentials for anonymous reads.
 
-        Actions that the caller lacks are left out of the token. A token without a scope opens the rest of the server,
-        but no container repositories. A refresh token is issued only after a login with a password.
-        """
-        offline = _values(call.arguments, b"offline_token") == ["true"]
-        return await self._issue(call, call.identity, _values(call.arguments, b"scope"), offline=offline)
 
-    @table.route(
-        "POST",
-        "/auth/token",
-        access=PUBLIC,
-        summary="Get a bearer token",
-        answer=BearerAnswer,
-        query=QUERY,
-        audit="login",
-        blank=True,
+async def _remember(call: Call, identity: Identity) -> str | UnsetType:
+    """
+    A new refresh token for a caller who sent a password.
+
+    UNSET while the catalog cannot be written: docker then stores the password, and its pulls work.
+    """
+    assert identity.user_id is not None
+    text = make_token(TokenKind.LOGIN)
+    days = min(LOGIN_DAYS, call.services.token_max_days)
+    adding = call.catalog.write(
+        add_token,
+        user_id=identity.user_id,
+        hash=hash_token(text),
+        shown=shown_part(text),
+        kind=TokenKind.LOGIN,
+        name="login of a container client",
+        limits=TokenLimits(expires_at=from_ms(call.now_ms) + timedelta(days=days)),
+        created_from=call.request.client_address,
+        now_ms=call.now_ms,
     )
-    async def post(self, call: Call) -> BearerAnswer:
-        """
-        Like GET; credentials and scopes may also be sent as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6).
+    try:
+        await adding
+    except (StorageFull, StorageFailed):
+        return UNSET
+    return text
 
-        grant_type is password or refresh_token; access_type=offline in the form requests a refresh token.
-        """
-        form = _form(await call.request.body.read_all(FORM_LIMIT))
-        identity = call.identity
-        grant = form.get("grant_type", [""])[0]
-        if grant not in ("", "password", "refresh_token"):
-            raise Invalid("grant_type is password or refresh_token", "grant_type")
-        if grant == "refresh_token":
-            text = form.get("refresh_token", [""])[0]
-            identity = await self._services.authenticator.login("", text, call.request.client_address)
-            call.identity = identity
-        elif "username" in form or "password" in form:
-            username, password = form.get("username", [""])[0], form.get("password", [""])[0]
-            identity = await self._services.authenticator.login(username, password, call.request.client_address)
-            call.identity = identity
-        elif grant:
-            raise AuthenticationRequired
-        scopes = _values(call.arguments, b"scope") + form.get("scope", [])
-        offline = form.get("access_type", [""])[0] == "offline"
-        return await self._issue(call, identity, scopes, offline=offline)
 
-    async def _issue(self, call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
-        """A token for the allowed part of the scopes; without any scope, one for the rest of the server."""
-        asked = _split(scopes)
-        authority = call.request.authority
-        granted = [access for scope in asked if (access := await self._grant(authority, identity, scope)) is not None]
-        issued = await self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
-        call.object = identity.username or "anonymous"
-        if identity.anonymous:
-            call.audited = True  # a token for an anonymous caller is no login
-        return BearerAnswer(
-            token=issued.text,
-            access_token=issued.text,
-            expires_in=issued.expires_in,
-            issued_at=issued.issued_at,
-            scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
-            refresh_token=await self._remember(call, identity) if offline and identity.via == "password" else UNSET,
-        )
-
-    async def _remember(self, call: Call, identity: Identity) -> str | UnsetType:
-        """
-        A new refresh token for a caller who sent a password.
-
-        UNSET while the catalog cannot be written: docker then stores the password, and its pulls work.
-        """
-        assert identity.user_id is not None
-        text = make_token(TokenKind.LOGIN)
-        days = min(LOGIN_DAYS, self._services.token_max_days)
-        adding = self._catalog.write(
-            add_token,
-            user_id=identity.user_id,
-            hash=hash_token(text),
-            shown=shown_part(text),
-            kind=TokenKind.LOGIN,
-            name="login of a container client",
-            limits=TokenLimits(expires_at=from_ms(call.now_ms) + timedelta(days=days)),
-            created_from=call.request.client_address,
-            now_ms=call.now_ms,
-        )
-        try:
-            await adding
-        except (StorageFull, StorageFailed):
-            return UNSET
-        return text
-
-    async def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
-        """The allowed actions of one scope; None if there are none."""
-        kind, _, rest = scope.partition(":")
-        name, colon, words = rest.rpartition(":")
-        if kind.partition("(")[0] != "repository" or not colon:
-            return None
-        for repository, package in self._candidates(authority, name):
-            access = await self._allow(identity, repository, package, name, words)
-            if access is not None:
-                return access
+async def _grant(call: Call, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
+    """The allowed actions of one scope; None if there are none."""
+    kind, _, rest = scope.partition(":")
+    name, colon, words = rest.rpartition(":")
+    if kind.partition("(")[0] != "repository" or not colon:
         return None
+    for repository, package in _candidates(call, authority, name):
+        access = await _allow(call, identity, repository, package, name, words)
+        if access is not None:
+            return access
+    return None
 
-    async def _allow(
-        self, identity: Identity, repository: Repository, package: str, name: str, words: str
-    ) -> Access | None:
-        if not repository.active:
+
+async def _allow(
+    call: Call, identity: Identity, repository: Repository, package: str, name: str, words: str
+) -> Access | None:
+    if not repository.active:
+        return None
+    if package:
+        try:
+            package = call.services.formats[repository.format].package_key(package)
+        except (Invalid, KeyError):
             return None
-        if package:
-            try:
-                package = self._services.formats[repository.format].package_key(package)
-            except (Invalid, KeyError):
-                return None
-        allowed = await allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
-        if not allowed:
-            return None
-        return Access(name=name, repository=repository.path, package=package, words=allowed)
+    allowed = await allowed_words(call.services.authorizer, identity, repository, package, words.split(","))
+    if not allowed:
+        return None
+    return Access(name=name, repository=repository.path, package=package, words=allowed)
 
-    def _candidates(self, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
-        """
-        The repositories that a scope's name may mean, and the package in each; empty means the whole repository.
 
-        The name may be that of a repository, or of an image in another repository. Both are yielded, the repository
-        first: for a caller who may not see it, the other meaning counts.
-        """
-        storage, _, rest = name.partition("/")
-        repository_name, _, package = rest.partition("/")
-        repository = self._registry.find(storage, repository_name)
-        if repository is not None and (repository.format != FORMAT or not package):
-            yield repository, package
-        images = self._services.shared.images
-        for found in (images.find(authority, name), images.find_default(authority, name)):
-            if found is not None:
-                yield found.repository, found.image
+def _candidates(call: Call, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
+    """
+    The repositories that a scope's name may mean, and the package in each; empty means the whole repository.
+
+    The name may be that of a repository, or of an image in another repository. Both are yielded, the repository
+    first: for a caller who may not see it, the other meaning counts.
+    """
+    storage, _, rest = name.partition("/")
+    repository_name, _, package = rest.partition("/")
+    repository = call.registry.find(storage, repository_name)
+    if repository is not None and (repository.format != FORMAT or not package):
+        yield repository, package
+    images = call.services.shared.images
+    for found in (images.find(authority, name), images.find_default(authority, name)):
+        if found is not None:
+            yield found.repository, found.image
 
 
 def _form(body: bytes) -> dict[str, list[str]]:

@@ -12,7 +12,6 @@ from pkgrepo.errors import AuthenticationRequired, Conflict, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table, sorting
 from pkgrepo.model import Token, TokenKind, TokenLimits
@@ -22,178 +21,176 @@ from pkgrepo.storage.catalog.people import tokens
 from .limits import check_not_wider, expiry, limits_of, narrowed
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
 
+table = Table("tokens")
 
-class Tokens(Handlers):
-    """The access tokens of the caller; the text of a token is returned only when it is created."""
 
-    table = Table("tokens")
-
-    @table.route(
-        "GET",
-        "/user/token",
-        access=ACCOUNT_HOLDERS,
-        summary="List the caller's tokens",
-        answer=TokenRecord,
-        paged=True,
-        query=[sorting(tokens.TOKEN_ORDERS, "created_at")],
-        aliases=[("GET", "/user/token/list")],
+@table.route(
+    "GET",
+    "/user/token",
+    access=ACCOUNT_HOLDERS,
+    summary="List the caller's tokens",
+    answer=TokenRecord,
+    paged=True,
+    query=[sorting(tokens.TOKEN_ORDERS, "created_at")],
+    aliases=[("GET", "/user/token/list")],
+)
+async def list_tokens(call: Call) -> Page[TokenRecord]:
+    """With revoked and expired ones. Who never expires is last by expiry, who was never used first by last use."""
+    owner = _owner(call)
+    return await call.page(
+        tokens.list_tokens,
+        owner,
+        by=call.order(tokens.TOKEN_ORDERS, "created_at"),
+        show=lambda token: TokenRecord.of(token, call.identity.username),
+        count=(tokens.count_tokens, owner),
     )
-    async def list_page(self, call: Call) -> Page[TokenRecord]:
-        """With revoked and expired ones. Who never expires is last by expiry, who was never used first by last use."""
-        page_request, owner, order = call.page_request, _owner(call), call.order(tokens.TOKEN_ORDERS, "created_at")
-        found = await self._catalog.scan(
-            tokens.list_tokens,
-            owner,
-            after=page_request.after_position(order),
-            limit=page_request.limit + 1,
-            order=order.name,
-        )
-        total = await self._catalog.scan(tokens.count_tokens, owner) if page_request.count else None
-        username = call.identity.username
-        return page_request.page(found, order.place, lambda token: TokenRecord.of(token, username), total)
 
-    @table.route(
-        "POST",
-        "/user/token",
-        access=ACCOUNT_HOLDERS,
-        summary="Create a token",
-        body=NewToken,
-        answer=NewTokenRecord,
-        status=201,
-        audit="token.create",
-        aliases=[("POST", "/user/token/create")],
+
+@table.route(
+    "POST",
+    "/user/token",
+    access=ACCOUNT_HOLDERS,
+    summary="Create a token",
+    body=NewToken,
+    answer=NewTokenRecord,
+    status=201,
+    audit="token.create",
+    aliases=[("POST", "/user/token/create")],
+)
+async def create_token(call: Call, body: NewToken) -> Created:
+    """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
+    check_no_bearer(call.identity)
+    owner = _owner(call)
+    repositories = body.repositories if body.repositories is not None else body.repository_scopes
+    limits = await limits_of(
+        call.registry,
+        call.knows,
+        scopes=body.scopes,
+        repositories=repositories,
+        packages=body.packages,
+        cidrs=body.cidrs,
     )
-    async def create(self, call: Call, body: NewToken) -> Created:
-        """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
-        check_no_bearer(call.identity)
-        owner = _owner(call)
-        repositories = body.repositories if body.repositories is not None else body.repository_scopes
-        limits = await limits_of(
-            self._registry,
-            call.knows,
-            scopes=body.scopes,
-            repositories=repositories,
-            packages=body.packages,
-            cidrs=body.cidrs,
-        )
-        expires_at = expiry(body, from_ms(call.now_ms), call.identity.limits, self._services.token_max_days)
-        limits = evolve(limits, expires_at=expires_at)
+    expires_at = expiry(body, from_ms(call.now_ms), call.identity.limits, call.services.token_max_days)
+    limits = evolve(limits, expires_at=expires_at)
+    check_not_wider(limits, call.identity.limits)
+    text = make_token(body.kind)
+    token = await call.write(
+        call.entry(body.name, {"kind": body.kind, "scopes": sorted(limits.scopes)}),
+        tokens.add_token,
+        user_id=owner,
+        hash=hash_token(text),
+        shown=shown_part(text),
+        kind=body.kind,
+        name=body.name,
+        description=body.description,
+        limits=limits,
+        created_from=call.request.client_address,
+        now_ms=call.now_ms,
+        asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
+    )
+    return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
+
+
+@table.route(
+    "GET",
+    "/user/token/<id>",
+    access=ACCOUNT_HOLDERS,
+    summary="Show one of the caller's tokens",
+    answer=TokenRecord,
+    aliases=[("GET", "/user/token/get/<id>")],
+)
+async def show_token(call: Call, id: str) -> TokenRecord:
+    """The text of the token is not returned."""
+    return TokenRecord.of(await _find(call, id), call.identity.username)
+
+
+@table.route(
+    "PATCH",
+    "/user/token/<id>",
+    access=ACCOUNT_HOLDERS,
+    summary="Rename a token, or reduce its limits",
+    body=TokenChange,
+    answer=TokenRecord,
+    audit="token.update",
+    conditional=True,
+)
+async def change_token(call: Call, body: TokenChange, id: str) -> TokenRecord:
+    """Limits can only be reduced (403 otherwise); more rights need a new token."""
+    token = await _find(call, id)
+    call.check_unchanged(TokenRecord.of(token, call.identity.username))
+    changes = body.given("name", "description")
+    limits = await narrowed(call.registry, call.knows, token.limits, body)
+    if limits != token.limits:
+        check_not_wider(limits, token.limits)
+        changes["limits"] = limits
+    if changes:
+        entry = call.entry(token.name, {"changed": sorted(changes)})
+        token = await call.write(entry, tokens.update_token, token.id, **changes)
+    return TokenRecord.of(token, call.identity.username)
+
+
+@table.route(
+    "DELETE",
+    "/user/token/<id>",
+    access=ACCOUNT_HOLDERS,
+    summary="Revoke a token",
+    status=204,
+    audit="token.revoke",
+    aliases=[("DELETE", "/user/token/delete/<id>")],
+)
+async def revoke_token(call: Call, id: str) -> None:
+    """Takes effect at once and cannot be undone. The token stays in the list."""
+    token = await _find(call, id)
+    await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
+
+
+@table.route(
+    "POST",
+    "/user/token/<id>/rotate",
+    access=ACCOUNT_HOLDERS,
+    summary="Replace a token by one with a new text",
+    body=Rotation,
+    answer=NewTokenRecord,
+    status=201,
+    audit="token.rotate",
+)
+async def rotate_token(call: Call, body: Rotation, id: str) -> Created:
+    """
+    Creates a token with the same name, limits and lifetime, and revokes the old one, after grace_s if that is set.
+
+    The answer is 409 for tokens that are revoked or expired. Bearer tokens are refused (403).
+    """
+    check_no_bearer(call.identity)
+    token = await _find(call, id)
+    if token.revoked_at is not None:
+        raise Conflict(f"token {token.name!r} is revoked")
+    limits = token.limits
+    now = from_ms(call.now_ms)
+    if limits.expires_at is not None:
+        if limits.expires_at <= now:
+            raise Conflict(f"token {token.name!r} has expired")
+        limits = evolve(limits, expires_at=now + (limits.expires_at - token.created_at))
+    if call.identity.token_id != token.id:
         check_not_wider(limits, call.identity.limits)
-        text = make_token(body.kind)
-        token = await call.write(
-            call.entry(body.name, {"kind": body.kind, "scopes": sorted(limits.scopes)}),
-            tokens.add_token,
-            user_id=owner,
-            hash=hash_token(text),
-            shown=shown_part(text),
-            kind=body.kind,
-            name=body.name,
-            description=body.description,
-            limits=limits,
-            created_from=call.request.client_address,
-            now_ms=call.now_ms,
-            asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
-        )
-        return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
-
-    @table.route(
-        "GET",
-        "/user/token/<id>",
-        access=ACCOUNT_HOLDERS,
-        summary="Show one of the caller's tokens",
-        answer=TokenRecord,
-        aliases=[("GET", "/user/token/get/<id>")],
+    text = make_token(token.kind)
+    fresh = await call.write(
+        call.entry(token.name, {"grace_s": body.grace_s}),
+        _rotate,
+        token,
+        limits,
+        text,
+        grace_s=body.grace_s,
+        call=call,
     )
-    async def get(self, call: Call, id: str) -> TokenRecord:
-        """The text of the token is not returned."""
-        return TokenRecord.of(await self._find(call, id), call.identity.username)
+    return Created(NewTokenRecord.of(fresh, call.identity.username, token=text), f"/api/user/token/{fresh.uid}")
 
-    @table.route(
-        "PATCH",
-        "/user/token/<id>",
-        access=ACCOUNT_HOLDERS,
-        summary="Rename a token, or reduce its limits",
-        body=TokenChange,
-        answer=TokenRecord,
-        audit="token.update",
-        conditional=True,
-    )
-    async def change(self, call: Call, body: TokenChange, id: str) -> TokenRecord:
-        """Limits can only be reduced (403 otherwise); more rights need a new token."""
-        token = await self._find(call, id)
-        call.check_unchanged(TokenRecord.of(token, call.identity.username))
-        changes = body.given("name", "description")
-        limits = await narrowed(self._registry, call.knows, token.limits, body)
-        if limits != token.limits:
-            check_not_wider(limits, token.limits)
-            changes["limits"] = limits
-        if changes:
-            entry = call.entry(token.name, {"changed": sorted(changes)})
-            token = await call.write(entry, tokens.update_token, token.id, **changes)
-        return TokenRecord.of(token, call.identity.username)
 
-    @table.route(
-        "DELETE",
-        "/user/token/<id>",
-        access=ACCOUNT_HOLDERS,
-        summary="Revoke a token",
-        status=204,
-        audit="token.revoke",
-        aliases=[("DELETE", "/user/token/delete/<id>")],
-    )
-    async def revoke(self, call: Call, id: str) -> None:
-        """Takes effect at once and cannot be undone. The token stays in the list."""
-        token = await self._find(call, id)
-        await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
-
-    @table.route(
-        "POST",
-        "/user/token/<id>/rotate",
-        access=ACCOUNT_HOLDERS,
-        summary="Replace a token by one with a new text",
-        body=Rotation,
-        answer=NewTokenRecord,
-        status=201,
-        audit="token.rotate",
-    )
-    async def rotate(self, call: Call, body: Rotation, id: str) -> Created:
-        """
-        Creates a token with the same name, limits and lifetime, and revokes the old one, after grace_s if that is set.
-
-        The answer is 409 for tokens that are revoked or expired. Bearer tokens are refused (403).
-        """
-        check_no_bearer(call.identity)
-        token = await self._find(call, id)
-        if token.revoked_at is not None:
-            raise Conflict(f"token {token.name!r} is revoked")
-        limits = token.limits
-        now = from_ms(call.now_ms)
-        if limits.expires_at is not None:
-            if limits.expires_at <= now:
-                raise Conflict(f"token {token.name!r} has expired")
-            limits = evolve(limits, expires_at=now + (limits.expires_at - token.created_at))
-        if call.identity.token_id != token.id:
-            check_not_wider(limits, call.identity.limits)
-        text = make_token(token.kind)
-        fresh = await call.write(
-            call.entry(token.name, {"grace_s": body.grace_s}),
-            _rotate,
-            token,
-            limits,
-            text,
-            grace_s=body.grace_s,
-            call=call,
-        )
-        return Created(NewTokenRecord.of(fresh, call.identity.username, token=text), f"/api/user/token/{fresh.uid}")
-
-    # Below
-
-    async def _find(self, call: Call, id: str) -> Token:
-        token: Token | None = await self._catalog.look(tokens.find_token_by_uid, id.lower())
-        if token is None or token.user_id != _owner(call):
-            raise NotFound("token", id)
-        call.object = token.name
-        return token
+async def _find(call: Call, id: str) -> Token:
+    token: Token | None = await call.catalog.look(tokens.find_token_by_uid, id.lower())
+    if token is None or token.user_id != _owner(call):
+        raise NotFound("token", id)
+    call.object = token.name
+    return token
 
 
 def _owner(call: Call) -> int:

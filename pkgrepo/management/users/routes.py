@@ -10,14 +10,10 @@ from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.management.api.access_rules import USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
-from pkgrepo.model import User, UserKind
-from pkgrepo.storage.catalog.people import login_unlocks, users
-
-from .privileges import (
+from pkgrepo.management.users.permissions import (
     FLAGS,
     audit_detail,
     check_flags,
@@ -26,226 +22,221 @@ from .privileges import (
     find_manageable,
     find_user,
 )
+from pkgrepo.model import User, UserKind
+from pkgrepo.storage.catalog.people import login_unlocks, users
+
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
+table = Table("users")
 
-class Users(Handlers):
+
+@table.route(
+    "GET",
+    "/users",
+    access=USER_MANAGERS,
+    summary="List users",
+    answer=UserRecord,
+    paged=True,
+    query=[
+        Parameter("q", "Only users whose user name, name or email contains this text."),
+        sorting(users.USER_ORDERS, "username"),
+    ],
+    aliases=[("GET", "/user-management/list")],
+)
+async def list_users(call: Call) -> Page[UserRecord]:
+    """Who never logged in has the earliest last login."""
+    return await call.page(
+        users.list_users,
+        search=call.query("q"),
+        by=call.order(users.USER_ORDERS, "username"),
+        show=UserRecord.of,
+        count=(users.count_users, call.query("q")),
+    )
+
+
+@table.route(
+    "POST",
+    "/users",
+    access=USER_MANAGERS,
+    summary="Add a user",
+    body=NewUser,
+    answer=UserRecord,
+    status=201,
+    audit="user.create",
+    aliases=[("POST", "/user-management/create")],
+)
+async def create_user(call: Call, body: NewUser) -> Created:
+    """Only admins may set flags. Other callers may give only default actions that they hold themselves."""
+    username = check_username(body.username)
+    flags = {flag: getattr(body, flag) for flag in FLAGS}
+    if any(flags.values()):
+        check_may_set_flags(call)
+    if body.kind is UserKind.SERVICE and body.password is not None:
+        raise Invalid("a service has tokens and no password", "/password")
+    actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
+    await check_may_grant(call.services, call, None, default_actions=actions)
+    hashed = await _hash(call, body.password, username)
+    user = await call.write(
+        call.entry(username, {flag: True for flag, on in flags.items() if on}),
+        users.add_user,
+        username=username,
+        password_hash=hashed,
+        name=body.name,
+        email=body.email,
+        kind=body.kind,
+        active=body.active,
+        default_actions=actions,
+        now_ms=call.now_ms,
+        **flags,
+    )
+    return Created(UserRecord.of(user), f"/api/users/{user.uid}")
+
+
+@table.route(
+    "GET",
+    "/users/<id>",
+    access=USER_MANAGERS,
+    summary="Show a user",
+    answer=UserRecord,
+    aliases=[("GET", "/user-management/get/<id>")],
+)
+async def show_user(call: Call, id: str) -> UserRecord:
+    """The user is found by id or user name."""
+    return UserRecord.of(await find_user(call.catalog, id))
+
+
+@table.route(
+    "PATCH",
+    "/users/<id>",
+    access=USER_MANAGERS,
+    summary="Change a user",
+    body=UserChange,
+    answer=UserRecord,
+    audit="user.update",
+    conditional=True,
+    aliases=[("PUT", "/user-management/update/<id>")],
+)
+async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
     """
-    The users of the server.
+    Only admins may change flags, or change admins and system managers.
 
-    User managers may change every user but admins and system managers, may not set the flags of managers, and may give
-    only rights that they hold themselves; otherwise they could make themselves admins. The same limits hold for an
-    admin's token that has only the scope ``users``.
+    A change of active or of a flag revokes the bearer tokens of the user. One active admin must remain (409).
     """
+    user = await find_manageable(call.catalog, call, id)
+    call.check_unchanged(UserRecord.of(user))
+    changes = body.given("username", "name", "email", "active", *FLAGS)
+    if "username" in changes:
+        changes["username"] = check_username(changes["username"])
+    if body.default_repository_actions is not UNSET:
+        changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
+    return UserRecord.of(await _update(call, user, changes))
 
-    table = Table("users")
 
-    @table.route(
-        "GET",
-        "/users",
-        access=USER_MANAGERS,
-        summary="List users",
-        answer=UserRecord,
-        paged=True,
-        query=[
-            Parameter("q", "Only users whose user name, name or email contains this text."),
-            sorting(users.USER_ORDERS, "username"),
-        ],
-        aliases=[("GET", "/user-management/list")],
-    )
-    async def list_page(self, call: Call) -> Page[UserRecord]:
-        """Who never logged in has the earliest last login."""
-        page_request, order = call.page_request, call.order(users.USER_ORDERS, "username")
-        found = await self._catalog.scan(
-            users.list_users,
-            after=page_request.after_position(order),
-            limit=page_request.limit + 1,
-            search=call.query("q"),
-            order=order.name,
-        )
-        total = await self._catalog.scan(users.count_users, call.query("q")) if page_request.count else None
-        return page_request.page(found, order.place, UserRecord.of, total)
+@table.route(
+    "DELETE",
+    "/users/<id>",
+    access=USER_MANAGERS,
+    summary="Remove a user",
+    status=204,
+    audit="user.delete",
+    conditional=True,
+    aliases=[("DELETE", "/user-management/delete/<id>")],
+)
+async def delete_user(call: Call, id: str) -> None:
+    """
+    Also removes the tokens, grants and memberships of the user. Events and audit rows keep the user name.
 
-    @table.route(
-        "POST",
-        "/users",
-        access=USER_MANAGERS,
-        summary="Add a user",
-        body=NewUser,
-        answer=UserRecord,
-        status=201,
-        audit="user.create",
-        aliases=[("POST", "/user-management/create")],
-    )
-    async def create(self, call: Call, body: NewUser) -> Created:
-        """Only admins may set flags. Other callers may give only default actions that they hold themselves."""
-        username = check_username(body.username)
-        flags = {flag: getattr(body, flag) for flag in FLAGS}
-        if any(flags.values()):
-            check_may_set_flags(call)
-        if body.kind is UserKind.SERVICE and body.password is not None:
-            raise Invalid("a service has tokens and no password", "/password")
-        actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        await check_may_grant(self._services, call, None, default_actions=actions)
-        hashed = await self._hash(body.password, username)
-        user = await call.write(
-            call.entry(username, {flag: True for flag, on in flags.items() if on}),
-            users.add_user,
-            username=username,
-            password_hash=hashed,
-            name=body.name,
-            email=body.email,
-            kind=body.kind,
-            active=body.active,
-            default_actions=actions,
-            now_ms=call.now_ms,
-            **flags,
-        )
-        return Created(UserRecord.of(user), f"/api/users/{user.uid}")
+    Only admins may remove admins and system managers. The caller and the last active admin cannot be removed (409).
+    """
+    user = await find_manageable(call.catalog, call, id)
+    call.check_unchanged(UserRecord.of(user))
+    if user.id == call.identity.user_id:
+        raise Conflict("nobody removes their own account")
+    await call.write(call.entry(user.username), users.remove_user, user.id)
 
-    @table.route(
-        "GET",
-        "/users/<id>",
-        access=USER_MANAGERS,
-        summary="Show a user",
-        answer=UserRecord,
-        aliases=[("GET", "/user-management/get/<id>")],
-    )
-    async def get(self, _call: Call, id: str) -> UserRecord:
-        """The user is found by id or user name."""
-        return UserRecord.of(await find_user(self._catalog, id))
 
-    @table.route(
-        "PATCH",
-        "/users/<id>",
-        access=USER_MANAGERS,
-        summary="Change a user",
-        body=UserChange,
-        answer=UserRecord,
-        audit="user.update",
-        conditional=True,
-        aliases=[("PUT", "/user-management/update/<id>")],
-    )
-    async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
-        """
-        Only admins may change flags, or change admins and system managers.
+@table.route(
+    "PUT",
+    "/users/<id>/password",
+    access=USER_MANAGERS,
+    summary="Set the password of a user",
+    body=PasswordSet,
+    status=204,
+    audit="user.password",
+    aliases=[("PUT", "/user-management/update/<id>/password")],
+)
+async def set_password(call: Call, body: PasswordSet, id: str) -> None:
+    """
+    A null password removes it. Bearer tokens and login tokens are revoked, other access tokens stay valid.
 
-        A change of active or of a flag revokes the bearer tokens of the user. One active admin must remain (409).
-        """
-        user = await find_manageable(self._catalog, call, id)
-        call.check_unchanged(UserRecord.of(user))
-        changes = body.given("username", "name", "email", "active", *FLAGS)
-        if "username" in changes:
-            changes["username"] = check_username(changes["username"])
-        if body.default_repository_actions is not UNSET:
-            changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        return UserRecord.of(await self._update(call, user, changes))
+    Only admins may do this for admins and system managers. Bearer tokens are refused (403).
+    """
+    check_no_bearer(call.identity)
+    user = await find_manageable(call.catalog, call, id)
+    if user.kind is UserKind.SERVICE and body.password is not None:
+        raise Conflict(f"{user.username} is a service: it has tokens and no password")
+    hashed = await _hash(call, body.password, user.username)
+    await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 
-    @table.route(
-        "DELETE",
-        "/users/<id>",
-        access=USER_MANAGERS,
-        summary="Remove a user",
-        status=204,
-        audit="user.delete",
-        conditional=True,
-        aliases=[("DELETE", "/user-management/delete/<id>")],
-    )
-    async def delete(self, call: Call, id: str) -> None:
-        """
-        Also removes the tokens, grants and memberships of the user. Events and audit rows keep the user name.
 
-        Only admins may remove admins and system managers. The caller and the last active admin cannot be removed (409).
-        """
-        user = await find_manageable(self._catalog, call, id)
-        call.check_unchanged(UserRecord.of(user))
-        if user.id == call.identity.user_id:
-            raise Conflict("nobody removes their own account")
-        await call.write(call.entry(user.username), users.remove_user, user.id)
+@table.route(
+    "PUT",
+    "/users/<id>/status",
+    access=USER_MANAGERS,
+    summary="Activate or deactivate a user",
+    body=StatusChange,
+    answer=UserRecord,
+    audit="user.status",
+    aliases=[("PUT", "/user-management/update/<id>/status")],
+)
+async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
+    """An inactive user cannot log in, and the user's tokens are refused. The caller cannot be deactivated (409)."""
+    user = await find_manageable(call.catalog, call, id)
+    if user.id == call.identity.user_id and not body.active:
+        raise Conflict("nobody switches off their own account")
+    return UserRecord.of(await _update(call, user, {"active": body.active}))
 
-    @table.route(
-        "PUT",
-        "/users/<id>/password",
-        access=USER_MANAGERS,
-        summary="Set the password of a user",
-        body=PasswordSet,
-        status=204,
-        audit="user.password",
-        aliases=[("PUT", "/user-management/update/<id>/password")],
-    )
-    async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
-        """
-        A null password removes it. Bearer tokens and login tokens are revoked, other access tokens stay valid.
 
-        Only admins may do this for admins and system managers. Bearer tokens are refused (403).
-        """
-        check_no_bearer(call.identity)
-        user = await find_manageable(self._catalog, call, id)
-        if user.kind is UserKind.SERVICE and body.password is not None:
-            raise Conflict(f"{user.username} is a service: it has tokens and no password")
-        hashed = await self._hash(body.password, user.username)
-        await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
+@table.route(
+    "POST",
+    "/users/<id>/unlock",
+    access=USER_MANAGERS,
+    summary="Unblock the logins of a user",
+    status=204,
+    audit="user.unlock",
+)
+async def unlock_user(call: Call, id: str) -> None:
+    """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
+    user = await find_manageable(call.catalog, call, id)
+    await call.write(call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms)
 
-    @table.route(
-        "PUT",
-        "/users/<id>/status",
-        access=USER_MANAGERS,
-        summary="Activate or deactivate a user",
-        body=StatusChange,
-        answer=UserRecord,
-        audit="user.status",
-        aliases=[("PUT", "/user-management/update/<id>/status")],
-    )
-    async def set_status(self, call: Call, body: StatusChange, id: str) -> UserRecord:
-        """An inactive user cannot log in, and the user's tokens are refused. The caller cannot be deactivated (409)."""
-        user = await find_manageable(self._catalog, call, id)
-        if user.id == call.identity.user_id and not body.active:
-            raise Conflict("nobody switches off their own account")
-        return UserRecord.of(await self._update(call, user, {"active": body.active}))
 
-    @table.route(
-        "POST",
-        "/users/<id>/unlock",
-        access=USER_MANAGERS,
-        summary="Unblock the logins of a user",
-        status=204,
-        audit="user.unlock",
-    )
-    async def unlock(self, call: Call, id: str) -> None:
-        """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
-        user = await find_manageable(self._catalog, call, id)
-        await call.write(
-            call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms
-        )
+@table.route(
+    "GET",
+    "/user-management/is-taken",
+    access=USER_MANAGERS,
+    summary="Check whether a user name is taken",
+    answer=NameTaken,
+    query=[Parameter("username", "The user name to check.")],
+)
+async def check_name(call: Call) -> NameTaken:
+    """The comparison ignores case."""
+    username = call.query("username")
+    return NameTaken(username=username, taken=await call.catalog.look(users.find_user_by_name, username) is not None)
 
-    @table.route(
-        "GET",
-        "/user-management/is-taken",
-        access=USER_MANAGERS,
-        summary="Check whether a user name is taken",
-        answer=NameTaken,
-        query=[Parameter("username", "The user name to check.")],
-    )
-    async def is_taken(self, call: Call) -> NameTaken:
-        """The comparison ignores case."""
-        username = call.query("username")
-        return NameTaken(
-            username=username, taken=await self._catalog.look(users.find_user_by_name, username) is not None
-        )
 
-    # Below
+async def _hash(call: Call, password: str | None, username: str) -> str:
+    if password is None:
+        return ""
+    call.services.passwords.check(password, username=username)
+    return await call.services.passwords.hash(password)
 
-    async def _hash(self, password: str | None, username: str) -> str:
-        if password is None:
-            return ""
-        self._services.passwords.check(password, username=username)
-        return await self._services.passwords.hash(password)
 
-    async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
-        check_flags(call, user, changes)
-        await check_may_grant(self._services, call, user, default_actions=changes.get("default_actions"))
-        changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
-        if not changes:
-            return user
-        entry = call.entry(user.username, audit_detail(changes))
-        return await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes)
+async def _update(call: Call, user: User, changes: dict[str, Any]) -> User:
+    check_flags(call, user, changes)
+    await check_may_grant(call.services, call, user, default_actions=changes.get("default_actions"))
+    changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
+    if not changes:
+        return user
+    entry = call.entry(user.username, audit_detail(changes))
+    return await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes)

@@ -6,17 +6,102 @@ from datetime import datetime
 from typing import Self
 
 from pkgrepo.auth.login.sessions import csrf_of
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, NotFound
+from pkgrepo.auth.tokens.text import token_kind
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.callers.session_cookies import cookie_field
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
-from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
+from pkgrepo.model import User
+from pkgrepo.storage.catalog.people import grants, users
 from pkgrepo.storage.catalog.people.sessions import Session, end_other_sessions, end_session, list_sessions
 
-from .schema import Password
+table = Table("account")
+
+
+@table.route("GET", "/user/whoami", access=PUBLIC, summary="Show the identity of the caller", answer=Whoami)
+async def show_identity(call: Call) -> Whoami:
+    """Works without credentials and with every token; via is the kind of the credentials."""
+    found = call.identity
+    scopes = None if found.limits is None else sorted(found.limits.scopes)
+    return Whoami.from_attributes(found, authenticated=not found.anonymous, scopes=scopes)
+
+
+@table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show the caller's account", answer=UserRecord)
+async def show_account(call: Call) -> UserRecord:
+    """Returns the same record as the operations for user managers."""
+    return UserRecord.of(await _user(call))
+
+
+@table.route(
+    "PATCH",
+    "/user/me",
+    access=ACCOUNT_HOLDERS,
+    summary="Change the caller's account",
+    body=OwnChange,
+    answer=UserRecord,
+    audit="account.update",
+    conditional=True,
+)
+async def change_account(call: Call, body: OwnChange) -> UserRecord:
+    """Only name and email can be changed."""
+    user = await _user(call)
+    call.check_unchanged(UserRecord.of(user))
+    changes = body.given("name", "email")
+    entry = call.entry(user.username, {"changed": sorted(changes)})
+    return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
+
+
+@table.route(
+    "GET",
+    "/user/me/permissions",
+    access=ACCOUNT_HOLDERS,
+    summary="Show the caller's permissions",
+    answer=Permissions,
+)
+async def show_own_permissions(call: Call) -> Permissions:
+    """Flags, default actions, and grants in repositories, including those of groups."""
+    user = await _user(call)
+    found = await call.catalog.look(grants.permissions_of_user, user.id)
+    return Permissions.of(user, found, call.registry.listed())
+
+
+@table.route(
+    "POST",
+    "/user/change-password",
+    access=ACCOUNT_HOLDERS,
+    summary="Change the caller's password",
+    body=PasswordChange,
+    status=204,
+    audit="account.password",
+)
+async def change_password(call: Call, body: PasswordChange) -> None:
+    """
+    Needs the old password. Requests that authenticate with a token are refused (403).
+
+    Bearer tokens and login tokens are revoked, other access tokens stay valid.
+    """
+    user = await _user(call)
+    check_no_bearer(call.identity)
+    if call.identity.token_id is not None:
+        raise Forbidden("a password is changed by whoever logs in with it, not through a token")
+    if token_kind(body.old_password):
+        raise AuthenticationFailed
+    address = call.request.client_address
+    await call.services.authenticator.login(user.username, body.old_password, address)
+    call.services.passwords.check(body.new_password, username=user.username)
+    hashed = await call.services.passwords.hash(body.new_password)
+    await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
+
+
+async def _user(call: Call) -> User:
+    if call.identity.user_id is None:
+        raise AuthenticationRequired
+    user: User = await call.catalog.look(users.get_user, call.identity.user_id)
+    return user
 
 
 class BrowserLogin(Body):
@@ -53,85 +138,82 @@ class SessionRecord(Record):
         )
 
 
-class BrowserLogins(Handlers):
-    """Begins, lists and ends browser sessions."""
+@table.route(
+    "POST",
+    "/user/login",
+    access=PUBLIC,
+    summary="Log in with a browser",
+    body=BrowserLogin,
+    answer=BegunSession,
+    audit="login",
+)
+async def log_in(call: Call, body: BrowserLogin) -> Answer:
+    """
+    Sets a cookie that authenticates reads, and changes that repeat the returned value in the field X-CSRF.
 
-    table = Table("account")
+    Only passwords begin sessions; access tokens are for programs.
+    """
+    request = call.request
+    client = (request.header(b"user-agent") or b"").decode("latin-1")
+    identity = await call.services.authenticator.login(body.username, body.password, request.client_address, client)
+    if identity.via != "password":
+        raise AuthenticationFailed
+    call.identity, call.object = identity, identity.username
+    sessions = call.services.sessions
+    secret = await sessions.begin(identity, request.client_address, client)
+    begun = BegunSession(username=identity.username, csrf=csrf_of(secret))
+    return json_answer(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
 
-    @table.route(
-        "POST",
-        "/user/login",
-        access=PUBLIC,
-        summary="Log in with a browser",
-        body=BrowserLogin,
-        answer=BegunSession,
-        audit="login",
-    )
-    async def log_in(self, call: Call, body: BrowserLogin) -> Answer:
-        """
-        Sets a cookie that authenticates reads, and changes that repeat the returned value in the field X-CSRF.
 
-        Only passwords begin sessions; access tokens are for programs.
-        """
-        request = call.request
-        client = (request.header(b"user-agent") or b"").decode("latin-1")
-        identity = await self._services.authenticator.login(
-            body.username, body.password, request.client_address, client
-        )
-        if identity.via != "password":
-            raise AuthenticationFailed
-        call.identity, call.object = identity, identity.username
-        sessions = self._services.sessions
-        secret = await sessions.begin(identity, request.client_address, client)
-        begun = BegunSession(username=identity.username, csrf=csrf_of(secret))
-        return json_answer(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
+@table.route("POST", "/user/logout", access=ACCOUNT_HOLDERS, summary="Log out", status=204, audit="logout")
+async def log_out(call: Call) -> Answer:
+    """Ends the session of the request, and removes its cookie."""
+    identity = call.identity
+    if identity.session_id is not None and identity.user_id is not None:
+        await call.write(call.entry(identity.username), end_session, identity.user_id, identity.session_id)
+    return Answer(204, headers=(*NO_STORE, cookie_field(call.request, b"", 0)))
 
-    @table.route("POST", "/user/logout", access=ACCOUNT_HOLDERS, summary="Log out", status=204, audit="logout")
-    async def log_out(self, call: Call) -> Answer:
-        """Ends the session of the request, and removes its cookie."""
-        identity = call.identity
-        if identity.session_id is not None and identity.user_id is not None:
-            await call.write(call.entry(identity.username), end_session, identity.user_id, identity.session_id)
-        return Answer(204, headers=(*NO_STORE, cookie_field(call.request, b"", 0)))
 
-    @table.route(
-        "GET",
-        "/user/sessions",
-        access=ACCOUNT_HOLDERS,
-        summary="List the caller's browser sessions",
-        answer=list[SessionRecord],
-    )
-    async def sessions(self, call: Call) -> list[SessionRecord]:
-        """The session that was used last comes first."""
-        found = await self._catalog.look(list_sessions, _user_id(call))
-        return [SessionRecord.of(each, call.identity.session_id) for each in found]
+@table.route(
+    "GET",
+    "/user/sessions",
+    access=ACCOUNT_HOLDERS,
+    summary="List the caller's browser sessions",
+    answer=list[SessionRecord],
+)
+async def list_own_sessions(call: Call) -> list[SessionRecord]:
+    """The session that was used last comes first."""
+    found = await call.catalog.look(list_sessions, _user_id(call))
+    return [SessionRecord.of(each, call.identity.session_id) for each in found]
 
-    @table.route(
-        "DELETE",
-        "/user/sessions/<id>",
-        access=ACCOUNT_HOLDERS,
-        summary="End a browser session of the caller",
-        status=204,
-        audit="session.end",
-    )
-    async def end(self, call: Call, id: str) -> None:
-        """Takes effect at once."""
-        if not id.isascii() or not id.isdigit() or len(id) > 18:
-            raise NotFound("session", id)
-        await call.write(call.entry(call.identity.username), end_session, _user_id(call), int(id))
 
-    @table.route(
-        "DELETE",
-        "/user/sessions",
-        access=ACCOUNT_HOLDERS,
-        summary="End all other browser sessions of the caller",
-        status=204,
-        audit="session.end",
-    )
-    async def end_others(self, call: Call) -> None:
-        """The session of the request, if it has one, is kept."""
-        entry = call.entry(call.identity.username)
-        await call.write(entry, end_other_sessions, _user_id(call), call.identity.session_id)
+@table.route(
+    "DELETE",
+    "/user/sessions/<id>",
+    access=ACCOUNT_HOLDERS,
+    summary="End a browser session of the caller",
+    status=204,
+    audit="session.end",
+)
+async def end_own_session(call: Call, id: str) -> None:
+    """Takes effect at once."""
+    if not id.isascii() or not id.isdigit() or len(id) > 18:
+        raise NotFound("session", id)
+    await call.write(call.entry(call.identity.username), end_session, _user_id(call), int(id))
+
+
+@table.route(
+    "DELETE",
+    "/user/sessions",
+    access=ACCOUNT_HOLDERS,
+    summary="End all other browser sessions of the caller",
+    status=204,
+    audit="session.end",
+)
+async def end_other_logins(call: Call) -> None:
+    """The session of the request, if it has one, is kept."""
+    entry = call.entry(call.identity.username)
+    await call.write(entry, end_other_sessions, _user_id(call), call.identity.session_id)
 
 
 def _user_id(call: Call) -> int:

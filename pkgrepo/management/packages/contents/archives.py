@@ -26,7 +26,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.api.texts import text_answer
-from pkgrepo.management.packages.handlers import PackageHandlers
+from pkgrepo.management.packages.handlers import find_version
 from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import find_file, list_files_of_version
@@ -62,14 +62,15 @@ class _Readme:
     kind: str
 
 
-class Contents(PackageHandlers):
+class Contents:
     """Lists what is inside an archive, and shows small files of it."""
 
     table = Table("packages")
 
     def __init__(self, services: ManagementServices) -> None:
-        super().__init__(services)
-        self._turns = FairSemaphore(1, cast("IReactorTime", services.shared.pools.reactor), most_waiting=MOST_WAITING)
+        shared = services.shared
+        self._shared = shared
+        self._turns = FairSemaphore(1, cast("IReactorTime", shared.pools.reactor), most_waiting=MOST_WAITING)
         self._kept: ResponseCache[_Listing] = ResponseCache(CACHE_SIZE)
         self._flight: SingleFlight[tuple[str, str], _Listing] = SingleFlight()
         self._readmes: ResponseCache[_Readme] = ResponseCache(CACHE_SIZE)
@@ -134,7 +135,7 @@ class Contents(PackageHandlers):
         It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown. If
         the publisher sent no readme with the metadata, that in the archive of the npm package, gem or conda package is.
         """
-        _, found = await self._find_version(call, version)
+        _, found = await find_version(call, version)
         text, kind = found.meta.get("readme"), "text/markdown"  # of npm packages
         if not text:
             text, kind = await self._packed_readme(call, found.id)
@@ -148,7 +149,7 @@ class Contents(PackageHandlers):
 
     async def _packed_readme(self, call: Call, version_id: int) -> tuple[str, str]:
         """The readme in the archive of a version, and its media type; without a readme, two empty texts."""
-        listed = await self._catalog.scan(partial(list_files_of_version, limit=MOST_SEARCHED), version_id)
+        listed = await call.catalog.scan(partial(list_files_of_version, limit=MOST_SEARCHED), version_id)
         packed = [each for each in listed if each.path.endswith(_WITH_README) and each.size <= LARGEST_SEARCHED]
         if not packed:
             return "", ""
@@ -169,7 +170,7 @@ class Contents(PackageHandlers):
         return kept
 
     async def _find(self, call: Call, path: str) -> File:
-        file: File | None = await self._catalog.look(find_file, call.repository.id, path)
+        file: File | None = await call.catalog.look(find_file, call.repository.id, path)
         if file is None:
             raise NotFound("file", path)
         return file
@@ -181,7 +182,7 @@ class Contents(PackageHandlers):
         return listing
 
     async def _read(self, call: Call, file: File, look: Callable[[int | bytes], T]) -> T:
-        shared = self._services.shared
+        shared = self._shared
         try:
             async with self._turns.hold((call.request.client_address,)):
                 return await shared.files.inspect(shared.pools.cpu, file.storage_id, file, look)

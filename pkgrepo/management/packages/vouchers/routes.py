@@ -10,7 +10,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.packages.handlers import PackageHandlers
+from pkgrepo.management.packages.handlers import find_version
 from pkgrepo.management.packages.schema import Vouchers
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import list_files_of_version
@@ -21,37 +21,35 @@ MOST_FILES: Final = 2000  # of a version, among which documents are looked for
 MOST_DOCUMENTS: Final = 20
 
 
-class VoucherRoutes(PackageHandlers):
-    """Shows who signed or attested the files of a version."""
+table = Table("packages")
 
-    table = Table("packages")
 
-    @table.route(
-        "GET",
-        "/package/<repository>/<package>/versions/<version>/vouchers",
-        access=CONTENT_READERS,
-        summary="Show who vouches for the files of a version",
-        answer=Vouchers,
-    )
-    async def vouchers(self, call: Call, version: str) -> Vouchers:
-        """
-        From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
+@table.route(
+    "GET",
+    "/package/<repository>/<package>/versions/<version>/vouchers",
+    access=CONTENT_READERS,
+    summary="Show who vouches for the files of a version",
+    answer=Vouchers,
+)
+async def list_attestations(call: Call, version: str) -> Vouchers:
+    """
+    From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
 
-        Nothing is verified: by is who the document says has signed. For images, see their referrers.
-        """
-        _, found = await self._find_version(call, version)
-        documents = await self._catalog.scan(_documents, found.id)
-        shared = self._services.shared
-        items = []
-        for each in documents[:MOST_DOCUMENTS]:
-            if each.size > LARGEST:
-                continue
-            try:
-                data = await shared.files.read(each.storage_id, each.locator, each.size)
-            except BlobMissing:
-                continue
-            items += await shared.pools.cpu(read_vouchers, each.path, data)
-        return Vouchers(items=items, complete=len(documents) <= MOST_DOCUMENTS)
+    Nothing is verified: by is who the document says has signed. For images, see their referrers.
+    """
+    _, found = await find_version(call, version)
+    documents = await call.catalog.scan(_documents, found.id)
+    shared = call.services.shared
+    items = []
+    for each in documents[:MOST_DOCUMENTS]:
+        if each.size > LARGEST:
+            continue
+        try:
+            data = await shared.files.read(each.storage_id, each.locator, each.size)
+        except BlobMissing:
+            continue
+        items += await shared.pools.cpu(read_vouchers, each.path, data)
+    return Vouchers(items=items, complete=len(documents) <= MOST_DOCUMENTS)
 
 
 def _documents(r: Reader, version_id: int) -> Sequence[File]:

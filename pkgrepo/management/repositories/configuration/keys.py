@@ -8,7 +8,6 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
@@ -20,141 +19,145 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")
 
 
-class ConfigurationKeys(Handlers):
-    """Describes configuration keys; nothing is changed."""
+table = Table("repositories")
 
-    table = Table("repositories")
 
-    @table.route(
-        "GET",
-        "/repository/types",
-        access=PUBLIC,
-        summary="List the package formats",
-        answer=list[RepositoryType],
-    )
-    async def types(self, _call: Call) -> list[RepositoryType]:
-        """Each with its aliases, types of repositories, configuration keys and default configuration."""
-        return [
-            RepositoryType(
-                name=name,
-                aliases=list(format_.aliases),
-                types=types(format_),
-                config_keys=[name, *sorted(parts(format_))],
-                defaults=_default(format_),
-            )
-            for name, format_ in sorted(self._services.formats.items())
-        ]
+@table.route(
+    "GET",
+    "/repository/types",
+    access=PUBLIC,
+    summary="List the package formats",
+    answer=list[RepositoryType],
+)
+async def list_types(call: Call) -> list[RepositoryType]:
+    """Each with its aliases, types of repositories, configuration keys and default configuration."""
+    return [
+        RepositoryType(
+            name=name,
+            aliases=list(format_.aliases),
+            types=types(format_),
+            config_keys=[name, *sorted(parts(format_))],
+            defaults=_default(format_),
+        )
+        for name, format_ in sorted(call.services.formats.items())
+    ]
 
-    @table.route(
-        "GET",
-        "/repository/config/<key>/schema",
-        access=PUBLIC,
-        summary="Get the JSON Schema (2020-12) of a configuration key",
-        answer=dict[str, Any],
-        query=[FORMAT],
-    )
-    async def schema(self, call: Call, key: str) -> dict[str, Any]:
-        """The name of a format is the key of its whole configuration; other keys name one part."""
-        format_, part = self._find(call, key)
-        schema = format_.schema() if part is None else parts(format_)[part]
-        return {"$schema": DIALECT, **schema}
 
-    @table.route(
-        "GET",
-        "/repository/config/<key>/default",
-        access=PUBLIC,
-        summary="Get the default of a configuration key",
-        answer=Any,
-        query=[FORMAT],
-    )
-    async def default(self, call: Call, key: str) -> Value:
-        """The value that applies where a configuration does not have the key."""
-        format_, part = self._find(call, key)
-        return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
+@table.route(
+    "GET",
+    "/repository/config/<key>/schema",
+    access=PUBLIC,
+    summary="Get the JSON Schema (2020-12) of a configuration key",
+    answer=dict[str, Any],
+    query=[FORMAT],
+)
+async def show_schema(call: Call, key: str) -> dict[str, Any]:
+    """The name of a format is the key of its whole configuration; other keys name one part."""
+    format_, part = _find(call, key)
+    schema = format_.schema() if part is None else parts(format_)[part]
+    return {"$schema": DIALECT, **schema}
 
-    @table.route(
-        "GET",
-        "/repository/config/<key>/description",
-        access=PUBLIC,
-        summary="Get the description of a configuration key",
-        answer=ConfigKey,
-        query=[FORMAT],
-    )
-    async def description(self, call: Call, key: str) -> ConfigKey:
-        """Returns the key with one sentence."""
-        format_, part = self._find(call, key)
-        text = f"The configuration of repositories of format {format_.name}."
-        return ConfigKey(key=key, description=text if part is None else parts(format_)[part]["description"])
 
-    @table.route(
-        "POST",
-        "/repository/config/<key>/validate",
-        access=ACCOUNT_HOLDERS,
-        summary="Validate a configuration without storing it",
-        body=Any,
-        answer=Validation,
-        query=[FORMAT],
-        audit="repository.validate",
-    )
-    async def validate(self, call: Call, body: Any, key: str) -> Validation:
-        """
-        The status is 200 also for an invalid configuration; valid and errors tell the result.
+@table.route(
+    "GET",
+    "/repository/config/<key>/default",
+    access=PUBLIC,
+    summary="Get the default of a configuration key",
+    answer=Any,
+    query=[FORMAT],
+)
+async def show_default(call: Call, key: str) -> Value:
+    """The value that applies where a configuration does not have the key."""
+    format_, part = _find(call, key)
+    return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
 
-        Whether the members of a virtual repository exist is checked only when the configuration is stored.
-        """
-        call.audited = True  # nothing is changed
-        format_, part = self._find(call, key)
-        try:
-            if part is None and not isinstance(body, dict):
-                raise Invalid("a configuration is an object")
-            fixed, settings = validated(
-                format_, body if part is None else with_part(example(format_, part), part, body), ""
-            )
-        except Invalid as error:
-            pointer = error.pointer.removeprefix(f"/{part}") if part else error.pointer
-            return Validation(valid=False, errors=[{"pointer": pointer, "code": "invalid", "message": error.message}])
-        return Validation(valid=True, config={**mask_credentials(fixed), **settings})
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/setup",
-        access=READERS,
-        summary="Get client configuration for the repository",
-        answer=list[Snippet],
-        query=[
-            Parameter("client", "Only snippets for this client, such as pip or uv."),
-            Parameter("package", "With version: snippets that install this package."),
-            Parameter("version", "The version to install."),
-        ],
-    )
-    async def setup(self, call: Call) -> list[Snippet]:
-        """
-        Snippets for each client; they use the address under which the caller reached the server.
+@table.route(
+    "GET",
+    "/repository/config/<key>/description",
+    access=PUBLIC,
+    summary="Get the description of a configuration key",
+    answer=ConfigKey,
+    query=[FORMAT],
+)
+async def show_description(call: Call, key: str) -> ConfigKey:
+    """Returns the key with one sentence."""
+    format_, part = _find(call, key)
+    text = f"The configuration of repositories of format {format_.name}."
+    return ConfigKey(key=key, description=text if part is None else parts(format_)[part]["description"])
 
-        With package and version they install that version, which is not looked for.
-        """
-        client = call.query("client").lower()
-        format_ = self._services.formats[call.repository.format]
-        name, version = call.query("package"), call.query("version")
-        if name and version:
-            found = format_.install(call.base_url, call.repository, name, version)
-        else:
-            found = format_.setup(call.base_url, call.repository)
-        return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
 
-    def _find(self, call: Call, key: str) -> tuple[IFormat, str | None]:
-        """The format that has the key, and the name of the part; None for the whole configuration."""
-        formats = self._services.formats
-        wanted = call.query("format")
-        candidates = [get_format(formats, wanted, "format")] if wanted else list(formats.values())
-        for format_ in candidates:
-            if is_whole(format_, key):
-                return format_, None
-        for format_ in candidates:
-            name = part_name(format_, key)
-            if name in parts(format_):
-                return format_, name
-        raise NotFound("configuration key", key)
+@table.route(
+    "POST",
+    "/repository/config/<key>/validate",
+    access=ACCOUNT_HOLDERS,
+    summary="Validate a configuration without storing it",
+    body=Any,
+    answer=Validation,
+    query=[FORMAT],
+    audit="repository.validate",
+)
+async def validate(call: Call, body: Any, key: str) -> Validation:
+    """
+    The status is 200 also for an invalid configuration; valid and errors tell the result.
+
+    Whether the members of a virtual repository exist is checked only when the configuration is stored.
+    """
+    call.audited = True  # nothing is changed
+    format_, part = _find(call, key)
+    try:
+        if part is None and not isinstance(body, dict):
+            raise Invalid("a configuration is an object")
+        fixed, settings = validated(
+            format_, body if part is None else with_part(example(format_, part), part, body), ""
+        )
+    except Invalid as error:
+        pointer = error.pointer.removeprefix(f"/{part}") if part else error.pointer
+        return Validation(valid=False, errors=[{"pointer": pointer, "code": "invalid", "message": error.message}])
+    return Validation(valid=True, config={**mask_credentials(fixed), **settings})
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/setup",
+    access=READERS,
+    summary="Get client configuration for the repository",
+    answer=list[Snippet],
+    query=[
+        Parameter("client", "Only snippets for this client, such as pip or uv."),
+        Parameter("package", "With version: snippets that install this package."),
+        Parameter("version", "The version to install."),
+    ],
+)
+async def show_setup(call: Call) -> list[Snippet]:
+    """
+    Snippets for each client; they use the address under which the caller reached the server.
+
+    With package and version they install that version, which is not looked for.
+    """
+    client = call.query("client").lower()
+    format_ = call.services.formats[call.repository.format]
+    name, version = call.query("package"), call.query("version")
+    if name and version:
+        found = format_.install(call.base_url, call.repository, name, version)
+    else:
+        found = format_.setup(call.base_url, call.repository)
+    return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
+
+
+def _find(call: Call, key: str) -> tuple[IFormat, str | None]:
+    """The format that has the key, and the name of the part; None for the whole configuration."""
+    formats = call.services.formats
+    wanted = call.query("format")
+    candidates = [get_format(formats, wanted, "format")] if wanted else list(formats.values())
+    for format_ in candidates:
+        if is_whole(format_, key):
+            return format_, None
+    for format_ in candidates:
+        name = part_name(format_, key)
+        if name in parts(format_):
+            return format_, name
+    raise NotFound("configuration key", key)
 
 
 def _default(format_: IFormat) -> dict[str, Any]:

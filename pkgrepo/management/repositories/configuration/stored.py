@@ -9,7 +9,6 @@ from attrs import evolve
 
 from pkgrepo.errors import Conflict, Forbidden
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
@@ -39,66 +38,63 @@ SHOWN_IN_AUDIT = frozenset(
 )
 
 
-class ConfigurationHandlers(Handlers):
-    """Shows configurations, and checks and stores other ones."""
+def whole(call: Call, repository: Repository) -> dict[str, Any]:
+    """The configuration as one object, as people may see it: the fixed object and the settings."""
+    return {**shown_config(repository, call.registry), **repository.settings}
 
-    def _whole(self, repository: Repository) -> dict[str, Any]:
-        """The configuration as one object, as people may see it: the fixed object and the settings."""
-        return {**shown_config(repository, self._registry), **repository.settings}
 
-    async def _storable(
-        self, call: Call, config: Mapping[str, Any], before: Repository | None = None
-    ) -> Mapping[str, Any]:
-        """
-        The fixed object as it is stored, with ids of members and sealed secrets, for ``before`` or a new repository.
+async def storable(call: Call, config: Mapping[str, Any], before: Repository | None = None) -> Mapping[str, Any]:
+    """
+    The fixed object as it is stored, with ids of members and sealed secrets, for ``before`` or a new repository.
 
-        New members are repositories that the caller may read: readers of the virtual repository get their packages.
-        Only system managers name files of the server that no route has named before.
+    New members are repositories that the caller may read: readers of the virtual repository get their packages.
+    Only system managers name files of the server that no route has named before.
 
-        :raises Invalid: there is no such member, or a masked secret has no stored one; :raises Forbidden: see above
-        """
-        stored = before.config if before is not None else {}
-        if ca_files(config) - ca_files(stored) and not await self._services.authorizer.may_use(call.identity, "system"):
-            raise Forbidden("only system managers and admins may set ca_file, which names a file of the server")
-        named: dict[str, Repository] = {}
-        if config["type"] == RepositoryType.VIRTUAL:
-            present = virtual_config_of(before).members if before and before.type is RepositoryType.VIRTUAL else ()
+    :raises Invalid: there is no such member, or a masked secret has no stored one; :raises Forbidden: see above
+    """
+    stored = before.config if before is not None else {}
+    if ca_files(config) - ca_files(stored) and not await call.services.authorizer.may_use(call.identity, "system"):
+        raise Forbidden("only system managers and admins may set ca_file, which names a file of the server")
+    named: dict[str, Repository] = {}
+    if config["type"] == RepositoryType.VIRTUAL:
+        present = virtual_config_of(before).members if before and before.type is RepositoryType.VIRTUAL else ()
 
-            async def may_add(repository: Repository) -> bool:
-                return repository.uid in present or await call.may(Action.READ, repository)
+        async def may_add(repository: Repository) -> bool:
+            return repository.uid in present or await call.may(Action.READ, repository)
 
-            places = {name: f"/members/{index}" for index, name in enumerate(config["members"])}
-            targets = {name: f"/{key}" for key, name in targets_in(config).items()}
-            for name, pointer in (targets | places).items():
-                named[name] = await get_repository(self._registry, name, pointer, may_add)
-        return seal_credentials(with_member_ids(config, lambda name, _: named[name]), self._services.secrets, stored)
+        places = {name: f"/members/{index}" for index, name in enumerate(config["members"])}
+        targets = {name: f"/{key}" for key, name in targets_in(config).items()}
+        for name, pointer in (targets | places).items():
+            named[name] = await get_repository(call.registry, name, pointer, may_add)
+    return seal_credentials(with_member_ids(config, lambda name, _: named[name]), call.services.secrets, stored)
 
-    async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
-        """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
-        check_independent(repository)
-        with pointing_into("", cut=prefix):
-            fixed, settings = validated(self._services.formats[repository.format], config, "")
-            if fixed["type"] != repository.type:
-                raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
-            fixed = await self._storable(call, fixed, repository)
-            before, after = {**repository.config, **repository.settings}, {**fixed, **settings}
-            changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-            if not changed:
-                call.audited = True
-                return repository
-            shown = self._whole(repository), self._whole(evolve(repository, config=fixed, settings=settings))
-            result: Repository = await call.write(
-                call.entry(detail=_difference(changed, *shown)),
-                configure_repository,
-                repository,
-                companions=self._services.companions,
-                config=fixed,
-                settings=settings,
-                now_ms=call.now_ms,
-            )
-        self._services.on_change(result)
-        await try_routes(self._services, result)
-        return result
+
+async def replace(call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
+    """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
+    check_independent(repository)
+    with pointing_into("", cut=prefix):
+        fixed, settings = validated(call.services.formats[repository.format], config, "")
+        if fixed["type"] != repository.type:
+            raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
+        fixed = await storable(call, fixed, repository)
+        before, after = {**repository.config, **repository.settings}, {**fixed, **settings}
+        changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        if not changed:
+            call.audited = True
+            return repository
+        shown = whole(call, repository), whole(call, evolve(repository, config=fixed, settings=settings))
+        result: Repository = await call.write(
+            call.entry(detail=_difference(changed, *shown)),
+            configure_repository,
+            repository,
+            companions=call.services.companions,
+            config=fixed,
+            settings=settings,
+            now_ms=call.now_ms,
+        )
+    call.services.on_change(result)
+    await try_routes(call.services, result)
+    return result
 
 
 def _difference(changed: list[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.management.statistics.routes import for_people
+from pkgrepo.management.statistics import for_people
 from tests.support.images import Registry, make_image
 from tests.support.memory_server import Stack
 

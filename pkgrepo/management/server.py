@@ -1,0 +1,273 @@
+"""The routes to the description of the server, and to its installation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo import __version__
+from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.errors import Forbidden, NotFound, PkgrepoError
+from pkgrepo.http.answers import NO_STORE, Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IBlobStore, Transaction
+from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import MAX_LIMIT
+from pkgrepo.management.api.parsing import BODY_LIMIT
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Action, Storage, User
+from pkgrepo.storage.catalog.people.users import has_users, update_user
+from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
+from pkgrepo.storage.free_space import free_and_total, low_water
+
+
+class Limits(Record):
+    """Limits of requests: sizes in bytes, max_page in items, token_max_days in days."""
+
+    max_upload: int
+    max_body: int
+    max_page: int
+    token_max_days: int
+
+
+class FormatInfo(Record):
+    """A package format; aliases are other names that the API accepts for it."""
+
+    name: str
+    aliases: list[str]
+
+
+class Info(Record):
+    """The version, formats and limits of the server; installed is true once it has a user."""
+
+    name: str
+    version: str
+    installed: bool
+    formats: list[FormatInfo]
+    login_methods: list[str]
+    limits: Limits
+
+
+class ScopeInfo(Record):
+    """A scope of access tokens or an action in repositories."""
+
+    name: str
+    description: str
+
+
+class Scopes(Record):
+    """All scopes of access tokens, and all actions in repositories."""
+
+    scopes: list[ScopeInfo]
+    actions: list[ScopeInfo]
+
+
+class FirstAdmin(Body):
+    """The account of the first admin."""
+
+    username: Word
+    password: str
+    name: str = ""
+    email: str = ""
+
+
+class Install(Body):
+    """The request that creates the first admin."""
+
+    user: FirstAdmin
+
+
+class Health(Record):
+    """The status of the server: ok, degraded or unavailable. Only admins get the results of the checks."""
+
+    status: str
+    checks: dict[str, Any] | None = None
+
+
+SCOPES = {
+    "api:read": "read the owner's account, tokens and projects",
+    "api:write": "change the owner's account and tokens",
+    "users": "manage users (owners who are user managers)",
+    "system": "manage storages and repositories (owners who are system managers)",
+    "metrics": "read the metrics of the server (owners who are system managers)",
+    "audit": "read the audit log (owners who are admins)",
+}
+ACTIONS = {
+    Action.READ: "list, search and download",
+    Action.WRITE: "publish new files",
+    Action.OVERWRITE: "replace published files where the repository allows it",
+    Action.DELETE: "delete and yank",
+    Action.EDIT: "change the configuration",
+    Action.ADMIN: "collect garbage, read statistics, purge",
+}
+
+
+table = Table("server")
+
+
+@table.route("GET", "/info", access=PUBLIC, summary="Get the version and the limits of the server", answer=Info)
+async def show_info(call: Call) -> Info:
+    """In the answer, installed is true once the server has a user."""
+    return Info(
+        name="pkgrepo",
+        version=__version__,
+        installed=await call.catalog.look(has_users),
+        formats=[
+            FormatInfo(name=name, aliases=list(format_.aliases))
+            for name, format_ in sorted(call.services.formats.items())
+        ],
+        login_methods=["password", "token"],
+        limits=Limits(
+            max_upload=call.services.shared.max_upload,
+            max_body=BODY_LIMIT,
+            max_page=MAX_LIMIT,
+            token_max_days=call.services.token_max_days,
+        ),
+    )
+
+
+@table.route(
+    "GET", "/info/scopes", access=PUBLIC, summary="List the scopes and actions of access tokens", answer=Scopes
+)
+async def list_scopes(_call: Call) -> Scopes:
+    """Scopes open parts of the management API; actions apply to repositories."""
+    return Scopes(
+        scopes=[ScopeInfo(name=name, description=text) for name, text in SCOPES.items()],
+        actions=[ScopeInfo(name=action, description=text) for action, text in ACTIONS.items()],
+    )
+
+
+@table.route(
+    "POST", "/install", access=PUBLIC, summary="Create the first admin", body=Install, status=204, audit="install"
+)
+async def install(call: Call, body: Install) -> None:
+    """Needs the setting compat.open_install (403 without it). A server that has users answers 404."""
+    services = call.services
+    if await services.shared.catalog.look(has_users):
+        raise NotFound("address", "install")
+    if not services.open_install:
+        raise Forbidden("the first admin is made by the server's start; see compat.open_install")
+    username = check_username(body.user.username)
+    services.passwords.check(body.user.password, username=username)
+    hashed = await services.passwords.hash(body.user.password)
+    entry = call.entry(username)
+    await call.write(entry, _install, username, hashed, now_ms=call.now_ms, name=body.user.name, email=body.user.email)
+
+
+def _install(tx: Transaction, username: str, hashed: str, *, name: str, email: str, now_ms: int) -> User:
+    user = ensure_admin(tx, username, hashed, now_ms=now_ms)
+    if user is None:
+        raise NotFound("address", "install")  # another request was first
+    return update_user(tx, user.id, now_ms=now_ms, name=name, email=email)
+
+
+OK = "ok"
+DEGRADED = "degraded"
+UNAVAILABLE = "unavailable"
+STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
+
+
+@frozen
+class Check:
+    """The result of one check: its subject, one of ``STATUSES``, and a sentence for admins."""
+
+    name: str
+    status: str = OK
+    sentence: str = OK
+
+
+class HealthChecks:
+    """Answers health checks of load balancers and supervisors."""
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    async def live(self, _request: Request) -> Answer:
+        """Always 200: an answer shows that the reactor runs."""
+        return json_answer(Health(status="ok"), headers=NO_STORE)
+
+    async def ready(self, request: Request) -> Answer:
+        """
+        Whether the server can answer requests; admins also see each check.
+
+        ===========  ======  ================================================================================
+        status       code    when
+        ===========  ======  ================================================================================
+        ok           200     every check succeeded
+        degraded     200     reading works, but a disk has less free space than the low-water mark: nothing can be
+                             published, and the readable layout is not updated until there is space again
+        unavailable  503     the catalog does not answer, or an active storage cannot be opened
+        ===========  ======  ================================================================================
+        """
+        status, checks = await self._checked()
+        identity = await self._services.shared.access.identify(request)
+        shown = None
+        if identity.admin and identity.limits is None:
+            shown = {each.name: each.sentence for each in (*checks, await self._layout())}
+        health = Health(status=status, checks=shown)
+        return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
+
+    async def run(self) -> tuple[str, list[Check]]:
+        """The status of the server, and all checks."""
+        status, checks = await self._checked()
+        return status, [*checks, await self._layout()]
+
+    async def _checked(self) -> tuple[str, list[Check]]:
+        """The checks that decide on the status."""
+        checks = [
+            await self._catalog(),
+            await self._database(),
+            *[await self._storage(each) for each in self._active()],
+        ]
+        return max((each.status for each in checks), key=STATUSES.index), checks
+
+    async def _catalog(self) -> Check:
+        try:
+            await self._services.shared.catalog.look(has_users)
+            await self._services.shared.registry.refresh()
+        except PkgrepoError as error:
+            return Check("catalog", UNAVAILABLE, str(error))
+        return Check("catalog")
+
+    async def _database(self) -> Check:
+        services = self._services
+        try:
+            free, total = await services.shared.pools.disk(free_and_total, services.database_dir)
+        except OSError as error:
+            return Check("database", UNAVAILABLE, error.strerror or "its folder is not to be seen")
+        return self._room("database", free, total)
+
+    def _active(self) -> list[Storage]:
+        return [storage for storage in self._services.shared.registry.storages() if storage.active]
+
+    async def _storage(self, storage: Storage) -> Check:
+        name = f"storage {storage.name}"
+        try:
+            store: IBlobStore = await self._services.stores.open(storage)
+            capacity = store.capacity()
+        except (PkgrepoError, OSError) as error:
+            return Check(name, UNAVAILABLE, str(error))
+        return Check(name) if capacity is None else self._room(name, *capacity)
+
+    def _room(self, name: str, free: int, total: int) -> Check:
+        least = low_water(total, self._services.low_water)
+        if free >= least:
+            return Check(name)
+        return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
+
+    async def _layout(self) -> Check:
+        """What could not be shown is tried again, and keeps the server from nothing."""
+        name = "readable layout"
+        try:
+            found: Backlog = await self._services.shared.catalog.scan(backlog)
+        except PkgrepoError as error:
+            return Check(name, DEGRADED, str(error))
+        count = sum(found.failed.values())
+        if not count:
+            return Check(name)
+        return Check(name, DEGRADED, f"{count} entries could not be shown, and are tried again: {found.reason}")

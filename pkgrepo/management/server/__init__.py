@@ -1,1 +1,0 @@
-"""The server as a whole: health checks, version and limits, the installation of the first admin."""

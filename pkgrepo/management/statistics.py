@@ -1,0 +1,311 @@
+"""The route to the statistics of a repository."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, date, datetime, timedelta
+
+import apsw
+
+import twisted
+from pkgrepo import __version__
+from pkgrepo.management.api.access_rules import ADMINS, METRICS_READERS, SYSTEM_MANAGERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.schema import Record
+from pkgrepo.management.api.timings import Histogram
+from pkgrepo.management.jobs.schema import JobRecord, job_record
+from pkgrepo.management.repositories.configuration.parts import warnings_of
+from pkgrepo.management.server import HealthChecks
+from pkgrepo.management.upstreams import CacheFigures
+from pkgrepo.model import RepositoryType
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.repositories.upkeep.gc import KIND
+from pkgrepo.storage.catalog.server.statistics import repository_figures
+from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS, cache_counts
+from pkgrepo.storage.catalog.usage.daily import DayCounts, daily_counts
+
+
+class TopImage(Record):
+    """An image and its number of tags; in other formats, a package and its number of versions."""
+
+    name: str
+    tag_count: int
+
+
+class TopPackageRecord(Record):
+    """A package with its statistics; for images, versions is the number of tags."""
+
+    name: str
+    versions: int
+    downloads: int
+    bytes: int
+
+
+class DownloadFigures(Record):
+    """Complete downloads of files: in total, today, in the last seven and in the last thirty days (UTC)."""
+
+    total: int
+    day: int
+    week: int
+    month: int
+
+
+class UploadFigures(Record):
+    """Published files: in total, and in the last 24 hours."""
+
+    total: int
+    day: int
+
+
+class RepositoryStats(Record):
+    """
+    Statistics of a repository. storage_used is storage_used_bytes with a unit, such as 2.5GB.
+
+    In formats other than container images, total_images counts packages and total_tags counts versions.
+    storage_used_bytes counts each stored blob once, logical_bytes once for each reference. shared_bytes is the part
+    that other repositories use too, unreferenced_bytes the part that garbage collection can free. gc is the last
+    collection on the storage. cache is null unless it is a proxy repository. warnings are sentences about consequences
+    of the configuration.
+    """
+
+    repository_id: str
+    total_images: int
+    total_tags: int
+    storage_used: str
+    last_activity: datetime | None
+    top_images: list[TopImage]
+    format: str
+    type: str
+    total_packages: int
+    total_versions: int
+    total_files: int
+    total_manifests: int
+    total_blobs: int
+    storage_used_bytes: int
+    logical_bytes: int
+    shared_bytes: int
+    unreferenced_bytes: int
+    pending_uploads: int
+    downloads: DownloadFigures
+    uploads: UploadFigures
+    cache: CacheFigures | None
+    top_packages: list[TopPackageRecord]
+    warnings: list[str]
+    gc: JobRecord | None
+
+
+class DayRecord(Record):
+    """
+    A day (UTC): complete downloads, published versions, and requests to proxies.
+
+    hits needed no upstream, misses did. hit_ratio is the part of hits, null without any.
+    """
+
+    day: date
+    downloads: int
+    uploads: int
+    hits: int
+    misses: int
+    hit_ratio: float | None
+
+
+class TimesRecord(Record):
+    """
+    How long something took, as quantiles in seconds: half of all were not longer than p50_s; null without any.
+
+    They are upper bounds, since durations are counted in classes.
+    """
+
+    name: str
+    count: int
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+
+
+class ServerStatistics(Record):
+    """
+    How the server was used: days from old to new, today as the last.
+
+    times are those of successful reads since the start of this server process, by format.
+    """
+
+    days: list[DayRecord]
+    times: list[TimesRecord]
+
+
+class CheckRecord(Record):
+    """The result of a health check; status is ok, degraded or unavailable."""
+
+    name: str
+    status: str
+    sentence: str
+
+
+class UpstreamStateRecord(Record):
+    """A route of a proxy repository as this server process knows it; see the upstreams of the repository."""
+
+    repository: str
+    route: str
+    state: str
+    last_error: str | None
+    last_success_at: datetime | None
+    last_failure_at: datetime | None
+
+
+class ServerState(Record):
+    """
+    The state of the server: ok, degraded or unavailable, with the checks that decide.
+
+    started_at, reactor_lag (how late scheduled calls ran) and upstreams are those of the process that answers.
+    """
+
+    status: str
+    checks: list[CheckRecord]
+    started_at: datetime
+    versions: dict[str, str]
+    reactor_lag: TimesRecord
+    upstreams: list[UpstreamStateRecord]
+
+
+table = Table("repositories")
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/stats",
+    access=ADMINS,
+    summary="Show statistics of a repository",
+    answer=RepositoryStats,
+)
+async def show_repository_statistics(call: Call) -> RepositoryStats:
+    """The figures are counted at each request, in a background thread."""
+    repository = call.repository
+    found = await call.catalog.scan(repository_figures, repository.storage_id, repository.id, call.now_ms)
+    # images have tags where other packages have versions
+    images = found.manifests > 0
+    versions = found.tags if images else found.versions
+    counts = await call.catalog.look(cache_counts, repository.id)
+    job = await call.services.jobs.last(KIND, call.registry.storage(repository.storage_id).uid)
+    return RepositoryStats(
+        repository_id=repository.uid,
+        total_images=found.packages,
+        total_tags=versions,
+        storage_used=for_people(found.stored),
+        last_activity=found.last_activity,
+        top_images=[TopImage(name=each.name, tag_count=each.tags if images else each.versions) for each in found.top],
+        format=repository.format,
+        type=repository.type,
+        total_packages=found.packages,
+        total_versions=versions,
+        total_files=found.blobs if images else found.files,
+        total_manifests=found.manifests,
+        total_blobs=found.blobs,
+        storage_used_bytes=found.stored,
+        logical_bytes=found.logical,
+        shared_bytes=found.shared,
+        unreferenced_bytes=found.unreferenced,
+        pending_uploads=found.pending_uploads,
+        downloads=DownloadFigures(
+            total=found.downloads[0], day=found.downloads[1], week=found.downloads[2], month=found.downloads[3]
+        ),
+        uploads=UploadFigures(total=found.uploads[0], day=found.uploads[1]),
+        cache=CacheFigures.of(counts) if repository.type is RepositoryType.PROXY else None,
+        top_packages=[
+            TopPackageRecord(
+                name=each.name,
+                versions=each.tags if images else each.versions,
+                downloads=each.downloads,
+                bytes=each.size,
+            )
+            for each in found.top
+        ],
+        warnings=warnings_of(call.services, repository),
+        gc=None if job is None else job_record(job, repository),
+    )
+
+
+def for_people(size: int) -> str:
+    """A size in bytes with a binary unit: 2684354560 is 2.5GB."""
+    value, units = float(size), ["B", "KB", "MB", "GB", "TB", "PB", "EB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:.1f}".removesuffix(".0") + units[0]
+
+
+MOST_DAYS = 366
+DAYS = 30
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+server_table = Table("server")
+
+
+@server_table.route(
+    "GET",
+    "/statistics",
+    access=METRICS_READERS,
+    summary="Show how the server was used, by day",
+    answer=ServerStatistics,
+    query=[Parameter("days", f"The number of days, 1 to {MOST_DAYS}; {DAYS} by default.", "integer")],
+)
+async def show_server_statistics(call: Call) -> ServerStatistics:
+    """Downloads, uploads and what caches answered on each of the last days (UTC), over all repositories."""
+    today = call.now_ms // DAY_MS
+    first = today + 1 - call.integer("days", DAYS, 1, MOST_DAYS)
+    found = await call.catalog.scan(daily_counts, first)
+    return ServerStatistics(
+        days=[_day(day, found.get(day, DayCounts())) for day in range(first, today + 1)],
+        times=[_times(name, each) for name, each in sorted(call.services.request_times().items())],
+    )
+
+
+@server_table.route(
+    "GET",
+    "/server/state",
+    access=SYSTEM_MANAGERS,
+    summary="Show the state of the server",
+    answer=ServerState,
+)
+async def show_state(call: Call) -> ServerState:
+    """The checks of /readyz with their sentences, versions, the lag of the reactor, and the upstreams."""
+    status, checks = await HealthChecks(call.services).run()
+    lag = call.services.reactor_lag()
+    return ServerState(
+        status=status,
+        checks=[CheckRecord.from_attributes(each) for each in checks],
+        started_at=call.services.started_at,
+        versions={
+            "pkgrepo": __version__,
+            "Python": platform.python_version(),
+            "Twisted": twisted.__version__,
+            "SQLite": apsw.sqlite_lib_version(),
+        },
+        reactor_lag=_times("reactor", lag),
+        upstreams=_upstreams(call),
+    )
+
+
+def _upstreams(call: Call) -> list[UpstreamStateRecord]:
+    """The routes of all proxy repositories that this process has asked."""
+    health = call.services.shared.proxy.upstreams.health
+    found = []
+    for repository in call.registry.listed():
+        if repository.type is not RepositoryType.PROXY:
+            continue
+        for route in proxy_config_of(repository).routes:
+            known = health(repository.id, route)
+            if known is not None:
+                found.append(UpstreamStateRecord.from_attributes(known, repository=repository.path, route=route.name))
+    return found
+
+
+def _day(day: int, counts: DayCounts) -> DayRecord:
+    return DayRecord.from_attributes(counts, day=(EPOCH + timedelta(days=day)).date(), hit_ratio=counts.hit_ratio)
+
+
+def _times(name: str, histogram: Histogram) -> TimesRecord:
+    p50, p90, p99 = (histogram.quantile(part) for part in (0.5, 0.9, 0.99))
+    return TimesRecord(name=name, count=histogram.total, p50_s=p50, p90_s=p90, p99_s=p99)
