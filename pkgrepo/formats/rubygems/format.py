@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
-from pkgrepo.formats.rubygems.index.caches import IndexCaches
-from pkgrepo.formats.rubygems.index.documents import KINDS, latest, read_parts, splice
-from pkgrepo.formats.rubygems.index.indexing import INFO, compact_versions
+from pkgrepo.formats.rubygems import paths
+from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
+from pkgrepo.formats.rubygems.index.info import INFO
+from pkgrepo.formats.rubygems.index.requests import IndexCaches
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
-from pkgrepo.formats.rubygems.proxied.questions import gem_server_probes, info_question
-from pkgrepo.formats.rubygems.proxied.releases import make_release
-from pkgrepo.formats.rubygems.proxied.restoring import restore_info, restore_lists
+from pkgrepo.formats.rubygems.proxied.upstream import (
+    gem_server_probes,
+    info_question,
+    make_release,
+    restore_info,
+    restore_lists,
+)
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
@@ -42,7 +47,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from . import layout
 from .configuration import CONFIGURATIONS
 from .indexer import apply_change
 from .names import check_full_version, check_name
@@ -138,15 +142,15 @@ class RubyFormat(FormatBase):
 
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""
-        return layout.readable_path(path)
+        return paths.readable_path(path)
 
     def readable_folder(self, package_key: str) -> str:
         """See L{IFormat.readable_folder}."""
-        return layout.readable_folder(package_key)
+        return paths.readable_folder(package_key)
 
     def readable_places(self, package_key: str, version: str) -> Sequence[str]:
         """See L{IFormat.readable_places}."""
-        return layout.readable_places(package_key, version)
+        return paths.readable_places(package_key, version)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

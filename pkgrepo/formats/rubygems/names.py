@@ -8,12 +8,12 @@ a repository takes pushes for one of them only.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.rubygems.limits import LONGEST_FILE_NAME, LONGEST_NAME, LONGEST_PLATFORM, LONGEST_VERSION
 from pkgrepo.untrusted.text import quoted
-
-from .limits import LONGEST_FILE_NAME, LONGEST_NAME, LONGEST_PLATFORM, LONGEST_VERSION
 
 RUBY: Final = "ruby"  # the platform of gems without compiled code
 
@@ -22,6 +22,10 @@ _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9A-Za-z]+)*")
 _PLATFORM: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _ENDINGS: Final = (".gem", ".json", ".html", ".gemspec")  # of addresses of the API
 _LETTER: Final = re.compile("[A-Za-z]")
+
+_PARTS: Final = re.compile(r"[0-9]+|[A-Za-z]+")
+_END: Final = b"\x02"
+_MOST: Final = 0xFFFFFFFF
 
 
 def is_name(text: str) -> bool:
@@ -123,3 +127,49 @@ def spelling(name: str) -> str:
 def is_prerelease(number: str) -> bool:
     """Whether a version number is that of a prerelease: it has a letter."""
     return _LETTER.search(number) is not None
+
+
+@lru_cache(maxsize=4096)
+def order_key(number: str) -> bytes:
+    """
+    The sort key of a version number without platform: bytes that compare in the order of ``Gem::Version``.
+
+    A version is split into runs of digits and runs of letters. Zeros at the end are dropped, and so are zeros before
+    the first letters. Versions are compared part by part; a missing part counts as zero, and letters come before
+    numbers: ``1.a < 1 < 1.0.1``. A key is a sequence of tokens, and no token is a prefix of another one:
+
+    ======================  ===============================================================================
+    token                   bytes
+    ======================  ===============================================================================
+    k zeros, then letters   01, k (4 bytes), the letters, 00
+    the end                 02; every missing part is zero
+    k zeros, then a number  03, 2**32 - 1 - k (4 bytes), the number's length in bytes (1 byte), the number
+    ======================  ===============================================================================
+
+    After more zeros, letters make the version less small, and a number makes it less large.
+    """
+    tokens: list[bytes] = []
+    zeros = 0
+    numeric = True
+    for part in _PARTS.findall(number.replace("-", ".pre.")):
+        if part[0].isalpha():
+            if numeric:
+                numeric, zeros = False, 0
+            tokens.append(b"\x01" + zeros.to_bytes(4, "big") + part.encode("ascii") + b"\x00")
+            zeros = 0
+        elif not part.strip("0"):
+            zeros += 1
+        else:
+            tokens.append(b"\x03" + (_MOST - zeros).to_bytes(4, "big") + _number(int(part)))
+            zeros = 0
+    return b"".join(tokens) + _END
+
+
+def sort_key(number: str, platform: str) -> bytes:
+    """The sort key of a version with its platform: first by number, then by the platform's text."""
+    return order_key(number) + platform.encode("ascii")
+
+
+def _number(value: int) -> bytes:
+    size = (value.bit_length() + 7) // 8
+    return bytes((size,)) + value.to_bytes(size, "big")

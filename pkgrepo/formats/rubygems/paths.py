@@ -1,24 +1,77 @@
 """
-The grammar of request paths below a repository.
+Paths of requests and of files, and the paths of files in the readable layout.
 
-A path is split before it is decoded, and each part is decoded once, so that an encoded slash is no separator. Empty
-parts are left out: ``gem push --host URL/`` asks for ``URL//api/v1/gems``. The name of a gem's file is never split.
+A request path is split before it is decoded, and each part is decoded once, so that an encoded slash is no separator.
+Empty parts are left out: ``gem push --host URL/`` asks for ``URL//api/v1/gems``. The name of a gem's file is never
+split.
+
+A yanked version keeps its files, but at hidden paths, which no request names. So it is not served, cannot be published
+again, and can be restored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
-from .layout import GEM, QUICK
-from .names import is_name
+from pkgrepo.formats.rubygems.names import full_name, is_name
+
+GEM: Final = ".gem"
+QUICK: Final = ".gemspec.rz"
+GEM_TYPE: Final = "application/octet-stream"
+
+_GEMS: Final = "gems/"
+_QUICK: Final = "quick/Marshal.4.8/"
+_HIDDEN: Final = ".yanked/"  # no name of a gem begins with a dot
 
 COMPACT: Final = frozenset({"names", "versions"})
 SPECS: Final = frozenset({"specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz"})
 MARSHAL: Final = "Marshal.4.8"
 LONGEST_PART: Final = 512  # characters
+
+
+def gem_path(full_name: str) -> str:
+    """The public path of a gem."""
+    return f"{_GEMS}{full_name}{GEM}"
+
+
+def quick_path(full_name: str) -> str:
+    """The public path of a gem's specification in the legacy index."""
+    return f"{_QUICK}{full_name}{QUICK}"
+
+
+def hidden_path(path: str) -> str:
+    """The path of a yanked version's file, from its public one."""
+    return path if path.startswith(_HIDDEN) else _HIDDEN + path
+
+
+def public_path(path: str) -> str:
+    """The public path of a file, also of one that is hidden."""
+    return path.removeprefix(_HIDDEN)
+
+
+def readable_path(path: str) -> str:
+    """
+    The path of a file in the readable layout.
+
+    Gems are in one folder, as ``gem generate_index`` needs them; those of yanked versions are in another one.
+    """
+    return f"yanked/{public_path(path)}" if path.startswith(_HIDDEN) else path
+
+
+def readable_folder(name: str) -> str:
+    """The folder of a gem's sidecars in the readable layout."""
+    return f"specs/{name}"
+
+
+def readable_places(name: str, version: str) -> Sequence[str]:
+    """The places of the files of a version in the readable layout, whether it is yanked or not."""
+    full = full_name(name, version)
+    paths = (gem_path(full), quick_path(full))
+    return [readable_path(each) for path in paths for each in (path, hidden_path(path))]
 
 
 @frozen

@@ -16,15 +16,13 @@ from werkzeug.exceptions import NotFound as Unrouted
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.api.requests import ApiRequests
-from pkgrepo.formats.rubygems.change.owner_requests import OwnerRequests
-from pkgrepo.formats.rubygems.change.requests import ChangeRequests
-from pkgrepo.formats.rubygems.index.caches import IndexCaches
+from pkgrepo.formats.rubygems.changes import ChangeRequests, OwnerRequests
 from pkgrepo.formats.rubygems.index.gem_lists import NAMES
-from pkgrepo.formats.rubygems.index.requests import IndexRequests
-from pkgrepo.formats.rubygems.login.requests import KeyRequests
-from pkgrepo.formats.rubygems.proxied.api_requests import MemberApiRequests
+from pkgrepo.formats.rubygems.index.requests import FileRequests, IndexCaches, IndexRequests
+from pkgrepo.formats.rubygems.login import KeyRequests
+from pkgrepo.formats.rubygems.paths import gem_path, quick_path
 from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
-from pkgrepo.formats.rubygems.proxied.requests import ListRequests
+from pkgrepo.formats.rubygems.proxied.requests import ListRequests, MemberApiRequests
 from pkgrepo.formats.rubygems.push.requests import PushRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
@@ -37,8 +35,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 
-from .files import FileRequests
-from .layout import gem_path, quick_path
 from .names import is_name
 from .paths import ApiPath, CompactPath, GemPath, InfoPath, Path, QuickPath, RootPath, SpecsPath, read_path
 from .refusals import ERRORS

@@ -24,8 +24,8 @@ from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.names import file_path, parse_filename
 from pkgrepo.formats.rubygems.gemspec import Dependency, GemSpec, meta_of
 from pkgrepo.formats.rubygems.indexer import apply_change
-from pkgrepo.formats.rubygems.layout import gem_path
-from pkgrepo.formats.rubygems.version_order import sort_key
+from pkgrepo.formats.rubygems.names import sort_key
+from pkgrepo.formats.rubygems.paths import gem_path
 from pkgrepo.model import Actor, BlobInfo, NewFile
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.releases import Release

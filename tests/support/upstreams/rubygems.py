@@ -8,8 +8,7 @@ import hashlib
 import zlib
 from typing import Any
 
-from pkgrepo.formats.rubygems.legacy.gemspecs import quick_gemspec
-from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
+from pkgrepo.formats.rubygems.legacy import join_rows, list_row, quick_gemspec
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
 from tests.support.upstreams.messages import Answer, Request
 from tests.support.upstreams.server import UNKNOWN, ScriptedUpstream

@@ -1,16 +1,23 @@
-"""Records of gems and versions, as the JSON API of the public registry has them."""
+"""The gems of a hosted repository as the JSON API of the public registry shows them, and as searches read them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from attrs import frozen
 
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, GemSpec, render_requirement, spec_of
-from pkgrepo.formats.rubygems.layout import gem_path
-from pkgrepo.model import Version, VersionState
+from pkgrepo.formats.rubygems.names import is_prerelease
+from pkgrepo.formats.rubygems.paths import gem_path
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Package, Version, VersionState
+from pkgrepo.repositories.publish.index import PackageIndex
+from pkgrepo.repositories.search_index import Entry, facet, join_text
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.gil import GilReleaser
 
 # Links that have a field of their own, by their key in the metadata of a gem.
 _LINKS: Final = (
@@ -23,6 +30,12 @@ _LINKS: Final = (
     "changelog_uri",
     "funding_uri",
 )
+
+_LOOKED_AT = 50  # live versions, the newest ones, among which the latest one is looked for
+ROW: Final = "ruby.row"
+OWNER: Final = "owner"  # the kind of the facets with the names of a gem's owners
+LONGEST_TEXT: Final = 500  # characters
+_encode = msgspec.json.Encoder().encode
 
 
 @frozen
@@ -97,3 +110,86 @@ def _dependencies(spec: GemSpec, kind: str) -> list[Mapping[str, str]]:
 
 def _time(time: datetime | None) -> str | None:
     return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"
+
+
+def find_latest(r: Reader, repository_id: int, name: str) -> Release | None:
+    """The latest live version of a gem; None if there is no such gem, or all its versions are yanked."""
+    package = packages.find_package(r, repository_id, name)
+    version = None if package is None else latest_version(r, package.id)
+    return None if version is None else _release(r, version)
+
+
+def latest_version(r: Reader, package_id: int) -> Version | None:
+    """The highest live version that is no prerelease, else the highest live one, for Ruby rather than a platform."""
+    keys = versions.newest_keys(r, package_id, VersionState.LIVE, _LOOKED_AT)
+    best = next((key for key in keys if not is_prerelease(_number(key))), keys[0] if keys else None)
+    if best is None:
+        return None
+    plain = _number(best)
+    return versions.find_version(r, package_id, plain if plain in keys else best)
+
+
+def find_version(r: Reader, repository_id: int, name: str, key: str) -> Release | None:
+    """One live version of a gem by its key, or None."""
+    package = packages.find_package(r, repository_id, name)
+    version = None if package is None else versions.find_version(r, package.id, key)
+    return None if version is None or version.state is not VersionState.LIVE else _release(r, version)
+
+
+def list_releases(r: Reader, repository_id: int, name: str) -> list[Release] | None:
+    """All live versions of a gem, the highest first; None if there is no such gem. Use a thread."""
+    package = packages.find_package(r, repository_id, name)
+    return None if package is None else list(_releases(r, package))
+
+
+def latest_of_each(r: Reader, repository_id: int, names: Iterable[str]) -> list[Release]:
+    """The latest live versions of some gems, in the order of the names. Use a thread."""
+    found = (find_latest(r, repository_id, name) for name in names)
+    return [each for each in found if each is not None]
+
+
+def _releases(r: Reader, package: Package) -> Iterator[Release]:
+    sums = {each.version_id: each.sha256 for each in files.files_of_package(r, package.id) if each.role is None}
+    gil = GilReleaser()
+    for version in reversed(versions.list_versions(r, package.id)):
+        if version.state is VersionState.LIVE and version.id in sums:
+            yield Release.of(version, sums[version.id])
+        gil.release_if_due()
+
+
+def _release(r: Reader, version: Version) -> Release | None:
+    gem = next((each for each in files.files_of_version(r, version.id) if each.role is None), None)
+    return None if gem is None else Release.of(version, gem.sha256)
+
+
+def _number(key: str) -> str:
+    """The number in the key of a version, whose platform, if it has one, is behind the first dash."""
+    return key.partition("-")[0]
+
+
+@frozen
+class Row:
+    """A gem as searches see it, from its latest live version."""
+
+    name: str
+    summary: str
+    owners: Sequence[str] = ()
+
+
+_read = msgspec.json.Decoder(Row).decode
+
+
+def put_row(index: PackageIndex, latest: Version | None, owners: Sequence[str]) -> None:
+    """Write the row of a gem from its latest version, or remove it if the gem has no live version."""
+    if latest is None:
+        index.remove_fragment(ROW, b"", "")
+        return
+    text = latest.meta.get("summary") or latest.meta.get("description") or ""
+    index.put_fragment(ROW, b"", "", _encode(Row(index.package.name, text[:LONGEST_TEXT], owners)))
+
+
+def read_entry(key: str, body: bytes, downloads: int) -> Entry:
+    """The entry of the search index."""
+    row = _read(body)
+    facets = "".join(facet(OWNER, each) for each in row.owners)
+    return Entry(key, join_text(row.name, (), row.summary), facets, deprecated=False, downloads=downloads)

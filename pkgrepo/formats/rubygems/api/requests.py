@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.rubygems.api import records
+from pkgrepo.formats.rubygems.api.records import OWNER, ROW, Release, gem_record, read_entry, version_record
+from pkgrepo.formats.rubygems.marshal import VERSION, Stream, array, integer
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
 from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
@@ -17,23 +20,51 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.repositories.search_index import Query, facet
 
-from . import reading
-from .dependencies import dependency_rows, marshal_rows
-from .records import Release, gem_record, version_record
-from .search_rows import OWNER, ROW, read_entry
+Row = Mapping[str, Any]
 
 PAGE: Final = 30  # gems on a page of a search, as on the public registry
 MOST_PAGES: Final = 100
 MOST_OWN: Final = 300  # gems in the list of one's own gems
 MOST_NAMES: Final = 200  # gems whose dependencies are asked for at once
 MOST_RELEASES: Final = 20_000  # versions of these together
-
 NO_GEM: Final = "This rubygem could not be found."
 NO_VERSION: Final = "This version could not be found."
 TOO_MANY: Final = "Too many gems! (use --full-index instead)"
 MARSHAL: Final = b"application/octet-stream"
-
 _encode = msgspec.json.Encoder().encode
+
+
+def dependency_rows(releases: Iterable[Release]) -> list[Row]:
+    """A row for each version: its name, number and platform, and pairs of name and requirement."""
+    return [
+        {
+            "name": each.spec.name,
+            "number": each.spec.number,
+            "platform": each.spec.platform,
+            "dependencies": [
+                [needed.name, ", ".join(f"{operator} {bound}" for operator, bound in needed.requirement)]
+                for needed in each.spec.runtime_dependencies
+            ],
+        }
+        for each in releases
+    ]
+
+
+def marshal_rows(rows: Sequence[Row]) -> bytes:
+    """The rows as a Marshal stream."""
+    stream = Stream()
+    return VERSION + array([_row(stream, each) for each in rows])
+
+
+def _row(stream: Stream, row: Row) -> bytes:
+    parts = [b"{" + integer(len(row))]
+    for key, value in row.items():
+        parts.append(stream.symbol(key))
+        if isinstance(value, str):
+            parts.append(stream.string(value))
+        else:
+            parts.append(array([stream.strings(pair) for pair in value]))
+    return b"".join(parts)
 
 
 class ApiRequests:
@@ -117,12 +148,12 @@ class ApiRequests:
 
     async def find_latest(self, name: str) -> Release | None:
         """The latest version of a gem; None if there is no such gem."""
-        found: Release | None = await self._services.catalog.look(reading.find_latest, self._repository.id, name)
+        found: Release | None = await self._services.catalog.look(records.find_latest, self._repository.id, name)
         return found
 
     async def find_version(self, name: str, key: str) -> Release | None:
         """One version of a gem, or None."""
-        found: Release | None = await self._services.catalog.look(reading.find_version, self._repository.id, name, key)
+        found: Release | None = await self._services.catalog.look(records.find_version, self._repository.id, name, key)
         return found
 
     async def find_versions(self, name: str) -> bytes | None:
@@ -167,19 +198,19 @@ def encode_versions(releases: Iterable[Release]) -> bytes:
 
 
 def _versions(r: Reader, repository_id: int, name: str) -> bytes | None:
-    found = reading.list_releases(r, repository_id, name)
+    found = records.list_releases(r, repository_id, name)
     return None if found is None else encode_versions(found)
 
 
 def _gems(r: Reader, repository_id: int, names: list[str], url: str) -> bytes:
-    return _encode([gem_record(each, url) for each in reading.latest_of_each(r, repository_id, names)])
+    return _encode([gem_record(each, url) for each in records.latest_of_each(r, repository_id, names)])
 
 
 def _dependencies(r: Reader, repository_id: int, names: list[str], json: bool) -> bytes:
     def releases() -> Iterator[Release]:
         count = 0
         for name in names:
-            found = reading.list_releases(r, repository_id, name) or []
+            found = records.list_releases(r, repository_id, name) or []
             count += len(found)
             if count > MOST_RELEASES:
                 raise Refusal(422, TOO_MANY, "too_many")

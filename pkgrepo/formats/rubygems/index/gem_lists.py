@@ -1,36 +1,49 @@
 """
-The lists over all gems: ``/names``, and the legacy ``specs.4.8``, ``latest_specs.4.8`` and ``prerelease_specs.4.8``.
+The lists over all gems of a hosted repository.
 
-They show live versions only. They are kept in memory and updated by change, see L{package_lists}.
+==========================================================  ==========================================================
+list                                                        update
+==========================================================  ==========================================================
+``/names``; ``specs.4.8``, ``latest_specs.4.8`` and         kept in memory in chunks, one is rendered after a change
+``prerelease_specs.4.8`` of the legacy index: live versions
+``/versions``: a line for each change of a gem              each change appends a line in the catalog; the next read
+                                                            appends new lines to a temporary file of this process
+==========================================================  ==========================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.formats.rubygems.legacy.rows import PRERELEASE, RELEASE, first_row, list_head
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.formats.rubygems.index.indexing import began_ms
+from pkgrepo.formats.rubygems.index.info import DIGESTS, TEXT_TYPE, render_time
+from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
+from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASE, PRERELEASES, RELEASE, SPECS, first_row, list_head
 from pkgrepo.formats.rubygems.names import RUBY
-from pkgrepo.interfaces import Reader
-from pkgrepo.model import Fragment
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import Fragment, Repository
 from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.documents import appended_lists, fragments
+from pkgrepo.storage.catalog.documents.appended_lists import ListState
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.gil import GilReleaser
 
 NAMES: Final = "names"
-SPECS: Final = "specs.4.8"
-LATEST: Final = "latest_specs.4.8"
-PRERELEASES: Final = "prerelease_specs.4.8"
 
-TEXT_TYPE: Final = "text/plain; charset=utf-8"
 BINARY_TYPE: Final = "application/octet-stream"
-DIGESTS: Final = ("md5", "sha256")  # of the documents of the compact index
+
+PAGE: Final = 2000  # lines read at a time
+MOST_FILES: Final = 64  # repositories whose lists are kept
 
 
 @frozen
@@ -106,3 +119,76 @@ GEM_LISTS: Final = ListSource(
         PRERELEASES: _rows_form(PRERELEASES, "prereleases"),
     },
 )
+
+
+@frozen(eq=False)
+class VersionsList:
+    """The list in one state, None if it never had a line."""
+
+    state: ListState | None
+    file: ListFile
+
+
+class VersionsLists:
+    """The lists of all hosted repositories, one instance per process."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, VersionsList] = OrderedDict()
+        self._flight: SingleFlight[tuple[int, ListState | None], VersionsList] = SingleFlight()
+
+    async def get(self, catalog: ICatalog, repository: Repository) -> VersionsList:
+        """
+        The present list of a repository.
+
+        :raises StorageFull: there is no room for the file
+        """
+        state: ListState | None = await catalog.look(appended_lists.find_list, repository.id)
+        kept = self._kept.get(repository.id)
+        if kept is not None and kept.state == state:
+            self._kept.move_to_end(repository.id)
+            return kept
+        return await self._flight.run((repository.id, state), lambda: self._update(catalog, repository))
+
+    async def _update(self, catalog: ICatalog, repository: Repository) -> VersionsList:
+        made = await catalog.scan(_extend, repository, self._kept.get(repository.id))
+        self._kept[repository.id] = made
+        self._kept.move_to_end(repository.id)
+        if len(self._kept) > MOST_FILES:
+            self._kept.popitem(last=False)
+        return made
+
+
+def read_lines(reader: Reader, repository: Repository, seq: int = 0) -> Iterator[bytes]:
+    """The lines of a repository's list from the number ``seq`` on, several at a time."""
+    gil = GilReleaser()
+    while lines := appended_lists.lines_from(reader, repository.id, seq, PAGE):
+        yield b"".join(line + b"\n" for _, line in lines)
+        seq = lines[-1][0] + 1
+        gil.release_if_due()
+
+
+def versions_head(repository: Repository, state: ListState | None) -> bytes:
+    """What stands before the lines of a repository's list in this state."""
+    since_ms = began_ms(repository) if state is None else state.began_ms
+    began = datetime.fromtimestamp(since_ms // 1000, tz=UTC)
+    return f"created_at: {render_time(began)}\n---\n".encode()
+
+
+def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -> VersionsList:
+    """The list in the present state, in the file of ``kept`` if that is its beginning."""
+    state = appended_lists.find_list(reader, repository.id)
+    if kept is not None and _continues(kept.state, state):
+        writer, seq = ListWriter.continuing(kept.file), 0 if kept.state is None else kept.state.next_seq
+    else:
+        writer, seq = ListWriter.new(), 0
+        writer.add(versions_head(repository, state))
+    for data in read_lines(reader, repository, seq):
+        writer.add(data)
+    return VersionsList(state, writer.end())
+
+
+def _continues(before: ListState | None, state: ListState | None) -> bool:
+    """Whether a list in the first state is the beginning of one in the second."""
+    if before is None or state is None:
+        return before is state
+    return (before.epoch, before.began_ms) == (state.epoch, state.began_ms) and before.next_seq <= state.next_seq

@@ -13,7 +13,10 @@ from typing import Final
 
 from pkgrepo.formats.rubygems.gemspec import ANY, Dependency, GemSpec, render_requirement
 
+INFO: Final = "info"  # the kind of fragments with these lines
 HEAD: Final = b"---\n"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+DIGESTS: Final = ("md5", "sha256")  # of the documents of the compact index
 
 _CREATED: Final = b",created_at:"
 

@@ -1,18 +1,107 @@
-"""Answers reads of the compact index and of the legacy lists. Permissions are checked by the caller."""
+"""
+Reads of gems, of the compact index and of the legacy lists.
+
+Clients keep the plain form of a document of the compact index, append to it what is new, and check the whole. So the
+validator is the MD5 of the plain form in every content coding, and the digests are of it too.
+"""
 
 from __future__ import annotations
 
-from pkgrepo.gateway.answers.answer_cache import CachedAnswer
-from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer
-from pkgrepo.http.request import Request
-from pkgrepo.model import Document, Repository
-from pkgrepo.storage.catalog.documents import appended_lists
+import base64
+import gzip
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
-from .answers import list_answer, packed_answer, text_document_answer
-from .caches import IndexCaches
-from .gem_lists import NAMES
-from .indexing import INFO
+from attrs import Factory, frozen
+
+from pkgrepo.errors import NotFound, existing
+from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, GEM_LISTS, NAMES, GemRows, VersionsLists
+from pkgrepo.formats.rubygems.index.indexing import make_documents
+from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
+from pkgrepo.formats.rubygems.index.list_files import ListFile
+from pkgrepo.formats.rubygems.names import is_name
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
+from pkgrepo.gateway.answers.content import SMALL, document_cache_control, is_private, plain_body
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.negotiation import best_encoding
+from pkgrepo.http.answers import Answer, Fields
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Document, Repository, RepositoryType
+from pkgrepo.repositories.publish.package_lists import PackageLists
+from pkgrepo.storage.catalog.documents import appended_lists
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
+from pkgrepo.storage.pools import Pool
+
+CODINGS: Final = (b"gzip", b"identity")
+MAX_AGE: Final = b"max-age=60, public"
+
+MOST_NAMES: Final = 4  # that are asked of upstreams for one file
+
+
+def text_document_answer(request: Request, repository: Repository, document: Document, cpu: Pool) -> Answer:
+    """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
+    headers = (*_headers(repository, bytes.fromhex(document.digests["sha256"])), (b"Vary", b"Accept-Encoding"))
+    packed = document.gzip
+    if packed is not None and best_encoding(request.header(b"accept-encoding"), CODINGS) == b"gzip":
+        headers = (*headers, (b"Content-Encoding", b"gzip"))
+    else:
+        packed = None
+    return Answer(
+        body=plain_body(document, cpu) if packed is None else packed,
+        content_type=document.content_type.encode(),
+        etag=_etag(document.digests["md5"]),
+        headers=headers,
+        ranges=packed is None,
+    )
+
+
+def list_answer(repository: Repository, found: ListFile) -> Answer:
+    """A long list, always in the plain form."""
+    return Answer(
+        body=found.read() if found.size <= SMALL else found.content(),
+        content_type=TEXT_TYPE.encode(),
+        etag=_etag(found.md5.hexdigest()),
+        headers=_headers(repository, found.sha256.digest()),
+        ranges=True,
+    )
+
+
+def packed_answer(repository: Repository, document: Document) -> Answer:
+    """A list of the legacy index as a gzip file."""
+    return Answer(
+        body=document.gzip or gzip.compress(document.body, mtime=0),
+        content_type=BINARY_TYPE.encode(),
+        etag=document.etag.encode(),
+        headers=((b"Cache-Control", document_cache_control(repository)),),
+        ranges=True,
+    )
+
+
+def _headers(repository: Repository, sha256: bytes) -> Fields:
+    encoded = base64.b64encode(sha256)
+    return (
+        (b"Repr-Digest", b"sha-256=:%b:" % encoded),
+        (b"Digest", b"sha-256=" + encoded),  # RFC 3230, which Bundler up to 2.5 reads
+        (b"Cache-Control", b"private, no-cache" if is_private(repository) else MAX_AGE),
+    )
+
+
+def _etag(md5: str) -> bytes:
+    return b'"%s"' % md5.encode("ascii")
+
+
+@frozen(eq=False)
+class IndexCaches:
+    """The documents of gems, and of hosted repositories the lists of all gems and those of all changes."""
+
+    info: SplicedDocuments = Factory(make_documents)
+    lists: PackageLists[GemRows, Document] = Factory(lambda: PackageLists(GEM_LISTS))
+    versions: VersionsLists = Factory(VersionsLists)
 
 
 class IndexRequests:
@@ -93,3 +182,56 @@ class IndexRequests:
             ),
         )
         return document
+
+
+class FileRequests:
+    """The files of one repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def file(self, request: Request, path: str, full_name: str) -> Answer:
+        """
+        The file at a public path, of the gem with this full name. The file of a yanked version is at another path.
+
+        The gem that it belongs to is looked up: a file name cannot be split into name, version and platform.
+
+        :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
+        """
+        services, repository = self._services, self._repository
+        for package in await self._packages(path, full_name):
+            identity = await services.access.admit(request, Action.READ, repository, package)
+            try:
+                answer = await answer_file(services, request, identity, repository, package, path)
+            except NotFound:
+                continue
+            if answer is not None:
+                return answer
+        await services.access.admit(request, Action.READ, repository)
+        return existing(None, "file", path.rsplit("/", 1)[-1])
+
+    async def _packages(self, path: str, full_name: str) -> list[str]:
+        """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
+        for leaf in self._services.proxy.resolver.leaves(self._repository):
+            package = await self._services.catalog.look(find_package_key, leaf.id, path)
+            if package is not None:
+                return [package]
+        if self._repository.type is RepositoryType.HOSTED:
+            return []
+        return list(islice(possible_names(full_name), MOST_NAMES))
+
+
+def possible_names(full_name: str) -> Iterator[str]:
+    """The names that a full name may begin with, longest first: a version begins with a digit."""
+    end = len(full_name)
+    while (end := full_name.rfind("-", 0, end)) > 0:
+        if full_name[end + 1 : end + 2].isdigit() and is_name(full_name[:end]):
+            yield full_name[:end]
+
+
+def find_package_key(r: Reader, repository_id: int, path: str) -> str | None:
+    """The key of the package that the file at a path belongs to, None if there is no file."""
+    file = files.find_file(r, repository_id, path)
+    found = None if file is None else package_and_version_of_file(r, file.id)
+    return None if found is None else found[0]

@@ -26,20 +26,17 @@ import msgspec
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.rubygems.index.gem_lists import PRERELEASES, SPECS
-from pkgrepo.formats.rubygems.index.info import HEAD, info_line
-from pkgrepo.formats.rubygems.layout import quick_path
-from pkgrepo.formats.rubygems.legacy.rows import read_rows
-from pkgrepo.formats.rubygems.legacy.unmarshal import UserDefined, read_value
-from pkgrepo.formats.rubygems.names import RUBY, full_name
+from pkgrepo.formats.rubygems.index.info import HEAD, INFO, info_line
+from pkgrepo.formats.rubygems.legacy import PRERELEASES, SPECS, read_rows
+from pkgrepo.formats.rubygems.marshal import UserDefined, read_value
+from pkgrepo.formats.rubygems.names import RUBY, full_name, sort_key
+from pkgrepo.formats.rubygems.paths import quick_path
 from pkgrepo.formats.rubygems.push.gemspec_yaml import spec_of_fields
-from pkgrepo.formats.rubygems.version_order import sort_key
 from pkgrepo.proxy.documents.held import Composition, DocumentRequest, Sources
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.values import Context, Entry, Normalised
+from pkgrepo.proxy.parts.values import Context, Normalised
 
-from . import pieces
-from .normaliser import INFO, info_entries
+from .normaliser import PIECES_HEAD, cut_pieces, info_entries, plain_entry
 
 MOST_TTL_S: Final = 60  # of lists and the documents that they name, which must fit together
 MOST_VERSIONS: Final = 5_000  # of one gem; each takes a request, once
@@ -90,7 +87,7 @@ def normalise_rows(source: bytes, context: Context) -> Normalised:  # noqa: ARG0
     for name, version in read_rows(source):
         gems.setdefault(name, []).append(version)
     return Normalised(
-        {}, (_entry(_section(name), {_VERSIONS: ",".join(found).encode()}) for name, found in gems.items())
+        {}, (plain_entry(_section(name), {_VERSIONS: ",".join(found).encode()}) for name, found in gems.items())
     )
 
 
@@ -102,7 +99,7 @@ def normalise_gemspecs(source: bytes, context: Context) -> Normalised:
 
 def keep_versions(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
     """The list ``/versions`` in pieces, without the table of its MD5s, which are those of no document."""
-    return Normalised({pieces.HEAD: _HEAD.decode()}, pieces.cut_pieces(source, lines=True))
+    return Normalised({PIECES_HEAD: _HEAD.decode()}, cut_pieces(source, lines=True))
 
 
 def read_gemspec(data: bytes) -> Mapping[str, Any]:
@@ -194,10 +191,6 @@ def _list_question(file: str) -> DocumentRequest:
 
 def _section(name: str) -> bytes:
     return f"{name} ".encode()
-
-
-def _entry(sort: bytes, fragments: dict[str, bytes]) -> Entry:
-    return Entry(sort=sort, key="", version="", published_ms=0, first_seen=False, fragments=fragments, files=[])
 
 
 def _read_versions(name: str, parts: PartsFile) -> list[str]:

@@ -2,7 +2,8 @@
 The lists of proxies and virtual repositories: ``/versions`` of all members, and ``/names`` and the legacy lists.
 
 ``/versions`` has the list of each upstream as it came, without the lines of gems that other members serve, and then the
-lines of hosted members. The first part is kept while the upstreams' lists and the names of hosted gems stay the same.
+lines of hosted members. The first part is kept while the upstreams' lists and the names of hosted gems stay the same;
+what the last upstream there appends to its list is appended to it too.
 """
 
 from __future__ import annotations
@@ -16,27 +17,142 @@ from attrs import evolve, field, frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.rubygems.index.gem_lists import read_lines, versions_head
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
-from pkgrepo.formats.rubygems.index.versions_list import list_head, read_lines
+from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
+from pkgrepo.formats.rubygems.proxied.normaliser import PIECES_HEAD, read_pieces
+from pkgrepo.formats.rubygems.proxied.upstream import specs_question, versions_question
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.configuration import virtual_config_of
+from pkgrepo.proxy.configuration import Rules, virtual_config_of
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.documents import appended_lists
 from pkgrepo.storage.catalog.packages import retired_names
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.upstreams import upstream_documents
+from pkgrepo.storage.gil import GilReleaser
 
-from .derived_lists import write_names, write_specs
-from .pieces import read_pieces
-from .questions import specs_question
-from .upstream_lists import VERSIONS, JoinedLists, UpstreamList, join_lists
+VERSIONS: Final[DocumentRequest] = versions_question()
 
 LONG_LIST: Final = 1024 * 1024  # bytes; 16,000 gems, whose rows take 0.3 s
 LONG_LIST_MS: Final = 300_000
 MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public registry has 23 MB
+
+
+@frozen(eq=False)
+class UpstreamList:
+    """A proxy with the list of its upstream; ``rules`` are those about the names that it may serve."""
+
+    repository: Repository
+    held: Held
+    rules: Sequence[Rules]
+
+    @property
+    def begun(self) -> Hashable:
+        """Differs whenever more has changed than the end of the list."""
+        return self.repository.id, (self.held.base or self.held).document.fetched_ms
+
+    @property
+    def appended(self) -> int:
+        """How many bytes have been appended since then."""
+        base = self.held.base
+        return 0 if base is None else self.held.document.meta["bytes"] - base.document.meta["bytes"]
+
+
+@frozen(eq=False)
+class Selection:
+    """
+    What is taken of an upstream's list: not the lines of gems that are ``taken``, and none of reserved names.
+
+    The names of the others are collected in ``seen`` unless that is None. ``head`` tells whether the header is wanted.
+    """
+
+    rules: Sequence[Rules]
+    taken: frozenset[str]
+    seen: set[str] | None
+    head: bool
+
+    def lines(self, piece: bytes) -> bytes:
+        """The lines of a piece that are taken."""
+        if not self.rules and not self.taken and self.seen is None:
+            return piece
+        found: list[bytes] = []
+        gil = GilReleaser()
+        for line in piece.splitlines(keepends=True):
+            name = line.partition(b" ")[0].decode("utf-8", "replace")
+            if name not in self.taken and not any(each.reserved_by(name) for each in self.rules):
+                found.append(line)
+                if self.seen is not None:
+                    self.seen.add(name)
+            gil.release_if_due()
+        return b"".join(found)
+
+
+@frozen(eq=False)
+class JoinedLists:
+    """
+    The lists of upstreams in a file, of which ``appended`` are the bytes appended to each.
+
+    ``last`` is what is taken of the last one; None if that is not known any more.
+    """
+
+    file: ListFile
+    appended: tuple[int, ...]
+    last: Selection | None
+
+    async def extend(self, services: Services, upstreams: Sequence[UpstreamList]) -> JoinedLists | None:
+        """The same with what is new at the end; None if they must be joined anew."""
+        appended = tuple(each.appended for each in upstreams)
+        if appended == self.appended:
+            return self
+        if self.last is None or appended[:-1] != self.appended[:-1] or appended[-1] < self.appended[-1]:
+            return None
+        last = upstreams[-1]
+        write = partial(_write_rest, self.file, self.last, self.appended[-1])
+        file = await services.proxy.documents.read(last.repository, VERSIONS, last.held, write)
+        return None if file is None else evolve(self, file=file, appended=appended)
+
+
+async def join_lists(
+    services: Services, upstreams: Sequence[UpstreamList], writer: ListWriter, taken: set[str], *, merges: bool
+) -> JoinedLists:
+    """
+    Write the lists of upstreams without the gems that are ``taken``.
+
+    A gem of several upstreams is taken of the first one, unless the repository ``merges`` them.
+    """
+    selection = None
+    for number, each in enumerate(upstreams):
+        seen = None if merges or number == len(upstreams) - 1 else set[str]()
+        selection = Selection(each.rules, frozenset(taken), seen, head=number == 0)
+        write = partial(_write, writer, selection)
+        await services.proxy.documents.read(each.repository, VERSIONS, each.held, write)
+        taken |= seen or set()
+    # The names of a whole upstream would take 60 MB.
+    last = selection if merges or len(upstreams) == 1 else None
+    return JoinedLists(writer.end(), tuple(each.appended for each in upstreams), last)
+
+
+def _write(writer: ListWriter, selection: Selection, *parts: PartsFile) -> None:
+    for each in parts:
+        head = PIECES_HEAD in each.top
+        for piece in read_pieces(each):
+            if not head:
+                writer.add(selection.lines(piece))
+            elif selection.head:
+                writer.add(piece)
+            head = False
+
+
+def _write_rest(before: ListFile, selection: Selection, start: int, *parts: PartsFile) -> ListFile | None:
+    if len(parts) == 1:  # the list was damaged, and is fetched anew
+        return None
+    writer = ListWriter.continuing(before)
+    writer.add(selection.lines(b"".join(read_pieces(parts[-1]))[start:]))
+    return writer.end()
 
 
 @frozen
@@ -186,7 +302,7 @@ class MergedLists:
             merges = repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).merges
             writer = ListWriter.new()
             if not upstreams:
-                writer.add(list_head(hosted[0], None))
+                writer.add(versions_head(hosted[0], None))
             joined = await join_lists(services, upstreams, writer, taken, merges=merges)
         self._joined[repository.id] = (begins, joined)
         self._joined.move_to_end(repository.id)

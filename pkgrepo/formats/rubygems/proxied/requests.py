@@ -1,19 +1,38 @@
-"""Answers reads of the lists of a proxy or virtual repository. Permissions are checked by the caller."""
+"""
+Reads of a repository that is not hosted: its lists, and the JSON API about one gem.
+
+The API answers from the catalog if the gem is hosted, else from ``/info``, whose lines have only a part of a
+specification. Searches are not passed on to upstreams, and dependencies of many gems are in the compact and legacy
+indexes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
+from typing import Final
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.rubygems.index.answers import list_answer
+from pkgrepo.formats.rubygems.api import records
+from pkgrepo.formats.rubygems.api.records import Release
+from pkgrepo.formats.rubygems.api.requests import ApiRequests, encode_versions
+from pkgrepo.formats.rubygems.gemspec import ANY, RUNTIME, Dependency, GemSpec, Requirement
+from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.index.list_files import ListFile
+from pkgrepo.formats.rubygems.index.requests import list_answer
+from pkgrepo.formats.rubygems.names import RUBY, sort_key
+from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
 from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.resolving.members import MemberParts
+from pkgrepo.proxy.resolving.serving import HostedMember
+from pkgrepo.proxy.trace import Trace
 
-from .merged_lists import MergedLists
+_NO_DATE: Final = date(1980, 1, 2)  # what RubyGems takes for gems without one
 
 
 class ListRequests:
@@ -79,3 +98,98 @@ class ListRequests:
         return Answer(
             body=found.content(), content_type=b"application/octet-stream", etag=etag, headers=headers, ranges=True
         )
+
+
+class MemberApiRequests(ApiRequests):
+    """Reads of one repository that is not hosted."""
+
+    async def find_latest(self, name: str) -> Release | None:
+        """The highest version that is no prerelease, else the highest one, for Ruby rather than a platform."""
+        found = await self._releases(name)
+        if not found:
+            return None
+        best = next((each for each in found if not each.spec.prerelease), found[0])
+        return next((each for each in found if each.spec.full_version == best.spec.number), best)
+
+    async def find_version(self, name: str, key: str) -> Release | None:
+        """One version of a gem, or None."""
+        found = await self._releases(name) or ()
+        return next((each for each in found if each.spec.full_version == key), None)
+
+    async def find_versions(self, name: str) -> bytes | None:
+        """The records of all versions of a gem in JSON; None if there is no such gem."""
+        found = await self._releases(name)
+        return None if found is None else await self._services.pools.cpu(encode_versions, found)
+
+    async def _releases(self, name: str) -> list[Release] | None:
+        """All versions of a gem, the highest first; None if there is no such gem."""
+        services = self._services
+        try:
+            members = await services.proxy.resolver.members(self._repository, name, Trace())
+        except NotFound:
+            return None
+        hosted = [each.repository.id for each in members.serving if isinstance(each, HostedMember)]
+        if hosted:
+            found: list[Release] = []
+            for each in hosted:
+                listed: list[Release] | None = await services.catalog.scan(records.list_releases, each, name)
+                found += listed or ()
+            return await services.pools.cpu(_in_order, found)
+        return await services.pools.cpu(_described, name, await services.proxy.resolver.parts(members, name, INFO))
+
+
+def _described(name: str, members: Sequence[MemberParts]) -> list[Release]:
+    return _in_order([describe(name, line.body) for member in members for line in member.fragments[INFO]])
+
+
+def _in_order(releases: Sequence[Release]) -> list[Release]:
+    """Each version once, as the first member has it."""
+    chosen: dict[str, Release] = {}
+    for each in releases:
+        chosen.setdefault(each.spec.full_version, each)
+    return sorted(chosen.values(), key=lambda each: sort_key(each.spec.number, each.spec.platform), reverse=True)
+
+
+def describe(name: str, line: bytes) -> Release:
+    """The version that a line is about."""
+    head, _, rest = line.decode("utf-8", "replace").partition("|")
+    version, _, needed = head.partition(" ")
+    number, _, platform = version.partition("-")
+    said = dict(each.partition(":")[::2] for each in rest.split(","))
+    created_at = _time(said.get("created_at", ""))
+    return Release(
+        GemSpec(
+            name=name,
+            number=number,
+            platform=platform or RUBY,
+            original_platform=platform or RUBY,
+            rubygems_version="",
+            date=_NO_DATE if created_at is None else created_at.date(),
+            summary="",
+            required_ruby=_requirement(said.get("ruby", "")),
+            required_rubygems=_requirement(said.get("rubygems", "")),
+            dependencies=tuple(map(_dependency, needed.split(","))) if needed else (),
+        ),
+        created_at,
+        False,
+        said.get("checksum", ""),
+    )
+
+
+def _dependency(text: str) -> Dependency:
+    name, _, bounds = text.partition(":")
+    return Dependency(name, RUNTIME, _requirement(bounds))
+
+
+def _requirement(text: str) -> Requirement:
+    if not text:
+        return ANY
+    pairs = (each.partition(" ") for each in text.split("&"))
+    return tuple((operator, version) for operator, _, version in pairs)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -1,28 +1,151 @@
-"""Answers ``gem push``: the gem is the body, or the part ``gem`` of a form."""
+"""``gem push``: the gem is the body, or the part ``gem`` of a form. It is inspected, and published as a release."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.rubygems.refusals import UNREADABLE, UNSAVED
+from attrs import frozen
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.formats.rubygems import configuration
+from pkgrepo.formats.rubygems.gemspec import GemSpec, meta_of
+from pkgrepo.formats.rubygems.indexer import apply_change
+from pkgrepo.formats.rubygems.legacy import quick_gemspec
+from pkgrepo.formats.rubygems.names import full_version, sort_key, spelling
+from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quick_path
+from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, BlobInfo, Repository
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Repository, Version, VersionState
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files, packages, spellings, versions
+from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 
-from .release import InspectedGem, Releases, read_gem
+QUICK_ROLE = "quick"  # of the specification beside a gem
 
 GEM_PART: Final = "gem"
 FORM_OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides the gem: attestations
 FORM_LIMITS: Final = MultipartLimits(parts=16)
-
 _MULTIPART: Final = b"multipart/form-data"
 _CONTENT: Final = "content"  # the pointer of errors in the archive itself, not in what it says
+
+
+@frozen
+class InspectedGem:
+    """What a gem says of itself, and the same as old clients read it from the legacy index."""
+
+    spec: GemSpec
+    quick: bytes
+
+
+def read_gem(file: int | bytes) -> InspectedGem:
+    """
+    Inspect a gem, see L{inspect_gem}. Blocks: call it in a thread.
+
+    :raises Invalid: it is damaged, or cannot be served
+    """
+    spec = inspect_gem(file)
+    return InspectedGem(spec, quick_gemspec(spec))
+
+
+class Releases:
+    """Publishes gems in one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+        self._policy = configuration.policy(repository)
+
+    async def publish(self, staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Actor) -> bool:
+        """
+        Publish a staged gem. Returns False if the same bytes are published already.
+
+        :raises Conflict: a rule of L{check_release} forbids it
+        """
+        spec = gem.spec
+        path = gem_path(spec.full_name)
+        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
+        if found is not None and found.sha256 == blob.sha256:
+            return False
+        quick = await staged.store(gem.quick)
+        reuse = self._policy.reuse_deleted_names
+        release = Release(
+            package_key=spec.name,
+            package_name=spec.name,
+            version_key=spec.full_version,
+            version_text=spec.full_version,
+            sort=sort_key(spec.number, spec.platform),
+            files=(
+                NewFile(path=path, blob=blob, media_type=GEM_TYPE),
+                NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
+            ),
+            meta=meta_of(spec),
+            reuse=reuse,
+            guard=partial(check_release, repository_id=self._repository.id, policy=self._policy, spec=spec, blob=blob),
+        )
+        published = await self._services.publisher.publish(self._repository, release, staged, actor, apply_change)
+        return published.changed
+
+
+def check_release(
+    tx: Transaction, *, repository_id: int, policy: configuration.Policy, spec: GemSpec, blob: BlobInfo
+) -> None:
+    """
+    Check, inside the transaction, that a gem may be published.
+
+    :raises Conflict: the version is yanked, or published with other bytes; the file name belongs to another gem; or
+        the repository's policy forbids the number or the name
+    """
+    path = gem_path(spec.full_name)
+    package = packages.find_package(tx, repository_id, spec.name)
+    version = None if package is None else versions.find_version(tx, package.id, spec.full_version)
+    if _is_yanked(tx, repository_id, path, version) or (
+        not policy.reuse_deleted_names and has_tombstone(tx, repository_id, path)
+    ):
+        raise Conflict(YANKED.format(version=spec.full_name))
+    found = files.find_file(tx, repository_id, path)
+    if found is not None and found.sha256 != blob.sha256:
+        raise Conflict(REPUSH if version is not None else f"{spec.full_name}.gem is published as a file of another gem")
+    if package is not None and version is None and policy.unique_numbers:
+        _check_number(tx, package.id, spec)
+    if policy.unique_spellings:
+        _check_spelling(tx, repository_id, spec.name)
+
+
+def _is_yanked(r: Reader, repository_id: int, path: str, version: Version | None) -> bool:
+    if version is not None and version.state is VersionState.YANKED:
+        return True
+    hidden = hidden_path(path)  # also one of another gem, whose full name is the same
+    return files.find_file(r, repository_id, hidden) is not None or has_tombstone(r, repository_id, hidden)
+
+
+def _check_number(r: Reader, package_id: int, spec: GemSpec) -> None:
+    equal = versions.texts_of_sort(r, package_id, sort_key(spec.number, spec.platform))
+    if equal:
+        raise Conflict(
+            f"There was a problem saving your gem: version {full_version(spec.number, spec.platform)} is the same as "
+            f"{equal[0]}, which is published (policy.unique_numbers of the repository)"
+        )
+
+
+def _check_spelling(r: Reader, repository_id: int, name: str) -> None:
+    others = [each for each in spellings.live_names(r, repository_id, spelling(name)) if each != name]
+    if not others:
+        return
+    if any(each.lower() == name.lower() for each in others):
+        raise Conflict(CASE)
+    raise Conflict(
+        f"There was a problem saving your gem: name {name} differs from the published gem {others[0]} only in '-', "
+        "'_' or case (policy.unique_spellings of the repository)"
+    )
 
 
 class PushRequests:

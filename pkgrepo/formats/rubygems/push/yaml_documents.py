@@ -48,6 +48,8 @@ _SEARCHED: Final = 64 * 1024  # bytes at a time, 50 us
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
+_NO_KEY: Final = object()
+
 
 def read_document(source: Source, data: bytes, what: str, root: str | None = None) -> dict[str, Any]:
     """
@@ -198,6 +200,3 @@ class _Builder:
 
     def _refuse(self, why: str) -> Invalid:
         return self._source.refuse(f"has a {self._what} that {why}")
-
-
-_NO_KEY: Final = object()

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from pkgrepo.formats.rubygems.legacy.marshal import VERSION
+from pkgrepo.formats.rubygems.marshal import VERSION
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
 from tests.support.upstreams.faults import HTML, failing

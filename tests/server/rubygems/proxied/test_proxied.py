@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from pkgrepo.formats.rubygems.legacy.rows import list_row
+from pkgrepo.formats.rubygems.legacy import list_row
 from tests.support.gems import make_gem
 from tests.support.proxied import answered
 from tests.support.upstreams.faults import HTML, corrupted, failing

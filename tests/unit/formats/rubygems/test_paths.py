@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.formats.rubygems import layout
+from pkgrepo.formats.rubygems import paths
 from pkgrepo.formats.rubygems.paths import (
     ApiPath,
     CompactPath,
@@ -77,18 +77,18 @@ def test_paths_that_mean_nothing(raw: bytes) -> None:
 
 
 def test_files_of_yanked_versions_are_hidden_and_shown_again() -> None:
-    path = layout.gem_path("a-1.0")
-    hidden = layout.hidden_path(path)
+    path = paths.gem_path("a-1.0")
+    hidden = paths.hidden_path(path)
     assert path == "gems/a-1.0.gem"
-    assert layout.hidden_path(hidden) == hidden != path
-    assert layout.public_path(hidden) == path == layout.public_path(path)
+    assert paths.hidden_path(hidden) == hidden != path
+    assert paths.public_path(hidden) == path == paths.public_path(path)
 
 
 def test_places_in_the_readable_layout() -> None:
-    path = layout.quick_path("a-1.0-java")
-    places = layout.readable_places("a", "1.0-java")
-    for each in (path, layout.hidden_path(path), layout.gem_path("a-1.0-java")):
-        assert layout.readable_path(each) in places
-    assert layout.readable_path(layout.gem_path("a-1.0")) == "gems/a-1.0.gem"
-    assert layout.readable_path(layout.hidden_path(layout.gem_path("a-1.0"))) == "yanked/gems/a-1.0.gem"
-    assert layout.readable_folder("gems") == "specs/gems"
+    path = paths.quick_path("a-1.0-java")
+    places = paths.readable_places("a", "1.0-java")
+    for each in (path, paths.hidden_path(path), paths.gem_path("a-1.0-java")):
+        assert paths.readable_path(each) in places
+    assert paths.readable_path(paths.gem_path("a-1.0")) == "gems/a-1.0.gem"
+    assert paths.readable_path(paths.hidden_path(paths.gem_path("a-1.0"))) == "yanked/gems/a-1.0.gem"
+    assert paths.readable_folder("gems") == "specs/gems"

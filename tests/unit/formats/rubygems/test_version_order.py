@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pkgrepo.formats.rubygems.version_order import order_key, sort_key
+from pkgrepo.formats.rubygems.names import order_key, sort_key
 
 CHAIN = [
     "0.a",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.formats.rubygems.proxied.pieces import read_pieces
-from pkgrepo.formats.rubygems.proxied.questions import info_question, versions_question
+from pkgrepo.formats.rubygems.proxied.normaliser import read_pieces
+from pkgrepo.formats.rubygems.proxied.upstream import info_question, versions_question
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents import appending
 from pkgrepo.proxy.documents.held import Held

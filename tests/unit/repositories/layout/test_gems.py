@@ -6,11 +6,11 @@ import pytest_twisted
 
 from pkgrepo.formats.rubygems.format import RubyFormat
 from pkgrepo.formats.rubygems.gemspec import meta_of
-from pkgrepo.formats.rubygems.index.indexing import INFO
+from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.indexer import apply_change
-from pkgrepo.formats.rubygems.layout import gem_path, quick_path
-from pkgrepo.formats.rubygems.push.release import read_gem
-from pkgrepo.formats.rubygems.version_order import sort_key
+from pkgrepo.formats.rubygems.names import sort_key
+from pkgrepo.formats.rubygems.paths import gem_path, quick_path
+from pkgrepo.formats.rubygems.push.requests import read_gem
 from pkgrepo.model import SYSTEM, NewFile, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.repositories.publish.releases import Release

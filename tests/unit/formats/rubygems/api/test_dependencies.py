@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from pkgrepo.formats.rubygems.api.dependencies import dependency_rows, marshal_rows
 from pkgrepo.formats.rubygems.api.records import Release
+from pkgrepo.formats.rubygems.api.requests import dependency_rows, marshal_rows
 from pkgrepo.formats.rubygems.gemspec import Dependency, GemSpec
 
 SPEC = GemSpec(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pkgrepo.formats.rubygems.gemspec import RUNTIME, Dependency, GemSpec, meta_of
-from pkgrepo.formats.rubygems.index.caches import IndexCaches
-from pkgrepo.formats.rubygems.index.documents import read_parts, splice
-from pkgrepo.formats.rubygems.index.indexing import INFO, index_gem
-from pkgrepo.formats.rubygems.version_order import sort_key
+from pkgrepo.formats.rubygems.index.indexing import index_gem, read_parts, splice
+from pkgrepo.formats.rubygems.index.info import INFO
+from pkgrepo.formats.rubygems.index.requests import IndexCaches
+from pkgrepo.formats.rubygems.names import sort_key
 from pkgrepo.model import SYSTEM, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.formats.rubygems.index.answers import text_document_answer
+from pkgrepo.formats.rubygems.index.requests import text_document_answer
 from pkgrepo.http.answers import Content
 from pkgrepo.model import Document
 from tests.support.repositories import started_pools

@@ -9,9 +9,9 @@ import pytest
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency
-from pkgrepo.formats.rubygems.index import indexing, versions_list
+from pkgrepo.formats.rubygems.index import gem_lists, indexing
+from pkgrepo.formats.rubygems.index.gem_lists import VersionsLists
 from pkgrepo.formats.rubygems.index.info import info_line, info_md5, without_time
-from pkgrepo.formats.rubygems.index.versions_list import VersionsLists
 
 from .conftest import Gems, make_spec
 
@@ -92,7 +92,7 @@ async def test_versions_are_in_the_order_of_their_publication(gems: Gems) -> Non
 
 
 async def test_other_processes_append_the_same_bytes(gems: Gems, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions_list, "PAGE", 2)
+    monkeypatch.setattr(gem_lists, "PAGE", 2)
     other = VersionsLists()
     for n in range(7):
         gems.push(make_spec(f"g{n}"))

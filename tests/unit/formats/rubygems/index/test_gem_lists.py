@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pkgrepo.formats.rubygems.index.gem_lists import LATEST, NAMES, PRERELEASES, SPECS
-from pkgrepo.formats.rubygems.legacy import rows
-from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
+from pkgrepo.formats.rubygems import legacy
+from pkgrepo.formats.rubygems.index.gem_lists import NAMES
+from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASES, SPECS, join_rows, list_row
 
 from .conftest import Gems, make_spec
 
@@ -47,7 +47,7 @@ def read(data: bytes) -> list[tuple[str, str, str]]:
     found = []
     for row in names:
         written = list_row(*row)
-        if written in data or rows.first_row(written) in data:
+        if written in data or legacy.first_row(written) in data:
             found.append(row)
     assert len(data) == len(join_rows([list_row(*row) for row in found]))
     return found

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency, GemSpec
-from pkgrepo.formats.rubygems.legacy.gemspecs import marshal_gemspec, quick_gemspec
-from pkgrepo.formats.rubygems.legacy.marshal import Stream, integer
-from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
+from pkgrepo.formats.rubygems.legacy import join_rows, list_row, marshal_gemspec, quick_gemspec
+from pkgrepo.formats.rubygems.marshal import Stream, integer
 
 ruby = pytest.mark.skipif(shutil.which("ruby") is None, reason="needs ruby")
 

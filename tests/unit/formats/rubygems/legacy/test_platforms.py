@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import astuple
 
-from pkgrepo.formats.rubygems.legacy.platforms import parse_platform
+from pkgrepo.formats.rubygems.legacy import parse_platform
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency, GemSpec
-from pkgrepo.formats.rubygems.legacy.gemspecs import marshal_gemspec
-from pkgrepo.formats.rubygems.legacy.marshal import integer
-from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row, read_rows
-from pkgrepo.formats.rubygems.legacy.unmarshal import MOST_DEPTH, UserDefined, read_array, read_value
+from pkgrepo.formats.rubygems.legacy import join_rows, list_row, marshal_gemspec, read_rows
+from pkgrepo.formats.rubygems.marshal import MOST_DEPTH, UserDefined, integer, read_array, read_value
 from pkgrepo.formats.rubygems.proxied.legacy_index import read_gemspec
 from pkgrepo.formats.rubygems.push.gemspec_yaml import spec_of_fields
 

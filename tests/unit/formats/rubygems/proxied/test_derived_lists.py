@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
-from pkgrepo.formats.rubygems.legacy.rows import join_rows, list_row
+from pkgrepo.formats.rubygems.legacy import join_rows, list_row
 from pkgrepo.formats.rubygems.proxied import derived_lists
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
 

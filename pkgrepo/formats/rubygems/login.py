@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
-from pkgrepo.formats.rubygems.change.form import read_fields
+from pkgrepo.formats.rubygems.changes import read_fields
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
 from pkgrepo.gateway.services import Services

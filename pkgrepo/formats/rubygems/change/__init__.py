@@ -1,1 +1,0 @@
-"""Changes of what is published: ``gem yank``, its undoing, and ``gem owner``."""

@@ -1,0 +1,240 @@
+"""
+Changes of what is published: ``gem yank``, its undoing, and ``gem owner``.
+
+Owners are a note: the people whom the author of a gem names. What a user may do is decided by the permissions of the
+repository.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import parse_qsl
+
+from attrs import frozen
+
+from pkgrepo.errors import Conflict, FileExists, Invalid
+from pkgrepo.formats.rubygems.indexer import OWNERS, apply_change, owners_of
+from pkgrepo.formats.rubygems.limits import FORM_SIZE
+from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, check_version, full_version
+from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
+from pkgrepo.gateway.bodies import read_body
+from pkgrepo.gateway.callers.access import actor_of, may_see_email
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.reading.multipart import MultipartLimits, read_form
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Action, Actor, Repository, User, Version, VersionState
+from pkgrepo.repositories.publish import package_changes
+from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.people import users
+
+_MOST_FIELDS = 32
+_LIMITS = MultipartLimits(parts=_MOST_FIELDS, text_bytes=FORM_SIZE // _MOST_FIELDS)
+
+MOST_OWNERS: Final = 100
+_YAML: Final = b"text/yaml; charset=utf-8"
+
+
+async def read_fields(request: Request) -> Mapping[str, str]:
+    """
+    The fields of a request by name; one in the body wins over one in the query, and the last of several over the rest.
+
+    :raises Invalid: there are too many; :raises TooLarge, Refusal: the body is too large, or no form
+    """
+    fields = _parse(request.raw_query)
+    content_type = request.header(b"content-type") or b""
+    if content_type.lower().startswith(b"multipart/form-data"):
+        request.body.limit = FORM_SIZE
+        async for part in read_form(request.body, content_type, _LIMITS):
+            fields[part.name] = await part.read_text()
+    else:
+        fields.update(_parse(await read_body(request, FORM_SIZE)))
+    return fields
+
+
+def _parse(data: bytes) -> dict[str, str]:
+    try:
+        return dict(
+            parse_qsl(data.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS)
+        )
+    except ValueError:
+        raise Invalid(f"a form must be URL-encoded, with at most {_MOST_FIELDS} fields") from None
+
+
+@frozen
+class VersionGiven:
+    """A version as a request names it; ``platform`` is empty if it names none, which means ``ruby``."""
+
+    name: str
+    number: str
+    platform: str
+
+    @property
+    def key(self) -> str:
+        """The key of the version."""
+        return full_version(self.number, self.platform or RUBY)
+
+
+class ChangeRequests:
+    """Yanks and restores versions of one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def yank(self, request: Request) -> Answer:
+        """
+        Yank one version for one platform: it vanishes from the indexes, and its files are not served any more.
+
+        ``gem`` prints the answer and succeeds whatever the status is, so the sentence must say it all.
+
+        :raises Refusal: there is no such gem or version, or it is yanked already
+        """
+        given, actor = await self._admit(request, Action.DELETE)
+        await self._set_state(given, VersionState.YANKED, actor)
+        return text_answer(f"Successfully deleted gem: {given.name} ({given.key})")
+
+    async def unyank(self, request: Request) -> Answer:
+        """Restore a yanked version. :raises Refusal: there is no such gem or version, or it is not yanked"""
+        given, actor = await self._admit(request, Action.WRITE)
+        await self._set_state(given, VersionState.LIVE, actor)
+        return text_answer(f"Successfully unyanked gem: {given.name} ({given.key})")
+
+    async def _admit(self, request: Request, action: Action) -> tuple[VersionGiven, Actor]:
+        await self._services.access.admit(request, action, self._repository)
+        given = _read_version(await read_fields(request))
+        identity = await self._services.access.admit(request, action, self._repository, given.name)
+        return given, actor_of(request, identity)
+
+    async def _set_state(self, given: VersionGiven, state: VersionState, actor: Actor) -> None:
+        await self._services.publisher.change(set_version_state, self._repository, given, state, actor)
+
+
+def set_version_state(
+    tx: Transaction, repository: Repository, given: VersionGiven, state: VersionState, actor: Actor, now_ms: int
+) -> Version:
+    """The write command of a yank, or of the restoring of a version. :raises Refusal: it cannot be done"""
+    package = packages.find_package(tx, repository.id, given.name)
+    if package is None:
+        raise gem_not_found()
+    version = versions.find_version(tx, package.id, given.key)
+    if version is None:
+        raise version_not_found(given.number, given.platform)
+    if version.state is state:
+        done = "has already been deleted" if state is VersionState.YANKED else "is not yanked"
+        raise Refusal(422, f"The version {given.key} {done}.", "conflict")
+    try:
+        return package_changes.set_version_state(
+            tx, repository, given.name, given.key, state, "", actor, apply_change, now_ms
+        )
+    except FileExists:
+        raise Conflict(f"{given.name} {given.key} cannot be restored: another gem has its file name now") from None
+
+
+def _read_version(fields: Mapping[str, str]) -> VersionGiven:
+    try:
+        name = check_name(fields.get("gem_name", ""))
+    except Invalid:
+        raise gem_not_found() from None
+    number, platform = fields.get("version", ""), fields.get("platform", "")
+    try:
+        check_version(number)
+        if platform:
+            check_platform(platform)
+    except Invalid as error:
+        raise Refusal(404, error.message, "not_found") from None
+    return VersionGiven(name, number, platform)
+
+
+class OwnerRequests:
+    """The owners of the gems of one repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def list(self, request: Request, name: str, *, yaml: bool) -> Answer:
+        """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
+        identity = await self._services.access.admit(request, Action.READ, self._repository, name)
+        found = await self._services.catalog.look(read_owners, self._repository.id, name)
+        if found is None:
+            raise gem_not_found()
+        records = [
+            _record(handle, None if user is None or not may_see_email(identity, user) else user)
+            for handle, user in found
+        ]
+        if not yaml:
+            return json_answer(records, headers=NO_STORE)
+        return text_answer(_yaml(records), content_type=_YAML, headers=NO_STORE)
+
+    async def change(self, request: Request, name: str, *, add: bool) -> Answer:
+        """
+        Add or remove the owner whose name or email is the field ``email``.
+
+        :raises Refusal: there is no such gem or user
+        """
+        identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
+        given = (await read_fields(request)).get("email", "").strip()
+        actor = actor_of(request, identity)
+        handle = await self._services.publisher.change(change_owners, self._repository, name, given, add, actor)
+        verb = "added to" if add else "removed from"
+        return text_answer(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
+
+
+def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str, User | None]] | None:
+    """The names of a gem's owners with their accounts, if these exist; None if there is no such gem."""
+    package = packages.find_package(r, repository_id, name)
+    if package is None:
+        return None
+    return [(handle, users.find_user_by_name(r, handle)) for handle in owners_of(r, package)]
+
+
+def change_owners(
+    tx: Transaction, repository: Repository, name: str, given: str, add: bool, actor: Actor, now_ms: int
+) -> str:
+    """
+    The write command that adds or removes an owner, by name or email. Returns the owner's name.
+
+    :raises Refusal: there is no such gem, user or owner; :raises Invalid: nobody would be left, or there are too many
+    """
+    package = packages.find_package(tx, repository.id, name)
+    if package is None:
+        raise gem_not_found()
+    owners = owners_of(tx, package)
+    handle = _find(tx, given, owners, add=add)
+    if handle is None:
+        raise Refusal(404, "Owner could not be found.", "not_found")
+    after = [each for each in owners if each != handle] + ([handle] if add else [])
+    if not after:
+        raise Invalid(f"{handle} is the only owner of {name}; add another one first", "email")
+    if len(after) > MOST_OWNERS:
+        raise Invalid(f"a gem has at most {MOST_OWNERS} owners", "email")
+    package_changes.set_package_meta(tx, repository, name, {OWNERS: after}, actor, apply_change, now_ms)
+    return handle
+
+
+def _find(r: Reader, given: str, owners: Sequence[str], *, add: bool) -> str | None:
+    if not add and given in owners:
+        return given  # also one whose account is gone
+    user = users.find_user_by_name(r, given) if "@" not in given else None
+    if user is None and not add:
+        held = (users.find_user_by_name(r, each) for each in owners)
+        user = next((each for each in held if each is not None and each.email == given), None)
+    if user is None or (not add and user.username not in owners):
+        return None
+    return user.username
+
+
+def _record(handle: str, user: User | None) -> dict[str, object]:
+    email = None if user is None else user.email or None
+    return {"id": None if user is None else user.uid, "handle": handle, "email": email}
+
+
+def _yaml(records: Sequence[dict[str, object]]) -> str:
+    """The records as YAML, of which JSON is a part; ``gem`` reads it with Psych."""
+    if not records:
+        return "--- []\n"
+    return "---\n" + "".join(f"- {json.dumps(each)}\n" for each in records)

@@ -1,1 +1,0 @@
-"""``gem signin``: a name and a password in, an access token for this repository out."""
