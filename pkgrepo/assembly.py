@@ -36,7 +36,7 @@ from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.startup import provisioning
-from pkgrepo.startup.keys import check_key
+from pkgrepo.startup.provisioning import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
 from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock

@@ -21,10 +21,8 @@ from twisted.python.usage import UsageError
 from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import MOST_WORKERS, Config, ConfigError, read_config
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.process.allocator import keep_freed_buffers
-from pkgrepo.process.garbage import settle
 from pkgrepo.process.log_output import make_observer
-from pkgrepo.process.processors import usable_processors
+from pkgrepo.process.resources import keep_freed_buffers, settle, usable_processors
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.child import Outputs, worker_environment
 from pkgrepo.process.workers.master import Master

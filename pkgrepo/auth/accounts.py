@@ -1,4 +1,8 @@
-"""Account functions of package clients: log in for a token, list and revoke tokens, change own data and password."""
+"""
+Account functions of package clients: log in for a token, list and revoke tokens, change own data and password.
+
+``ensure_admin`` adds the first admin of a server.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, Identity, Token, TokenKind, TokenLimits, User
 from pkgrepo.storage.catalog.people import tokens, users
+from pkgrepo.storage.catalog.people.users import add_user, has_users
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 TOKEN_DAYS = 90  # default lifetime of a token
@@ -208,3 +213,14 @@ def _audit(tx: Transaction, action: str, object_: str, detail: Mapping[str, Any]
     entry = Entry(actor, action, object_, detail=detail)
     append_entry(tx, entry, now_ms)
     return entry
+
+
+def ensure_admin(tx: Transaction, username: str, password_hash: str, *, now_ms: int) -> User | None:
+    """
+    Add the first admin. Returns it, or None if there are users already.
+
+    It is never changed afterwards, whatever the configuration says: a restart must not bring back an old password.
+    """
+    if has_users(tx):
+        return None
+    return add_user(tx, username=username, password_hash=password_hash, admin=True, now_ms=now_ms)

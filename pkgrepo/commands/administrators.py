@@ -7,8 +7,8 @@ from typing import IO
 
 import click
 
+from pkgrepo.auth.login.identities import check_username
 from pkgrepo.auth.login.passwords import generate_password
-from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.commands.terminal import EXIT_CODES, fail
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing

@@ -11,8 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from pkgrepo.auth.login.hashing import PERMITS, HashingThreads
-from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.passwords import PERMITS, HashingThreads, Passwords
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.batches import Linger
 from pkgrepo.config import Config

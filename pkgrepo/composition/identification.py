@@ -10,11 +10,9 @@ from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker
-from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker, make_portal
 from pkgrepo.auth.login.sessions import BrowserSessions
-from pkgrepo.auth.login.throttle import Throttle
-from pkgrepo.auth.login.unlocks import NewUnlocks
+from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses

@@ -9,8 +9,7 @@ from urllib.parse import unquote
 from attrs import Factory, frozen
 from twisted.web.resource import IResource
 
-from pkgrepo.auth.permissions.placeholders import make_placeholder
-from pkgrepo.auth.permissions.rules import NO_REPOSITORY
+from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 

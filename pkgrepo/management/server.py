@@ -7,8 +7,8 @@ from typing import Any
 from attrs import frozen
 
 from pkgrepo import __version__
-from pkgrepo.auth.login.bootstrap import ensure_admin
-from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.auth.accounts import ensure_admin
+from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Forbidden, NotFound, PkgrepoError
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request

@@ -1,7 +1,8 @@
 """
 Creates at a start what is missing: the default storage, the first admin, and the declared objects.
 
-Existing objects are not changed, so that a configuration file can stay in place.
+Existing objects are not changed, so that a configuration file can stay in place. The key for stored credentials, a file
+in the data folder of each node, must be the same on all nodes.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.auth.accounts import ensure_admin
 from pkgrepo.auth.login.passwords import generate_password
-from pkgrepo.composition.core import Core
+from pkgrepo.composition.core import KEY_FILE, Core
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
@@ -28,7 +29,7 @@ from pkgrepo.proxy.definitions.storing import add_repository, with_member_ids
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.people import tokens, users
-from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.catalog.server import repositories, settings, storages
 
 log = Logger()
 
@@ -199,3 +200,19 @@ def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:
         created_from="configuration",
         now_ms=now_ms,
     )
+
+
+async def check_key(core: Core) -> None:
+    """
+    Compare the key with that of the nodes that run. A node that runs alone decides which one counts from now on.
+
+    :raises Conflict: it is another one
+    """
+    own = core.secrets.fingerprint
+    before = await core.catalog.look(settings.get, settings.CREDENTIALS_KEY)
+    if own == await core.catalog.write(settings.ensure_credentials_key, own, alone=core.alone):
+        if before not in (None, own):
+            log.warn("{key} is not the key of the last run; credentials sealed with that one are lost", key=KEY_FILE)
+        return
+    path = core.config.data.dir / KEY_FILE
+    raise Conflict(f"{path} is not the key of the other nodes: copy that file from the data folder of one of them")

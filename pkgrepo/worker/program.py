@@ -18,9 +18,8 @@ from twisted.python.usage import UsageError
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.http.tls import BadCertificate
-from pkgrepo.process.allocator import keep_freed_buffers
-from pkgrepo.process.garbage import settle
 from pkgrepo.process.log_output import make_observer
+from pkgrepo.process.resources import keep_freed_buffers, settle
 from pkgrepo.process.workers.child import LOG
 from pkgrepo.process.workers.membership import Membership
 from pkgrepo.service import Server

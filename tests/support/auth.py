@@ -12,9 +12,8 @@ import pytest
 from twisted.internet import reactor
 
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker, make_portal
 from pkgrepo.auth.login.passwords import Passwords
-from pkgrepo.auth.login.realm import make_portal
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pkgrepo.config import read_config
-from pkgrepo.process.processors import usable_processors
+from pkgrepo.process.resources import usable_processors
 from pkgrepo.tap import _automatic_count, _log_file
 
 RAISED = """
@@ -25,7 +25,7 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 
 SETTLED = """
 import gc
-from pkgrepo.process.garbage import settle
+from pkgrepo.process.resources import settle
 before = len(gc.get_objects())
 settle()
 print(before, len(gc.get_objects()))

@@ -26,16 +26,17 @@ from twisted.cred.error import LoginFailed
 from twisted.cred.portal import Portal
 from zope.interface import implementer
 
-from pkgrepo.auth.identity_serial import identity_serial_of
+from pkgrepo.auth.login.checkers import IIdentity
 from pkgrepo.auth.tokens.limits import address_allowed
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator, ICatalog
 from pkgrepo.model import ANONYMOUS, Identity
+from pkgrepo.storage.catalog.people.users import identity_serial
+from pkgrepo.storage.catalog.snapshot import Snapshot
 
 from .credentials import Credentials, PasswordCredentials, named_secret, parse_authorization
-from .realm import IIdentity
 
 CACHED_S = 60  # seconds
 MOST_CACHED = 10_000  # headers; about 5 MB
@@ -57,7 +58,7 @@ class Authenticator:
         self._portal = portal
         self._uses = uses
         self._clock = clock
-        self._identity_serial = identity_serial_of(catalog)
+        self._identity_serial = Snapshot(catalog, lambda reader, _: identity_serial(reader), 0)
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
         self._cache: dict[bytes, _CacheEntry] = {}

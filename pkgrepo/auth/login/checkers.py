@@ -1,5 +1,5 @@
 """
-The twisted.cred checkers, one for each kind of credentials.
+The twisted.cred portal and its checkers, one for each kind of credentials; site-specific ones may be added.
 
 A checker's avatar id is the identity. All refusals look the same, and a password for an unknown name takes as long as a
 wrong password.
@@ -8,23 +8,34 @@ wrong password.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from attrs import evolve
-from twisted.cred.checkers import ICredentialsChecker
+from twisted.cred.checkers import AllowAnonymousAccess, ICredentialsChecker
 from twisted.cred.error import UnauthorizedLogin
+from twisted.cred.portal import IRealm, Portal
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
-from zope.interface import implementer
+from zope.interface import Interface, implementer
 
+from pkgrepo.auth.login.credentials import (
+    IPasswordCredentials,
+    ISessionCredentials,
+    ISignedCredentials,
+    ITokenCredentials,
+)
+from pkgrepo.auth.login.identities import identity_of, is_valid
+from pkgrepo.auth.login.passwords import Passwords, Verdict
+from pkgrepo.auth.login.sessions import BrowserSessions
+from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import Identity, Token, User
+from pkgrepo.model import ANONYMOUS, Identity, Token, User
 from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
 from pkgrepo.storage.catalog.people.users import (
     find_user,
@@ -34,12 +45,6 @@ from pkgrepo.storage.catalog.people.users import (
     password_hash,
     record_login,
 )
-
-from .credentials import IPasswordCredentials, ISessionCredentials, ISignedCredentials, ITokenCredentials
-from .identities import identity_of, is_valid
-from .passwords import Passwords, Verdict
-from .sessions import BrowserSessions
-from .throttle import Throttle
 
 log = Logger()
 
@@ -202,3 +207,48 @@ def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | N
 def _read_bearer(r: Reader, user_uid: str, token_id: int | None) -> tuple[User | None, Token | None]:
     """The user of a bearer token, and the access token behind it, if any."""
     return find_user_by_uid(r, user_uid), None if token_id is None else find_token(r, token_id)
+
+
+class IIdentity(Interface):
+    """The avatar interface: a L{pkgrepo.model.Identity}."""
+
+
+@implementer(IRealm)
+class IdentityRealm:
+    """
+    Maps avatar ids to identities.
+
+    Our checkers return identities. Any other cred checker returns a user name in bytes, whose user must exist here. The
+    empty tuple is cred's id of an anonymous user.
+    """
+
+    def __init__(self, catalog: ICatalog) -> None:
+        self._catalog = catalog
+
+    def requestAvatar(self, avatarId: Any, mind: Any, *interfaces: Any) -> Deferred[tuple[Any, object, Any]]:  # noqa: ARG002 - cred asks so
+        """The identity with its interface; logout does nothing."""
+        if IIdentity not in interfaces:
+            raise NotImplementedError("only identities live here")
+        return Deferred.fromCoroutine(self._avatar(avatarId))
+
+    async def _avatar(self, avatar_id: Any) -> tuple[Any, object, Any]:
+        return IIdentity, await self._identity(avatar_id), _nothing
+
+    async def _identity(self, avatar_id: Any) -> Identity:
+        if isinstance(avatar_id, Identity):
+            return avatar_id
+        if avatar_id == ():
+            return ANONYMOUS
+        user = await self._catalog.look(find_user_by_name, avatar_id.decode())
+        if user is None or not user.active:
+            raise UnauthorizedLogin
+        return identity_of(user, via="password")
+
+
+def make_portal(catalog: ICatalog, checkers: Iterable[ICredentialsChecker]) -> Portal:
+    """A portal with these checkers and one for anonymous access."""
+    return Portal(IdentityRealm(catalog), [*checkers, AllowAnonymousAccess()])
+
+
+def _nothing() -> None:
+    """Logout: nothing to do, an identity ends with its request."""

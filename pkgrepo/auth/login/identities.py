@@ -1,14 +1,18 @@
-"""The identity of a user whose credentials are verified, or were verified by an earlier request."""
+"""The identity of a user whose credentials are verified, or were verified by an earlier request; user names."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from pkgrepo.auth.tokens.limits import in_force
+from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Token, User
 from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.people.users import find_user
+
+_USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{2,31}", re.ASCII | re.IGNORECASE)
 
 
 def identity_of(user: User, *, via: str, token: Token | None = None, session_id: int | None = None) -> Identity:
@@ -47,3 +51,18 @@ def present_identity(r: Reader, user_id: int | None, token_id: int | None, now_s
 def is_valid(token: Token, now_s: float) -> bool:
     """Whether a token is neither revoked nor, at this time in seconds since the epoch, expired."""
     return token.revoked_at is None and in_force(token.limits, datetime.fromtimestamp(now_s, UTC))
+
+
+def check_username(text: str) -> str:
+    """
+    Check a user name: 3 to 32 letters, digits, dots, underscores or hyphens, beginning with a letter or digit.
+
+    Case is kept, but names that differ only by case are equal.
+
+    :raises Invalid: it is not a user name
+    """
+    if not _USERNAME.fullmatch(text):
+        raise Invalid(
+            "a user name has 3 to 32 letters, digits, '.', '_' or '-', and begins with a letter or digit", "/username"
+        )
+    return text

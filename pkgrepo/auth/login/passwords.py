@@ -1,30 +1,53 @@
-"""Password policy, and argon2id hashing (RFC 9106) in a thread pool with a bounded, fair queue."""
+"""
+Password policy, and argon2id hashing (RFC 9106) in a thread pool with a bounded, fair queue.
+
+The threads have a lower priority than those that serve requests, and few run in the whole server: its workers share
+permits, which are locks of single bytes of one file (``F_OFD_SETLKW``, fcntl(2)); the kernel releases those of a
+process that ends. A thread waits for a permit behind the fair queue of its own process.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import random
 import re
 import secrets
 import string
+import struct
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from errno import EACCES, EAGAIN
+from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from threading import get_native_id
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 from attrs import field, frozen
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.concurrency.fair_semaphore import FairSemaphore, Path, QueueFull
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
+from pkgrepo.concurrency.fair_semaphore import Path as QueuePath
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, TooManyAttempts
+from pkgrepo.storage.pools import Pool
+from pkgrepo.storage.private_files import OWNER_ONLY, tighten
+
+P = ParamSpec("P")
+
+PERMITS: Final = 2  # verifications at a time, each with 64 MiB of memory and, for 50 ms, several cores
+NICE: Final = 10  # argon2's own threads have it, too: eight of them leave a core to one thread that serves
+_FLOCK: Final = "hhqqi4x"  # struct flock: type, whence, start, length, process
 
 T = TypeVar("T")
-
 MAX_WAITING = 256  # verifications; at 50 ms each on two cores the last one waits about six seconds
 RETRY_S = 5  # seconds, for Retry-After: the queue is shorter by then
-
 # Common passwords: as they are, or with digits and signs around them.
 _COMMON_TEXT = """
 admin administrator letmein welcome iloveyou monkey dragon football baseball sunshine princess master shadow
@@ -37,11 +60,61 @@ abc abcd abcdef abcdefgh abcdefghijkl correcthorsebatterystaple registry pkgrepo
 _COMMON = frozenset(_COMMON_TEXT.split())
 _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _FEWEST_DISTINCT = 5  # characters; "aaaaaaaaaaaa" and "121212121212" have fewer
-
 GENERATED_LENGTH = 24  # characters; 142 bits
-
 # The queue path of new hashes, besides those of verifications (see L{Throttle.queue_path}).
 _HASHING = ("hash",)
+
+
+class HashingThreads:
+    """Calls a function in one of the threads; with ``permits``, the path of a file, at most two in all processes."""
+
+    def __init__(self, pool: Pool, permits: Path | None) -> None:
+        self._pool = pool
+        self._permits = permits
+
+    def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """The result of the function."""
+        return self._pool(self._call, partial(function, *args, **kwargs))
+
+    def _call(self, function: Callable[[], T]) -> T:
+        with suppress(OSError):  # forbidden by some sandboxes
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICE)
+        if self._permits is None:
+            return function()
+        with hold_permit(self._permits):
+            return function()
+
+
+@contextmanager
+def hold_permit(path: Path) -> Iterator[None]:
+    """Hold a permit during the block; waits for it first. Blocks. Where locks cannot be had it does not wait."""
+    try:
+        tighten(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
+    except OSError:  # no descriptor is left, or the disk is full
+        yield
+        return
+    try:
+        with suppress(OSError):
+            if not any(_try_lock(descriptor, number) for number in range(PERMITS)):
+                _lock(descriptor, fcntl.F_OFD_SETLKW, random.randrange(PERMITS))  # noqa: S311 - no secret
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int, number: int) -> bool:
+    try:
+        _lock(descriptor, fcntl.F_OFD_SETLK, number)
+    except OSError as error:
+        if error.errno in (EACCES, EAGAIN):
+            return False
+        raise
+    return True
+
+
+def _lock(descriptor: int, command: int, number: int) -> Any:
+    return fcntl.fcntl(descriptor, command, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
 
 
 def generate_password() -> str:
@@ -104,7 +177,7 @@ class Passwords:
         return text
 
     async def verify(
-        self, stored: str, password: str, *, path: Path = ("",), begin: Callable[[], Attempt] = _Uncounted
+        self, stored: str, password: str, *, path: QueuePath = ("",), begin: Callable[[], Attempt] = _Uncounted
     ) -> Verdict:
         """
         Verify a password against the stored hash.
@@ -129,7 +202,7 @@ class Passwords:
             attempt.end(failed=wrong)
         return verdict
 
-    async def _with_permit(self, path: Path, start: Callable[[], Awaitable[T]]) -> T:
+    async def _with_permit(self, path: QueuePath, start: Callable[[], Awaitable[T]]) -> T:
         """
         Call ``start`` once a permit is granted, and return the result of its work. ``start`` may raise.
 

@@ -27,6 +27,8 @@ from typing import Protocol
 from attrs import Factory, define, frozen
 
 from pkgrepo.errors import TooManyAttempts
+from pkgrepo.interfaces import NOT_NOW, ICatalog
+from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock, unlocks_after
 
 WINDOW_S = 60.0
 MAX_BLOCK_S = 900.0  # seconds; guessing is hopeless, and the owner of the account can still wait
@@ -287,3 +289,26 @@ def _recent(record: _Record, now: float) -> list[float]:
 def _bound(entries: dict[Key, _Record] | dict[Key, float]) -> None:
     while len(entries) > MAX_KEYS:
         del entries[next(iter(entries))]
+
+
+class NewUnlocks:
+    """Returns the unlocks added since the last call; ``seen`` is the id of the newest one that is not new."""
+
+    def __init__(self, catalog: ICatalog, seen: int) -> None:
+        self._catalog = catalog
+        self._seen = seen
+
+    def now(self) -> Sequence[LoginUnlock]:
+        """The new unlocks, oldest first, from a catalog that answers at once; none from another."""
+        found = self._catalog.peek(unlocks_after, self._seen)
+        return () if found is NOT_NOW else self._new(found)
+
+    async def read(self) -> Sequence[LoginUnlock]:
+        """The new unlocks, oldest first."""
+        return self._new(await self._catalog.look(unlocks_after, self._seen))
+
+    def _new(self, found: Sequence[LoginUnlock]) -> Sequence[LoginUnlock]:
+        new = [each for each in found if each.id > self._seen]  # others may have asked at the same time
+        if new:
+            self._seen = new[-1].id
+        return new

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from attrs import evolve, frozen
 from zope.interface import implementer
 
-from pkgrepo.auth.identity_serial import identity_serial_of
+from pkgrepo.auth.permissions.decisions import NEWCOMER, check_delegation
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
@@ -37,10 +37,11 @@ from pkgrepo.model import (
     Visibility,
 )
 from pkgrepo.storage.catalog.people.tokens import find_token
+from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.repositories import find_repository
+from pkgrepo.storage.catalog.snapshot import Snapshot
 
 from .decisions import NOBODY, Question, decide_unread, read_decisions, read_known
-from .delegation import NEWCOMER, check_delegation
 from .ownership import read_owner
 from .rules import NO_REPOSITORY, Decision, Standing, read_standing
 
@@ -84,7 +85,7 @@ class Authorizer:
         self._catalog = catalog
         self._anonymous = anonymous
         self._clock = clock
-        self._identity_serial = identity_serial_of(catalog)
+        self._identity_serial = Snapshot(catalog, lambda reader, _: identity_serial(reader), 0)
         self._serial: int | None = None  # of the cache
         self._standings: dict[int, Standing] = {}
         self._decisions: dict[_Key, _CacheEntry] = {}

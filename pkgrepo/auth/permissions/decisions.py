@@ -1,20 +1,53 @@
-"""Applies the rules to a user's standing and, where they depend on it, to what a query reads."""
+"""
+Applies the rules to a user's standing and, where they depend on it, to what a query reads; checks delegation.
+
+Delegation: a change of a user's rights must not add actions that the giver does not hold. Removing a grant may add
+actions too, because a grant takes precedence over those of groups, default actions and visibility (see ``rules``). So
+the results of the rules before and after the change are compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
+from attrs import evolve
+
+from pkgrepo.auth.permissions.ownership import read_owner
+from pkgrepo.auth.permissions.rules import Decision, Standing, decide, has_any_right, make_placeholder, read_standing
 from pkgrepo.auth.tokens.bearer import behind
+from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Identity, Project, Repository
+from pkgrepo.model import Action, Identity, Project, Repository, User, UserKind
 from pkgrepo.storage.catalog.people.projects import list_bindings
-
-from .ownership import read_owner
-from .rules import Decision, Standing, decide, has_any_right, read_standing
 
 NOBODY = Standing(user=None)
 
 Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
+
+_NO_NAME = "\0"  # matched only by patterns for every name
+_EPOCH = datetime.fromtimestamp(0, UTC)
+# Stands for repositories created later, in which default actions apply.
+FUTURE = make_placeholder(0, _NO_NAME, _NO_NAME)
+# A user to be added, without any rights.
+NEWCOMER = User(
+    id=0,
+    uid="",
+    username="",
+    key="",
+    name="",
+    email="",
+    kind=UserKind.PERSON,
+    active=True,
+    admin=False,
+    user_manager=False,
+    system_manager=False,
+    default_actions=frozenset(),
+    generation=0,
+    created_at=_EPOCH,
+    updated_at=_EPOCH,
+    last_login_at=None,
+)
 
 
 class _OwnerUnread(Exception):  # noqa: N818 - says what happened
@@ -77,3 +110,50 @@ def _decide(
 
 def _raise_unread(_repository: Repository, _package: str) -> Project | None:
     raise _OwnerUnread
+
+
+def held(standing: Standing, identity: Identity, repository: Repository) -> frozenset[Action]:
+    """The actions allowed on a whole repository. Project roles do not count, because they apply to packages."""
+    standing = evolve(standing, roles={})
+    return frozenset(
+        action
+        for action in Action
+        if decide(standing, identity, action, repository, _NO_NAME, owner=lambda: None, anonymous=True).allowed
+    )
+
+
+def check_delegation(
+    giver: Identity, own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
+) -> None:
+    """
+    Check that a change of a user's standing adds no action that the giver, with the standing ``own``, lacks.
+
+    ``repositories`` are all repositories.
+
+    :raises Forbidden: naming a repository and the actions that the giver does not hold there
+    """
+    if before.user is None or after.user is None:
+        return
+    receiver = Identity(user_id=after.user.id, via="password")
+    # an inactive user may be activated later
+    before = evolve(before, user=evolve(before.user, active=True))
+    after = evolve(after, user=evolve(after.user, active=True))
+    for repository in _affected(own, before, after, repositories):
+        added = held(after, receiver, repository) - held(before, receiver, repository)
+        lacking = added - held(own, giver, repository) if added else added
+        if lacking:
+            words = ", ".join(action for action in Action if action in lacking)
+            where = "every repository" if repository is FUTURE else repository.path
+            raise Forbidden(f"only admins give rights that they do not hold themselves: {words} in {where}")
+
+
+def _affected(
+    own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
+) -> Iterator[Repository]:
+    """The repositories where the change may add actions; there may be thousands where it cannot."""
+    ids = {key for key in before.own.keys() | after.own.keys() if before.own.get(key) != after.own.get(key)}
+    if before.user != after.user:
+        # the giver's default actions apply where the giver has no grant, as in FUTURE
+        ids |= own.own.keys() | own.groups.keys()
+        yield FUTURE
+    yield from (repository for repository in repositories if repository.id in ids)

@@ -24,13 +24,24 @@ otherwise. Writing always needs credentials.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import reduce
 
 from attrs import Factory, frozen
 
 from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, reaches
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Identity, Project, ProjectRole, Repository, SubjectKind, User, Visibility
+from pkgrepo.model import (
+    Action,
+    Identity,
+    Project,
+    ProjectRole,
+    Repository,
+    RepositoryType,
+    SubjectKind,
+    User,
+    Visibility,
+)
 from pkgrepo.storage.catalog.people.grants import permissions_of_user
 from pkgrepo.storage.catalog.people.projects import roles_of_user
 from pkgrepo.storage.catalog.people.users import find_user
@@ -46,6 +57,8 @@ ROLES: Mapping[ProjectRole, frozenset[Action]] = {
     ProjectRole.MAINTAINER: MAINTAINING,
     ProjectRole.OWNER: MAINTAINING,
 }
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @frozen
@@ -186,3 +199,26 @@ def _role_allows(
     if role is ProjectRole.GUEST:
         return action is Action.READ and repository.visibility is not Visibility.PRIVATE
     return action in ROLES[role]
+
+
+def make_placeholder(repository_id: int, storage: str, name: str, format: str = "") -> Repository:
+    """A private, active, empty repository with these names. Ids in the catalog are at least 1."""
+    return Repository(
+        id=repository_id,
+        uid="",
+        storage_id=repository_id,
+        storage_name=storage,
+        name=name,
+        format=format,
+        type=RepositoryType.HOSTED,
+        visibility=Visibility.PRIVATE,
+        active=True,
+        description="",
+        config={},
+        settings={},
+        serial=0,
+        bytes_used=0,
+        package_count=0,
+        created_at=_EPOCH,
+        updated_at=_EPOCH,
+    )

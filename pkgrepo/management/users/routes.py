@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.management.api.access_rules import USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call

@@ -1,20 +1,26 @@
-"""A worker's place among the workers of a master."""
+"""
+A worker's place among the workers of a master, and its ports, at listening sockets that the master has bound.
+
+At the end a worker stops to accept, and the master's sockets stay as they are: a Unix socket keeps its path and its
+mode.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from twisted.internet import tcp, unix
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
-from .child import CHANNEL, FIRST_SOCKET
-from .inherited import listen_at
-from .messages import (
+from pkgrepo.process.workers.child import CHANNEL, FIRST_SOCKET
+from pkgrepo.process.workers.messages import (
     ALIVE_S,
     Alive,
     Answered,
@@ -29,7 +35,7 @@ from .messages import (
     Ready,
     Uncover,
 )
-from .peers import WorkerPeers
+from pkgrepo.process.workers.peers import WorkerPeers
 
 log = Logger()
 
@@ -134,3 +140,36 @@ class Membership:
     async def _uncover(self, slot: int) -> None:
         for port in self._covering.pop(slot, ()):
             await port.stopListening()
+
+
+class SharedUnixPort(unix.Port):
+    """A port at a Unix socket that belongs to another process."""
+
+    _shouldShutdown = False  # of Twisted: a shutdown would end the socket of all processes
+
+    def connectionLost(self, reason: Any) -> None:
+        """Close the descriptor; the path stays."""
+        tcp.Port.connectionLost(self, reason)
+
+
+def listen_at(descriptors: Sequence[int], factory: IProtocolFactory, reactor: Any) -> list[Any]:
+    """A port for each inherited socket; the descriptors are closed."""
+    ports = []
+    for each in descriptors:
+        with socket.socket(fileno=each) as line:
+            line.setblocking(False)
+            if line.family == socket.AF_UNIX:
+                ports.append(_listen_unix(line, factory, reactor))
+            else:
+                ports.append(reactor.adoptStreamPort(each, line.family, factory))
+    return ports
+
+
+def _listen_unix(line: socket.socket, factory: IProtocolFactory, reactor: Any) -> SharedUnixPort:
+    untyped: Any = SharedUnixPort
+    port = untyped._fromListeningDescriptor(reactor, line.fileno(), factory)  # noqa: SLF001 - as adoptStreamPort does
+    name = line.getsockname()
+    if isinstance(name, str) and name:
+        port.mode = stat.S_IMODE(os.stat(name).st_mode)  # which Twisted sets again
+    port.startListening()
+    return port  # type: ignore[no-any-return]

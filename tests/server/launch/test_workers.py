@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from pkgrepo.process.processors import usable_processors
+from pkgrepo.process.resources import usable_processors
 from tests.support.http_client import Reply
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel

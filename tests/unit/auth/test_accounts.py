@@ -3,11 +3,12 @@
 import pytest
 import pytest_twisted
 
-from pkgrepo.auth.accounts import Accounts
+from pkgrepo.auth.accounts import Accounts, ensure_admin
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, NotFound
 from pkgrepo.model import Actor, TokenLimits
+from pkgrepo.storage.catalog.people.users import find_user_by_name, password_hash
 from pkgrepo.storage.catalog.server.audit import list_audit
-from tests.support.auth import PASSWORD
+from tests.support.auth import PASSWORD, AuthServices
 
 HOME = "192.0.2.1"
 NEW = "another long secret"
@@ -93,3 +94,20 @@ async def test_each_row_is_given_on_once_it_is_durable(scene, accounts, copied, 
     await accounts.change(ada, {"name": "Ada"}, actor_of(ada))
     await accounts.change_password(ada, PASSWORD, NEW, actor_of(ada))
     assert [(each.actor.name, each.action, each.object, each.outcome) for each in copied] == rows(scene)[::-1]
+
+
+def test_the_first_admin_is_made_once_and_never_touched_again():
+    scene = AuthServices()
+    user = scene.catalog.do(ensure_admin, "root", "hash one", now_ms=1)
+    assert user.admin
+    assert user.active
+    assert scene.catalog.do(ensure_admin, "root", "hash two", now_ms=2) is None
+    assert scene.catalog.do(ensure_admin, "other", "hash two", now_ms=2) is None
+    assert scene.catalog.peek(password_hash, user.id) == "hash one"
+    assert scene.catalog.peek(find_user_by_name, "other") is None
+
+
+def test_a_server_with_any_user_gets_no_admin_from_its_configuration():
+    scene = AuthServices()
+    scene.user("alice")
+    assert scene.catalog.do(ensure_admin, "root", "hash", now_ms=1) is None

@@ -7,9 +7,8 @@ import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, TokenChecker, identity_of
+from pkgrepo.auth.login.checkers import PasswordChecker, TokenChecker, identity_of, make_portal
 from pkgrepo.auth.login.passwords import Passwords
-from pkgrepo.auth.login.realm import make_portal
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part

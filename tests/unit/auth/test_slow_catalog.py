@@ -9,10 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker, identity_of
-from pkgrepo.auth.login.realm import make_portal
-from pkgrepo.auth.login.throttle import Throttle
-from pkgrepo.auth.login.unlocks import NewUnlocks
+from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker, identity_of, make_portal
+from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.model import ANONYMOUS, Action, ProjectRole, SubjectKind, Visibility

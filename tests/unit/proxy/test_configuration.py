@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import (
     DEFAULT_NEGATIVE_TTL_S,

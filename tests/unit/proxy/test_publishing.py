@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import ReadOnly
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.publishing import check_publishes, publish_target

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pkgrepo.auth.login.identities import present_identity
+from pkgrepo.auth.login.identities import check_username, present_identity
+from pkgrepo.errors import Invalid
 from pkgrepo.model import Identity, TokenLimits
 from pkgrepo.storage.catalog.people.tokens import revoke_token
 from pkgrepo.storage.catalog.people.users import update_user
@@ -68,3 +69,17 @@ def test_nobody_has_no_identity() -> None:
     assert scene.find(None, None) is None
     assert scene.find(scene.user.id + 1, None) is None
     assert scene.find(scene.user.id, 999) is None
+
+
+@pytest.mark.parametrize("name", ["bob", "Bob", "b.o_b-2", "0bob", "x" * 32])
+def test_names_in_the_grammar_pass_as_they_are(name):
+    assert check_username(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "bo", "x" * 33, "-bob", ".bob", "_bob", "b b", "bob\n", "bób", "bob:", "a/b", "ſss"]
+)
+def test_others_are_refused(name):
+    with pytest.raises(Invalid) as refused:
+        check_username(name)
+    assert refused.value.pointer == "/username"

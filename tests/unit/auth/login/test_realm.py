@@ -6,7 +6,7 @@ from twisted.cred.portal import IRealm
 from zope.interface import Interface
 from zope.interface.verify import verifyObject
 
-from pkgrepo.auth.login.realm import IdentityRealm, IIdentity, make_portal
+from pkgrepo.auth.login.checkers import IdentityRealm, IIdentity, make_portal
 from pkgrepo.model import ANONYMOUS
 
 

@@ -5,7 +5,7 @@ import base64
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions.credentials import authorization_of, mask_credentials, seal_credentials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.release_age import AgeRule, TooYoung
 
