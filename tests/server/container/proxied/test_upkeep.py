@@ -1,15 +1,13 @@
-"""What is kept of upstreams: counted, checked, restored, and not collected."""
+"""What is kept of upstreams: counted, checked, and not collected."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.container_proxy import ONE, TWO, Make
-from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step, wait_for
+from tests.support.data_folder import DataFolder, wait_for
 from tests.support.images import digest_of, make_index
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import Answer
@@ -53,29 +51,6 @@ def test_upstreams_are_checked(make: Make) -> None:
     assert scene.wire.post_json(path, {}).json["ok"]
     scene.upstream.stop()
     assert not scene.wire.post_json(path, {}).json["ok"]
-
-
-@pytest.mark.folder("reads the readable layout")
-def test_kept_images_are_restored_from_the_readable_layout(make: Make, tmp_path: Path) -> None:
-    scene = make()
-    index = make_index([ONE, TWO])
-    scene.upstream.push("team/app", index, "1", children=(ONE, TWO))
-    scene.pull("team/app", index)
-    scene.pull("team/app", ONE, ONE.digest)
-    data = DataFolder(tmp_path / "data")
-    assert stop_in_step(scene.server, data) in (0, -15)
-    entry = json.loads((data.layout / "images/team/app/index.json").read_text())["manifests"][0]
-    assert entry["digest"] == index.digest
-    data.delete_catalog()
-    restored = pkgrepo(data, "reindex")
-    assert (restored.returncode, "2 images and 1 tags" in restored.stdout) == (0, True), restored
-    scene.upstream.stop()
-    again = make(scene.upstream)
-    scene.upstream.stop()
-    again.pull("team/app", index)
-    again.pull("team/app", ONE, ONE.digest)
-    assert again.get("team/app/manifests/1").headers["warning"] == '110 - "stale"', "no upstream has confirmed it"
-    assert data.damaged() == []
 
 
 def test_kept_images_are_counted_and_not_collected(make: Make) -> None:

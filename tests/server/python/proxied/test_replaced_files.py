@@ -8,9 +8,15 @@ from http.client import IncompleteRead
 import pytest
 from attrs import evolve
 
+from tests.support.configurations import proxy
+from tests.support.data_folder import DataFolder, stop_in_step
+from tests.support.http_client import HttpClient
 from tests.support.odd_files import ARMOUR, zip_of
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import restarts
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Fault
+from tests.support.upstreams.python import PythonUpstream
 
 pytestmark = pytest.mark.server
 
@@ -160,3 +166,23 @@ def test_file_without_a_digest_that_has_only_moved_is_fetched_once(at, old_upstr
     for _ in range(3):
         keep(where, path)
     assert old_upstream.count(f"/moved/{name}") == 1
+
+
+@pytest.mark.folder("reads the readable layout")
+def test_replaced_file_takes_the_place_of_the_old_one(tmp_path, keep):
+    with PythonUpstream() as upstream:
+        wheel, _ = upstream.add("replaced-lib", requires=["left"])
+        settings = proxy("python", "mirror", upstream.simple, cache_ttl="0")
+        with restarts(tmp_path, f'proxy.allow_private = ["127.0.0.1"]\n{settings}') as start:
+            server = start()
+            mirror = HttpClient(f"{server.url}/repositories/main/mirror", (USER, PASSWORD))
+            keep(mirror, f"/packages/replaced-lib/1.0/{wheel}")
+            upstream.projects["replaced-lib"].clear()
+            _, data = upstream.add("replaced-lib", requires=["right"])
+            assert mirror.get("/simple/replaced-lib/").status == 200
+            keep(mirror, f"/packages/replaced-lib/1.0/{wheel}")
+            folder = DataFolder(tmp_path / "data")
+            stop_in_step(server, folder)
+            layout = folder.layout / "mirror" / "replaced-lib" / "1.0"
+            assert (layout / wheel).read_bytes() == data
+            assert b"right" in (layout / f"{wheel}.metadata").read_bytes()
