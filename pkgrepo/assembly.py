@@ -28,8 +28,8 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
+from pkgrepo.management.metrics.durations import ReactorLag
 from pkgrepo.management.metrics.exposition import ProcessMetrics, UpstreamMetrics
-from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers

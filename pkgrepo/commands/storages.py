@@ -15,8 +15,8 @@ from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Conflict, Invalid, existing
-from pkgrepo.management.api.parsing import parse_fields
-from pkgrepo.management.storages.buckets import is_at, make_bucket, place_of
+from pkgrepo.management.api.schema import parse_fields
+from pkgrepo.management.storages.places import is_at, make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.upkeep import adopt

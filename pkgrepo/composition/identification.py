@@ -18,8 +18,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
 from pkgrepo.gateway.callers.access import Access
-from pkgrepo.management.api.audit_file import AuditFile
-from pkgrepo.management.api.audit_log import AuditLog
+from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings

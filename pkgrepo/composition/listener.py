@@ -19,7 +19,7 @@ from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
-from pkgrepo.management.metrics.http_requests import RequestMetrics
+from pkgrepo.management.metrics.durations import RequestMetrics
 from pkgrepo.repositories.registry import Registry
 
 

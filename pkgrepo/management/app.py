@@ -14,7 +14,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.management import audit, server, statistics, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
-from pkgrepo.management.api.openapi.description import Description
+from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
@@ -22,16 +22,12 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import Metrics, ProcessMetrics
-from pkgrepo.management.packages import advisories, lists, removal, search, tree
+from pkgrepo.management.packages import attestations, image_contents, removal, search
 from pkgrepo.management.packages import routes as packages
-from pkgrepo.management.packages.contents import images
-from pkgrepo.management.packages.contents.archives import Contents
-from pkgrepo.management.packages.vouchers import routes as vouchers
+from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
-from pkgrepo.management.repositories import members, retired_names, uploads
+from pkgrepo.management.repositories import configuration, contents, keys
 from pkgrepo.management.repositories import routes as repositories
-from pkgrepo.management.repositories.configuration import keys
-from pkgrepo.management.repositories.configuration import routes as configuration
 from pkgrepo.management.server import HealthChecks
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer
@@ -42,35 +38,35 @@ from pkgrepo.management.users import routes as users
 Handler = Callable[[Request], Awaitable[Answer]]
 
 TABLES = (
-    server.table,
-    storages.table,
-    repositories.table,
-    members.table,
-    retired_names.table,
-    uploads.table,
-    upstreams.table,
-    keys.table,
-    configuration.table,
-    maintenance.table,
-    statistics.table,
     statistics.server_table,
-    jobs.table,
-    packages.table,
-    lists.table,
-    images.table,
-    vouchers.table,
-    advisories.table,
-    removal.table,
-    search.table,
-    tree.table,
-    explanations.table,
-    users.table,
-    permissions.table,
-    sessions.table,
-    tokens.table,
-    bearer.table,
-    projects.table,
-    audit.table,
+    *(
+        each.table
+        for each in (
+            server,
+            storages,
+            repositories,
+            configuration,
+            keys,
+            contents,
+            upstreams,
+            maintenance,
+            statistics,
+            jobs,
+            packages,
+            image_contents,
+            attestations,
+            removal,
+            search,
+            explanations,
+            users,
+            permissions,
+            sessions,
+            tokens,
+            bearer,
+            projects,
+            audit,
+        )
+    ),
 )
 
 

@@ -16,9 +16,8 @@ from pkgrepo.interfaces import IBlobStore, Transaction
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT
-from pkgrepo.management.api.parsing import BODY_LIMIT
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.management.api.schema import BODY_LIMIT, Body, Record, Word
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Storage, User
 from pkgrepo.storage.catalog.people.users import has_users, update_user

@@ -13,9 +13,9 @@ from pkgrepo.management.api.access_rules import ADMINS, METRICS_READERS, SYSTEM_
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
-from pkgrepo.management.api.timings import Histogram
+from pkgrepo.management.api.services import Histogram
 from pkgrepo.management.jobs.schema import JobRecord, job_record
-from pkgrepo.management.repositories.configuration.parts import warnings_of
+from pkgrepo.management.repositories.stored import warnings_of
 from pkgrepo.management.server import HealthChecks
 from pkgrepo.management.upstreams import CacheFigures
 from pkgrepo.model import RepositoryType

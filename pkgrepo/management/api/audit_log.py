@@ -20,6 +20,7 @@ and when the server stops, the queue and the counts are written.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -32,10 +33,12 @@ from twisted.python.failure import Failure
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.failure_log import FailureLog, is_out_of_descriptors
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, truncate, truncate_detail
+from pkgrepo.storage.private_files import private_opener, tighten
 
 log = Logger()
 
@@ -224,3 +227,31 @@ def _log_failure(failure: Failure) -> None:
 def _append_all(tx: Transaction, rows: list[_Row]) -> None:
     for each in rows:
         append_entry(tx, each.entry, each.at_ms)
+
+
+class AuditFile:
+    """
+    Appends lines to a file that is opened for each line, so that log rotation may rename it at any time.
+
+    A line is written to the page cache, which takes microseconds, without fsync. A line that cannot be written is lost
+    and the failure is logged: the catalog has the row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._failures = FailureLog(log, f"lines cannot be written to {path}")
+
+    def restrict_permissions(self) -> None:
+        """Restrict an existing file to its owner; earlier releases created it with wider permissions."""
+        tighten(self._path)
+
+    def append(self, line: bytes) -> None:
+        """Append one line, which ends with a line feed."""
+        try:
+            with open(self._path, "ab", opener=private_opener) as file:
+                file.write(line)
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                self._failures.failed(error)
+        else:
+            self._failures.succeeded()

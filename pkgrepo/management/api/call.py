@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.management.api.schema import check_unchanged
+from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Package, Repository, Version
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.orders import Order
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
 
-from .etags import check_unchanged
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest
 from .route import DRY_RUN, Route
 from .services import ManagementServices
@@ -106,6 +108,26 @@ class Call:
         """The address of the server as clients see it, without a slash at the end."""
         return self.services.shared.base_url(self.request)
 
+    async def find_package(self) -> Package:
+        """The package that the path names. :raises NotFound: there is none"""
+        package: Package | None = await self.catalog.look(packages.find_package, self.repository.id, self.package or "")
+        if package is None:
+            raise NotFound("package", self.package or "")
+        return package
+
+    async def find_version(self, text: str) -> tuple[Package, Version]:
+        """The version that the path names, with its package. :raises NotFound: there is none"""
+        package = await self.find_package()
+        try:
+            key = self.services.formats[self.repository.format].version_key(text)
+        except Invalid:
+            raise NotFound("version", text) from None
+        version: Version | None = await self.catalog.look(versions.find_version, package.id, key)
+        if version is None:
+            raise NotFound("version", text)
+        self.object = f"{self.repository.path}/{package.key}@{version.text}"
+        return package, version
+
     async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may take this action in the repository, or on a package in it."""
         return await self.services.shared.access.may(self.identity, action, repository, package)
@@ -192,6 +214,20 @@ class Call:
         if found is None:
             raise Invalid(f"sort is one of {', '.join(orders)}", "sort")
         return found
+
+    def text_answer(self, text: str, kind: str, headers: Fields = ()) -> Answer:
+        """
+        A text that people wrote, of the media type ``kind``, not rendered, that no browser runs.
+
+        It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown.
+        """
+        accepted = self.request.header(b"accept") or b""
+        shown = b"text/markdown" if kind == "text/markdown" and b"text/markdown" in accepted else b"text/plain"
+        return Answer(
+            body=text.encode("utf-8", "replace"),
+            content_type=shown + b"; charset=utf-8",
+            headers=(*NO_STORE, *headers, (b"Content-Security-Policy", b"sandbox; default-src 'none'")),
+        )
 
     # Changes
 

@@ -28,14 +28,13 @@ from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of
 from pkgrepo.model import Identity, Repository
 
 from .audit_log import FAILED, REFUSED
 from .call import Arguments, Call, ConcurrentChange
-from .etags import tag_of
 from .names import find_repository
 from .pages import Page, next_link
-from .parsing import BODY_LIMIT, parse_fields, parse_json
 from .problems import ERRORS
 from .route import NDJSON, Created, Lines, Route, Table, Value
 from .services import ManagementServices

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta
 
+from pkgrepo.errors import Invalid
+from pkgrepo.http.answers import Refusal
+from pkgrepo.management.api.problems import PreconditionFailed
 from pkgrepo.model.structs import from_attributes
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 from pkgrepo.untrusted.text import END, ONE_LINE
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
@@ -46,3 +53,91 @@ class Record(msgspec.Struct, kw_only=True):
     def from_attributes(cls, value: object, **others: Any) -> Self:
         """See L{from_attributes}."""
         return from_attributes(cls, value, **others)
+
+
+_TAG = re.compile(rb'"([^"]*)"')
+
+
+def tag_of(value: object) -> bytes:
+    """The strong ETag of a value, made from its JSON form."""
+    built = msgspec.to_builtins(value)
+    measured = value.measured if isinstance(value, Record) else frozenset[str]()
+    if not measured:
+        return b'"%s"' % _hash(built, 32)
+    set_by_people = {key: field for key, field in built.items() if key not in measured}
+    rest = {key: field for key, field in built.items() if key in measured}
+    return b'"%s-%s"' % (_hash(set_by_people, 24), _hash(rest, 8))
+
+
+def check_unchanged(if_match: bytes | None, current: object) -> None:
+    """
+    Compare If-Match with the ETag of the ``current`` value (RFC 9110 section 13.1.1).
+
+    :raises PreconditionFailed: no ETag in it matches; without If-Match, and with ``*``, everything matches
+    """
+    if if_match is None or if_match.strip() == b"*":
+        return
+    tag = tag_of(current)
+    wanted = _edited_part(tag[1:-1])
+    if not any(_edited_part(each) == wanted for each in _TAG.findall(if_match)):
+        raise PreconditionFailed(tag.decode("ascii"))
+
+
+def _edited_part(tag: bytes) -> bytes:
+    return tag.partition(b"-")[0]
+
+
+def _hash(value: object, digits: int) -> bytes:
+    encoded = msgspec.json.encode(value, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:digits].encode("ascii")
+
+
+BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a description in Markdown
+
+T = TypeVar("T")
+
+_FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
+
+
+def parse_json(data: bytes, kind: type[T] | Any) -> T:
+    """
+    A body as a value of type ``kind``; an empty body is an empty object.
+
+    :raises Refusal: 400, the body is not JSON
+    :raises Invalid: the value is not of that type
+    """
+    try:
+        value: T = msgspec.json.decode(data.strip() or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid_from(error) from None
+    except ERRORS as error:
+        raise Refusal(400, f"the body is not JSON: {describe(data.strip(), error)}", "malformed") from None
+    return value
+
+
+def parse_fields(fields: Mapping[str, Any], kind: type[T] | Any) -> T:
+    """
+    An object that was made of the fields of a form, as a value of type ``kind``.
+
+    :raises Invalid: the value is not of that type
+    """
+    try:
+        value: T = msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise invalid_from(error) from None
+    return value
+
+
+def invalid_from(error: msgspec.ValidationError) -> Invalid:
+    """The parser's message as L{Invalid} with a JSON pointer (RFC 6901)."""
+    message, _, place = str(error).partition(" - at `")
+    steps = [step for step in re.split(r"[.\[\]]+", place.rstrip("`").removeprefix("$")) if step]
+    named = _FIELD.search(message)
+    if named:
+        steps.append(named[1])
+    return Invalid(message.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
+
+
+def escape(step: str) -> str:
+    """One step of a JSON pointer, escaped."""
+    return step.replace("~", "~0").replace("/", "~1")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 
 from attrs import frozen
@@ -15,6 +16,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
@@ -26,8 +28,33 @@ from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
 
-from .audit_log import AuditLog
-from .timings import Histogram
+
+@frozen
+class Histogram:
+    """How many durations were up to each of ``bounds`` (seconds), and above the one before; the last count: longer."""
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        """The number of durations."""
+        return sum(self.counts)
+
+    def quantile(self, part: float) -> float | None:
+        """
+        The least bound, in seconds, that this part of the durations did not exceed.
+
+        The highest bound if they exceeded that; None without any.
+        """
+        wanted = part * self.total
+        for bound, reached in zip(self.bounds, accumulate(self.counts), strict=False):
+            if reached and reached >= wanted:
+                return bound
+        return self.bounds[-1] if self.total else None
+
+    def __add__(self, other: Histogram) -> Histogram:
+        return Histogram(self.bounds, [a + b for a, b in zip(self.counts, other.counts, strict=True)])
 
 
 @frozen(kw_only=True)

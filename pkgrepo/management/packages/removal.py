@@ -15,7 +15,6 @@ from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_fi
 
 from . import images
 from . import schema as schemas
-from .handlers import find_package, find_version
 from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 
 table = Table("packages")
@@ -40,9 +39,9 @@ async def delete_version(call: Call, version: str) -> DeletedVersion:
     """
     await _settle(call, call.repository)
     if images.are_in(call):
-        image, dry = await find_package(call), call.flag("dry_run")
+        image, dry = await call.find_package(), call.flag("dry_run")
         return DeletedVersion(deleted=await images.delete(call, image, version, dry_run=dry), dry_run=dry)
-    package, found = await find_version(call, version)
+    package, found = await call.find_version(version)
     if call.flag("dry_run"):
         held = await call.catalog.look(files.files_of_version, found.id)
         return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
@@ -61,7 +60,7 @@ async def delete_version(call: Call, version: str) -> DeletedVersion:
 async def delete_package(call: Call) -> DeletedVersion:
     """Deletes its versions one after the other; an error leaves the remaining ones in place."""
     await _settle(call, call.repository)
-    package = await find_package(call)
+    package = await call.find_package()
     call.object = f"{call.repository.path}/{package.key}"
     if images.are_in(call):
         dry = call.flag("dry_run")
@@ -138,7 +137,7 @@ async def _set_state(call: Call, version: str, state: VersionState, reason: str)
     if images.are_in(call):
         raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
     check_yanks(call.repository)
-    package, found = await find_version(call, version)
+    package, found = await call.find_version(version)
     indexer = call.services.formats[call.repository.format].index
     reason = " ".join(reason.split())
     entry = call.entry(detail={"reason": reason})

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, timedelta
+from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.interfaces import Reader
+from pkgrepo.interfaces import IAdvisedFormat, Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.model import Action, File, Version
+from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
+from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.packages import images
+from pkgrepo.management.packages.records import file_record, file_url, read_requirements, repository_url, version_record
+from pkgrepo.management.packages.schema import (
+    Advisories,
+    AdvisoryRecord,
+    DailyDownloads,
+    DayDownloads,
+    FileRecord,
+    OriginRecord,
+    PackageRecord,
+    Requirement,
+    TreeEntry,
+    VersionRecord,
+    VersionSummaryRecord,
+)
+from pkgrepo.model import Action, File, Version, VersionAdvisory
+from pkgrepo.storage.catalog.columns import to_ms
+from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages import files, packages, tags
-from pkgrepo.storage.catalog.packages.summaries import find_package_summary
+from pkgrepo.storage.catalog.packages.files import FILE_ORDERS, count_files_of_version, list_files_of_version
+from pkgrepo.storage.catalog.packages.summaries import (
+    PACKAGE_ORDERS,
+    VERSION_ORDERS,
+    count_packages,
+    count_versions,
+    find_package_summary,
+    list_package_summaries,
+    list_version_summaries,
+)
+from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
 from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
 from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
-
-from . import images
-from .handlers import find_package, find_version
-from .records import read_requirements, repository_url, version_record
-from .schema import DailyDownloads, DayDownloads, PackageRecord, Requirement, VersionRecord
 
 MOST_TAGS = 1000
 MOST_FILES = 100_000  # of a version
@@ -55,7 +80,7 @@ async def show_package(call: Call) -> PackageRecord:
 )
 async def show_downloads(call: Call) -> DailyDownloads:
     """Complete downloads of files, and pulls of images; a day begins at midnight UTC."""
-    package, count = await find_package(call), call.integer("days", 90, 1, MOST_DAYS)
+    package, count = await call.find_package(), call.integer("days", 90, 1, MOST_DAYS)
     today = call.now_ms // DAY_MS
     first = today - count + 1
     found = dict(await call.catalog.look(package_downloads_by_day, package.id, first, today + 1))
@@ -79,8 +104,8 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     file_count and size are those of all files, however many are in the answer.
     """
     if images.are_in(call):
-        return await images.version(call, await find_package(call), version)
-    package, found = await find_version(call, version)
+        return await images.version(call, await call.find_package(), version)
+    package, found = await call.find_version(version)
     most = call.integer("files", MOST_FILES, 0, MOST_FILES)
     held, totals, names = await call.catalog.scan(_below, package.id, found.id, most)
     address = repository_url(call.base_url, call.repository)
@@ -109,4 +134,198 @@ def _below(
         files.list_files_of_version(reader, version_id, limit=most),
         files.count_files_of_version(reader, version_id),
         [tag.name for tag in every if tag.version_id == version_id],
+    )
+
+
+MOST_PAGES: Final = 10_000
+PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests and blobs, which are in memory
+    {
+        "name": [("path", str, lambda each: each.path)],
+        "size": [("size", int, lambda each: each.size), ("path", str, lambda each: each.path)],
+        "uploaded_at": [
+            ("uploaded_at", int, lambda each: to_ms(each.uploaded_at)),
+            ("path", str, lambda each: each.path),
+        ],
+    }
+)
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/packages",
+    access=CONTENT_READERS,
+    summary="List packages",
+    answer=PackageRecord,
+    paged=True,
+    query=(
+        Parameter("q", "Only packages whose name contains this text."),
+        sorting(PACKAGE_ORDERS, "name"),
+        Parameter("page", "The number of the page, from 1; replaces cursor and limit.", "integer"),
+        Parameter("per_page", "Maximum number of items on a numbered page, 1 to 1000; 50 by default.", "integer"),
+    ),
+)
+async def list_packages(call: Call) -> Page[PackageRecord]:
+    """Pages are selected by cursor, or by page and per_page."""
+    repository_id, search, order = call.repository.id, call.query("q"), call.order(PACKAGE_ORDERS, "name")
+    page_request, skip = call.page_request, 0
+    if call.query("page") or call.query("per_page"):
+        number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
+        page_request, skip = PageRequest(limit=size, cursor=None, count=True), (number - 1) * size
+    found = await call.catalog.scan(
+        list_package_summaries,
+        repository_id,
+        after=page_request.after_position(order),
+        skip=skip,
+        limit=page_request.limit + 1,
+        search=search,
+        order=order.name,
+    )
+    total = await call.catalog.scan(count_packages, repository_id, search) if page_request.count else None
+    return page_request.page(found, order.place, PackageRecord.of, total)
+
+
+@table.route(
+    "GET",
+    "/package/<repository>/<package>/versions",
+    access=CONTENT_READERS,
+    summary="List a package's versions",
+    answer=VersionSummaryRecord,
+    paged=True,
+    query=(
+        Parameter("q", "Only versions whose text contains this; ignored for images."),
+        sorting(VERSION_ORDERS, "-version, for images -published_at,"),
+    ),
+)
+async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
+    """Versions are compared as the format orders them; those of images by their names."""
+    package = await call.find_package()
+    if images.are_in(call):
+        return await images.versions(call, package)
+    search = call.query("q")
+    return await call.page(
+        list_version_summaries,
+        package.id,
+        search=search,
+        by=call.order(VERSION_ORDERS, "-version"),
+        show=VersionSummaryRecord.of,
+        count=(count_versions, package.id, search),
+    )
+
+
+@table.route(
+    "GET",
+    "/package/<repository>/<package>/versions/<version>/files",
+    access=CONTENT_READERS,
+    summary="List a version's files",
+    answer=FileRecord,
+    paged=True,
+    query=[sorting(FILE_ORDERS, "name")],
+)
+async def list_files(call: Call, version: str) -> Page[FileRecord]:
+    """For images, these are the manifests and blobs of a version."""
+    order = call.order(FILE_ORDERS, "name")
+    if images.are_in(call):
+        shown = await images.version(call, await call.find_package(), version)
+        return call.page_request.page_of_sorted(shown.files, PART_ORDERS[order.name], lambda each: each)
+    _, found = await call.find_version(version)
+    address, may_edit = repository_url(call.base_url, call.repository), await call.may(Action.EDIT, call.repository)
+    return await call.page(
+        list_files_of_version,
+        found.id,
+        by=order,
+        show=lambda each: file_record(each, address, shows_url=may_edit),
+        count=(_count_files, found.id),
+    )
+
+
+def _count_files(reader: Reader, version_id: int) -> int:
+    return count_files_of_version(reader, version_id)[0]
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/tree/<path:path>",
+    access=CONTENT_READERS,
+    summary="List a folder of a repository, or show a file",
+    answer=TreeEntry,
+    paged=True,
+    aliases=[
+        ("GET", "/repository/<repository>/tree/"),
+        ("GET", "/repository/<repository>/browse/"),
+        ("GET", "/repository/<repository>/browse/<path:path>"),
+        ("GET", "/browse/<repository>/"),
+        ("GET", "/browse/<repository>/<path:path>"),
+    ],
+)
+async def list_folder(call: Call, path: str = "") -> Page[TreeEntry]:
+    """Folders come before files. The path of a file returns a page with that file only."""
+    path = path.strip("/")
+    repository_id, page_request = call.repository.id, call.page_request
+    address = repository_url(call.base_url, call.repository)
+    there = await call.catalog.scan(file_or_folder, repository_id, path)
+    if isinstance(there, File):
+        return Page(items=[_file(there, address)])
+    if not there:
+        raise NotFound("path", path)
+    level: Level = await call.catalog.scan(
+        list_tree, repository_id, path, after=page_request.after(""), limit=page_request.limit
+    )
+    prefix = f"{path}/" if path else ""
+    folders = [TreeEntry(name=name, path=prefix + name, kind="folder") for name in level.folders]
+    return Page(
+        items=[*folders, *(_file(file, address) for file in level.files)],
+        next=None if level.after is None else cursor_of(level.after),
+    )
+
+
+def _file(file: File, address: str) -> TreeEntry:
+    return TreeEntry.from_attributes(
+        file,
+        name=file.path.rsplit("/", 1)[-1],
+        kind="file",
+        digest=f"sha256:{file.sha256}",
+        modified_at=file.created_at,
+        url=file_url(address, file.path),
+        upstream=OriginRecord.of(file.origin, shows_url=False),
+    )
+
+
+MOST: Final = 200  # of a version that are shown
+SEVERITIES: Final = ("critical", "high", "moderate", "low", "info")
+
+
+@table.route(
+    "GET",
+    "/package/<repository>/<package>/versions/<version>/advisories",
+    access=CONTENT_READERS,
+    summary="Show the known vulnerabilities of a version",
+    answer=Advisories,
+)
+async def list_advisories(call: Call, version: str) -> Advisories:
+    """
+    From the export of the OSV database that the server was given, the worst first.
+
+    checked is false if there is none for this format: then nothing is known of any version.
+    """
+    package, found = await call.find_version(version)
+    format_ = call.services.formats[call.repository.format]
+    known = None
+    if IAdvisedFormat.providedBy(format_):
+        shared = call.services.shared
+        known = await format_.find_advisories(package.key, found.text, shared.pools, shared.clock)
+    if known is None:
+        return Advisories(items=[], total=0, checked=False)
+    worst = sorted(known, key=lambda each: (SEVERITIES.index(each.severity), each.id))
+    return Advisories(items=[_record(each) for each in worst[:MOST]], total=len(worst), checked=True)
+
+
+def _record(advisory: VersionAdvisory) -> AdvisoryRecord:
+    return AdvisoryRecord(
+        id=advisory.id,
+        title=advisory.title,
+        severity=advisory.severity,
+        url=advisory.url,
+        aliases=list(advisory.aliases),
+        affected=advisory.affected,
+        fixed=advisory.fixed,
     )

@@ -16,15 +16,6 @@ from pkgrepo.management.api.names import check_independent, get_format, parse_vi
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.api.texts import text_answer
-from pkgrepo.management.repositories.configuration.parts import (
-    joined,
-    pointing_into,
-    try_routes,
-    validated,
-    warnings_of,
-)
-from pkgrepo.management.repositories.configuration.stored import storable
 from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
@@ -33,6 +24,7 @@ from pkgrepo.management.repositories.schema import (
     RepositoryNames,
     RepositoryRecord,
 )
+from pkgrepo.management.repositories.stored import joined, pointing_into, storable, try_routes, validated, warnings_of
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.proxy.definitions.members import check_no_member
 from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
@@ -205,7 +197,7 @@ async def show_page(call: Call) -> Answer:
     text = call.repository.settings.get("page")
     if not text:
         raise NotFound("page of repository", call.repository.path)
-    return text_answer(call, str(text), "text/markdown")
+    return call.text_answer(str(text), "text/markdown")
 
 
 @table.route(

@@ -18,7 +18,7 @@ from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Table
-from pkgrepo.management.storages.buckets import (
+from pkgrepo.management.storages.places import (
     changed_place,
     check_free,
     check_local,

@@ -25,11 +25,11 @@ from pkgrepo.management.api.access_rules import (
     VIEWERS,
     AccessRule,
 )
-from pkgrepo.management.api.openapi.description import Description
+from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import TABLES
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
-from pkgrepo.management.packages.contents.archives import Contents
+from pkgrepo.management.packages.archives import Contents
 from tests.support.memory_server import Stack
 
 ROUTES = [route for table in (*TABLES, Contents.table, Description.table) for route in table.routes]

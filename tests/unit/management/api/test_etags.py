@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.management.api.etags import check_unchanged, tag_of
 from pkgrepo.management.api.problems import PreconditionFailed
-from pkgrepo.management.api.schema import Record
+from pkgrepo.management.api.schema import Record, check_unchanged, tag_of
 
 
 class Thing(Record):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
-from pkgrepo.management.api.parsing import parse_json
+from pkgrepo.management.api.schema import parse_json
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):

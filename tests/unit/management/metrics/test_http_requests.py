@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pkgrepo.management.metrics.http_requests import RequestMetrics
+from pkgrepo.management.metrics.durations import RequestMetrics
 
 
 class Registry:

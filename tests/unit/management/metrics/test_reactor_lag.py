@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.task import Clock
 
-from pkgrepo.management.metrics.reactor_lag import STEP_S, ReactorLag
+from pkgrepo.management.metrics.durations import STEP_S, ReactorLag
 
 
 def test_lag_is_how_late_the_reactor_runs_a_call() -> None:

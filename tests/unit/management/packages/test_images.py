@@ -266,9 +266,9 @@ async def test_no_more_documents_are_read_than_a_request_may(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = len(BOTH.manifest) + len(ONE.manifest) + len(ONE.blobs[0])
-    monkeypatch.setattr("pkgrepo.management.packages.contents.images.MOST_BYTES", most)
+    monkeypatch.setattr("pkgrepo.management.packages.image_contents.MOST_BYTES", most)
     first, second = (await registry.stack.ok("GET", f"{APP}/versions/v1/image"))["platforms"]
     assert (first["stored"], first["architecture"], len(first["steps"])) == (True, "amd64", 1)
     assert (second["stored"], second["architecture"], second["steps"]) == (False, "arm64", [])
-    monkeypatch.setattr("pkgrepo.management.packages.contents.images.MOST_BYTES", 1)
+    monkeypatch.setattr("pkgrepo.management.packages.image_contents.MOST_BYTES", 1)
     assert (await registry.stack.api("GET", f"{APP}/versions/v1/image")).status == 404

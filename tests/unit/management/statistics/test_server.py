@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.management.api.timings import Histogram
+from pkgrepo.management.api.services import Histogram
 from tests.support.memory_server import Stack
 
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
-from pkgrepo.management.packages.contents import archives
+from pkgrepo.management.packages import archives
 from tests.support.gems import make_gemspec, make_tar, pack_gem
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish, make_tarball

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from pysequoia import SignatureMode, Tsk, sign
 
+from pkgrepo.management.packages.attestations import MOST_BUNDLES, UNREADABLE, read_vouchers
 from pkgrepo.management.packages.records import read_requirements
-from pkgrepo.management.packages.vouchers.documents import MOST_BUNDLES, UNREADABLE, read_vouchers
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 

@@ -1,19 +1,23 @@
-"""
-Who vouches for a file, as signatures and attestations say: OpenPGP signatures (RFC 9580), Sigstore bundles, provenance
-documents (PEP 740). Pure and tolerant: nothing is verified, and what cannot be read says so.
-"""
+"""The route that shows who vouches for the files of a version."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from cryptography import x509
 from pysequoia import Sig
 
-from pkgrepo.errors import Invalid
-from pkgrepo.management.packages.schema import VoucherRecord
+from pkgrepo.errors import BlobMissing, Invalid
+from pkgrepo.interfaces import Reader
+from pkgrepo.management.api.access_rules import CONTENT_READERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.packages.schema import VoucherRecord, Vouchers
+from pkgrepo.model import File
+from pkgrepo.storage.catalog.packages.files import list_files_of_version
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 LARGEST: Final = 256 * 1024  # bytes of a document
@@ -167,3 +171,42 @@ def _predicate(statement: str) -> str:
         return decode_as(base64.b64decode(statement, validate=True), _Statement, what="the statement").predicateType
     except (Invalid, ValueError):
         return ""
+
+
+MOST_FILES: Final = 2000  # of a version, among which documents are looked for
+MOST_DOCUMENTS: Final = 20
+
+
+table = Table("packages")
+
+
+@table.route(
+    "GET",
+    "/package/<repository>/<package>/versions/<version>/vouchers",
+    access=CONTENT_READERS,
+    summary="Show who vouches for the files of a version",
+    answer=Vouchers,
+)
+async def list_attestations(call: Call, version: str) -> Vouchers:
+    """
+    From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
+
+    Nothing is verified: by is who the document says has signed. For images, see their referrers.
+    """
+    _, found = await call.find_version(version)
+    documents = await call.catalog.scan(_documents, found.id)
+    shared = call.services.shared
+    items = []
+    for each in documents[:MOST_DOCUMENTS]:
+        if each.size > LARGEST:
+            continue
+        try:
+            data = await shared.files.read(each.storage_id, each.locator, each.size)
+        except BlobMissing:
+            continue
+        items += await shared.pools.cpu(read_vouchers, each.path, data)
+    return Vouchers(items=items, complete=len(documents) <= MOST_DOCUMENTS)
+
+
+def _documents(r: Reader, version_id: int) -> Sequence[File]:
+    return [each for each in list_files_of_version(r, version_id, limit=MOST_FILES) if kind_of(each.path)]

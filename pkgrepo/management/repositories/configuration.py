@@ -9,12 +9,11 @@ from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table, Value
-from pkgrepo.management.repositories.schema import ConfigKey
-from pkgrepo.model import Repository
+from pkgrepo.management.repositories.schema import ConfigKey, MemberRecord, Members, NewMembers
+from pkgrepo.management.repositories.stored import is_whole, part_name, parts, replace, warnings_of, whole, with_part
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.definitions.storing import shown_config
-
-from .parts import is_whole, part_name, parts, warnings_of, with_part
-from .stored import replace, whole
 
 WARNINGS = "warnings"  # added to the configuration in answers
 
@@ -174,3 +173,50 @@ def _merged(before: Any, patch: Any) -> Any:
 def _without_warnings(body: Any) -> Any:
     """The body without the warnings of an earlier answer."""
     return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
+
+
+@table.route(
+    "GET",
+    "/repository/<repository>/members",
+    access=EDITORS,
+    summary="Show the members of a virtual repository",
+    answer=Members,
+)
+async def show_members(call: Call) -> Members:
+    """In the order in which they are asked. Repositories of other types have no members (404)."""
+    return _members(call, _virtual(await call.fresh_repository()))
+
+
+@table.route(
+    "PUT",
+    "/repository/<repository>/members",
+    access=EDITORS,
+    summary="Replace the members of a virtual repository",
+    body=NewMembers,
+    answer=Members,
+    audit="repository.configure",
+    conditional=True,
+)
+async def replace_members(call: Call, body: NewMembers) -> Members:
+    """New members must be readable by the caller: readers of this repository get their packages."""
+    repository = _virtual(await call.fresh_repository())
+    call.check_unchanged(_members(call, repository))
+    names = [each if isinstance(each, str) else each.repository for each in body.members]
+    config = {**whole(call, repository), **body.given("publish_to", "resolution"), "members": names}
+    return _members(call, await replace(call, repository, config, ""))
+
+
+def _members(call: Call, repository: Repository) -> Members:
+    shown = whole(call, repository)
+    found = [call.registry.find_uid(uid) for uid in virtual_config_of(repository).members]
+    return Members(
+        members=[MemberRecord.of(each) for each in found if each is not None],
+        publish_to=shown["publish_to"],
+        resolution=shown["resolution"],
+    )
+
+
+def _virtual(repository: Repository) -> Repository:
+    if repository.type is not RepositoryType.VIRTUAL:
+        raise NotFound("virtual repository", repository.path)
+    return repository

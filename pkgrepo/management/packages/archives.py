@@ -25,8 +25,6 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.api.texts import text_answer
-from pkgrepo.management.packages.handlers import find_version
 from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import find_file, list_files_of_version
@@ -135,7 +133,7 @@ class Contents:
         It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown. If
         the publisher sent no readme with the metadata, that in the archive of the npm package, gem or conda package is.
         """
-        _, found = await find_version(call, version)
+        _, found = await call.find_version(version)
         text, kind = found.meta.get("readme"), "text/markdown"  # of npm packages
         if not text:
             text, kind = await self._packed_readme(call, found.id)
@@ -145,7 +143,7 @@ class Contents:
         if not text:
             raise NotFound("readme of version", found.text)
         kind = kind if kind in _README_TYPES.values() else "text/plain"
-        return text_answer(call, str(text), kind, headers=((b"X-Readme-Type", kind.encode("ascii")),))
+        return call.text_answer(str(text), kind, headers=((b"X-Readme-Type", kind.encode("ascii")),))
 
     async def _packed_readme(self, call: Call, version_id: int) -> tuple[str, str]:
         """The readme in the archive of a version, and its media type; without a readme, two empty texts."""

@@ -12,15 +12,17 @@ from operator import itemgetter
 
 from attrs import Factory, define, evolve
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
 
+from pkgrepo.concurrency.services import Service
 from pkgrepo.http.access_log import CLIENT_LEFT
 from pkgrepo.http.repeats import LogRepeat
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
-from pkgrepo.management.api.timings import Histogram
+from pkgrepo.management.api.services import Histogram
+from pkgrepo.management.metrics.exposition import Families, cumulative
 from pkgrepo.repositories.registry import Registry
-
-from .exposition import Families, cumulative
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds
 AREAS = frozenset({"repositories", "api", "healthz", "readyz", "health", "metrics", "v2", "token", "problems"})
@@ -174,3 +176,54 @@ def _method(request: Request) -> str:
 def _area(request: Request) -> str:
     word = request.raw_path[1:].partition(b"/")[0].decode("latin-1")
     return word if word in AREAS else "other"
+
+
+STEP_S = 0.5
+LAG_BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
+
+
+class ReactorLag(Service):
+    """A call every ``STEP_S`` seconds that records how late it runs."""
+
+    def __init__(self, reactor: IReactorTime) -> None:
+        self._reactor = reactor
+        self._due = 0.0
+        self._buckets = [0] * (len(LAG_BOUNDS) + 1)
+        self._sum = 0.0
+        self._loop = LoopingCall(self._tick)
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        """Begin to measure."""
+        super().startService()
+        self._due = self._reactor.seconds() + STEP_S
+        self._loop.start(STEP_S, now=False)
+
+    def stopService(self) -> None:
+        """Stop measuring."""
+        super().stopService()
+        if self._loop.running:
+            self._loop.stop()
+
+    def _tick(self) -> None:
+        now = self._reactor.seconds()
+        lag = max(0.0, now - self._due)
+        self._due = now + STEP_S
+        self._sum += lag
+        index = next((number for number, bound in enumerate(LAG_BOUNDS) if lag <= bound), len(LAG_BOUNDS))
+        self._buckets[index] += 1
+
+    def histogram(self) -> Histogram:
+        """The lags since the start."""
+        return Histogram(LAG_BOUNDS, list(self._buckets))
+
+    def snapshot(self) -> Families:
+        """See L{MetricSource}."""
+        buckets, total_s = list(self._buckets), self._sum
+
+        def families() -> Iterator[Metric]:
+            family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "Delay of scheduled calls of the reactor.")
+            family.add_metric([], cumulative(LAG_BOUNDS, buckets), total_s)
+            yield family
+
+        return families

@@ -1,1 +1,0 @@
-"""The OpenAPI document of the route tables, as JSON and as a page for people."""

@@ -1,1 +1,0 @@
-"""What is inside: the entries of archives, and what images are made of."""

@@ -1,1 +1,0 @@
-"""Who vouches for the files of a version, as stored signatures and attestations say."""
