@@ -10,7 +10,7 @@ from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.format import MavenFormat
-from pkgrepo.formats.maven.importing.importer import Importer, ImportTarget
+from pkgrepo.formats.maven.importing import Importer, ImportTarget
 from pkgrepo.model import Repository, RepositoryType
 
 from .offline import Unsound, run_on_existing

@@ -9,10 +9,10 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.conda.names import LONGEST_TEXT, MOST_VALUES
 from pkgrepo.untrusted.strict_json import check_value_count, decode_json
 from pkgrepo.untrusted.text import quoted
 
-from .limits import LONGEST_TEXT, MOST_VALUES
 from .names import NOARCH, FileName, check_build, check_name, check_subdir, check_version
 
 ABOUT: Final = ("summary", "description", "home", "dev_url", "doc_url", "license", "license_family")

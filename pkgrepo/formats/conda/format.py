@@ -9,15 +9,18 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
-from pkgrepo.formats.conda.anaconda.posts import BRANCH, PostSite
-from pkgrepo.formats.conda.index.caches import IndexCaches
-from pkgrepo.formats.conda.index.records import index_package
-from pkgrepo.formats.conda.index.versions import VERSIONS, latest, read_parts
+from pkgrepo.formats.conda import paths
+from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
+from pkgrepo.formats.conda.index.documents import IndexCaches
+from pkgrepo.formats.conda.index.packages import VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
-from pkgrepo.formats.conda.proxied.explaining import explain_package
-from pkgrepo.formats.conda.proxied.questions import channel_probes, package_question
-from pkgrepo.formats.conda.proxied.releases import make_release
-from pkgrepo.formats.conda.proxied.restoring import restore_documents
+from pkgrepo.formats.conda.proxied.restoring import (
+    channel_probes,
+    explain_package,
+    make_release,
+    package_question,
+    restore_documents,
+)
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -46,7 +49,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from . import layout
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
 from .routes import CondaSite
@@ -157,7 +159,7 @@ class CondaFormat(FormatBase):
 
     def readable_folder(self, package_key: str) -> str:
         """See L{IFormat.readable_folder}."""
-        return layout.readable_folder(package_key)
+        return paths.readable_folder(package_key)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

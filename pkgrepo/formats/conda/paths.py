@@ -14,8 +14,32 @@ from urllib.parse import unquote_to_bytes
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.conda.names import CONDA, ENDINGS, SUBDIRS, FileName, parse_file_name
 
-from .names import ENDINGS, SUBDIRS, FileName, parse_file_name
+SIDECARS: Final = "packages"  # no platform is called so
+_TYPES: Final = {CONDA: "application/vnd.conda.package.2"}  # the media type that OCI mirrors of channels use
+_OTHER_TYPE: Final = "application/x-tar"
+
+
+def package_path(subdir: str, name: FileName) -> str:
+    """The public path of a package."""
+    return f"{subdir}/{name}"
+
+
+def media_type(name: FileName) -> str:
+    """The media type of a package."""
+    return media_type_of(name.ending)
+
+
+def media_type_of(ending: str) -> str:
+    """The media type of packages whose names end so."""
+    return _TYPES.get(ending, _OTHER_TYPE)
+
+
+def readable_folder(name: str) -> str:
+    """The folder of a package's sidecars in the readable layout."""
+    return f"{SIDECARS}/{name}"
+
 
 SHARDS: Final = "shards"
 SHARD_ENDING: Final = ".msgpack.zst"
@@ -82,7 +106,7 @@ def read_path(parts: list[str]) -> Path | None:
         case [document]:
             return ChannelPath(document)
         case [subdir, file] if subdir in SUBDIRS:
-            return package_path(subdir, file) if file.endswith(ENDINGS) else SubdirPath(subdir, file)
+            return read_package_path(subdir, file) if file.endswith(ENDINGS) else SubdirPath(subdir, file)
         case [subdir, shards, file] if subdir in SUBDIRS and shards == SHARDS and file.endswith(SHARD_ENDING):
             sha256 = file.removesuffix(SHARD_ENDING)
             return ShardPath(subdir, sha256) if _SHA256.fullmatch(sha256) else None
@@ -90,7 +114,7 @@ def read_path(parts: list[str]) -> Path | None:
             return None
 
 
-def package_path(subdir: str, file: str) -> PackagePath | None:
+def read_package_path(subdir: str, file: str) -> PackagePath | None:
     """The path of a package, None if no package is called so."""
     try:
         return PackagePath(subdir, parse_file_name(file))

@@ -17,14 +17,13 @@ from werkzeug.exceptions import NotFound as Unrouted
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.anaconda.requests import AnacondaRequests
 from pkgrepo.formats.conda.anaconda.targets import WORDS
-from pkgrepo.formats.conda.index.caches import IndexCaches
+from pkgrepo.formats.conda.files import FileRequests, UploadRequests
+from pkgrepo.formats.conda.index.documents import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
-from pkgrepo.formats.conda.proxied.channels import MemberChannels
-from pkgrepo.formats.conda.proxied.explaining import upstream_folders
-from pkgrepo.formats.conda.proxied.requests import MemberIndexRequests
-from pkgrepo.formats.conda.upload.requests import UploadRequests
-from pkgrepo.formats.conda.wheels.unconverted_requests import DOCUMENT as UNCONVERTED
-from pkgrepo.formats.conda.wheels.unconverted_requests import UnconvertedRequests
+from pkgrepo.formats.conda.proxied.channels import MemberChannels, MemberIndexRequests
+from pkgrepo.formats.conda.proxied.restoring import upstream_folders
+from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
+from pkgrepo.formats.conda.wheels.following import UnconvertedRequests
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publishing_through
@@ -36,7 +35,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.publishing import publish_target
 
-from .files import FileRequests
 from .names import SUBDIRS
 from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path, split_path
 from .refusals import ERRORS

@@ -10,11 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.public_keys import KeyInvalid, parse_key
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
-
-from .public_keys import KeyInvalid, parse_key
 
 # Tags that cosign and oras move with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")

@@ -10,9 +10,10 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.access.ping import ping_answer
-from pkgrepo.formats.container.trust.keyring import Keyring
-from pkgrepo.formats.container.trust.verification import SignatureVerifier
+from pkgrepo.formats.container.access import ping_answer
+from pkgrepo.formats.container.proxied.lists import UpstreamImages
+from pkgrepo.formats.container.trust.signatures import Keyring
+from pkgrepo.formats.container.trust.visibility import SignatureVerifier
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -35,7 +36,6 @@ from pkgrepo.storage.catalog.images.trust import Keys
 from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
-from .proxied.images import UpstreamImages
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
 from .setup import install_snippets, snippets

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 _Key = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
+
 RSA_BITS = 2048  # the least; NIST SP 800-131A forbids shorter keys for signatures
 
 

@@ -11,17 +11,22 @@ from bisect import bisect_right
 from typing import Final
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.formats.container.blobs import requests as blobs
-from pkgrepo.formats.container.blobs.requests import BlobRequests, blob_answer, parse_known
-from pkgrepo.formats.container.caching import cache_answer
-from pkgrepo.formats.container.lists import tags
-from pkgrepo.formats.container.lists.paging import parse_page
-from pkgrepo.formats.container.lists.referrers import ReferrerRequests, referrers_answer, wanted_types
-from pkgrepo.formats.container.lists.tags import TagListRequests, tags_answer
+from pkgrepo.formats.container.blobs import BlobRequests, blob_answer, parse_known, unknown_blob
+from pkgrepo.formats.container.lists import (
+    ReferrerRequests,
+    TagListRequests,
+    parse_page,
+    referrers_answer,
+    tags_answer,
+    unknown_image,
+    wanted_types,
+)
 from pkgrepo.formats.container.manifests import requests as manifests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
-from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.proxied.holders import Outcome
+from pkgrepo.formats.container.proxied.lists import UpstreamImages
+from pkgrepo.formats.container.target import Target, cache_answer
 from pkgrepo.gateway.answers.content import arriving
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
@@ -35,9 +40,7 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 
-from .proxied.confirmations import Outcome
 from .proxied.holders import Holder
-from .proxied.images import UpstreamImages
 
 STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5.1
 
@@ -133,7 +136,7 @@ class ProxiedReads:
         try:
             return await self._images.holders.first(target, read, Trace(), by_digest=True)
         except NotFound:
-            raise blobs.unknown(str(digest)) from None
+            raise unknown_blob(str(digest)) from None
 
     async def get_tags(self, request: Request, target: Target, identity: Identity, rest: str) -> Answer:
         """
@@ -181,7 +184,7 @@ class ProxiedReads:
         try:
             return await self._images.holders.first(target, read, Trace())
         except NotFound:
-            raise tags.unknown(target) from None
+            raise unknown_image(target) from None
 
     async def get_referrers(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """

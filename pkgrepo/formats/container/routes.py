@@ -12,23 +12,17 @@ from typing import Any
 from attrs import evolve
 from twisted.web.resource import IResource
 
-from pkgrepo.formats.container.access.authorization import Authorization, scope_of
-from pkgrepo.formats.container.access.ping import PingRequests
-from pkgrepo.formats.container.access.push_rules import PushRuleCheck
-from pkgrepo.formats.container.blobs.requests import BlobRequests
-from pkgrepo.formats.container.lists.catalog import CatalogRequests
-from pkgrepo.formats.container.lists.referrers import ReferrerRequests
-from pkgrepo.formats.container.lists.tags import TagListRequests
+from pkgrepo.formats.container.access import Authorization, PingRequests, PushRuleCheck, scope_of
+from pkgrepo.formats.container.blobs import BlobRequests
+from pkgrepo.formats.container.lists import CatalogRequests, ReferrerRequests, TagListRequests
 from pkgrepo.formats.container.manifests.push import ManifestPushRequests
 from pkgrepo.formats.container.manifests.requests import ManifestRequests
-from pkgrepo.formats.container.proxied.images import UpstreamImages
+from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.reads import ProxiedReads
-from pkgrepo.formats.container.trust.keyring import Keyring
+from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.formats.container.uploads.mount import BlobMounts
-from pkgrepo.formats.container.uploads.sessions import UploadSessionRequests
-from pkgrepo.formats.container.uploads.start import UploadStartRequests
+from pkgrepo.formats.container.uploads import BlobMounts, UploadSessionRequests, UploadStartRequests
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services

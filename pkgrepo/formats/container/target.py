@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
+from pkgrepo.gateway.answers.answer_cache import AnswerCache
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
+from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.images.promises import ANY_CLIENT, is_fresh
 
 
 @frozen(eq=False)
@@ -59,3 +67,71 @@ class Target:
     def url(self, rest: str) -> bytes:
         """A URL below the image, without scheme and host, which a proxy may change; every client resolves it."""
         return f"{self.base}/{self.name}/{rest}".encode("ascii")
+
+
+def cache_answer(
+    cache: AnswerCache,
+    request: Request,
+    target: Target,
+    answer: Answer,
+    *,
+    fresh: Callable[[Reader], bool],
+    generation: int,
+    ends_s: int = 0,
+    **rest: Any,
+) -> None:
+    """
+    Cache an answer for the repository that the request addresses, which may be a virtual one around that of the image.
+
+    It is the same for all clients; ``rest`` are further fields of L{CachedAnswer}.
+    """
+    terms = target.terms
+    if terms is not None:
+        if not terms.cacheable:
+            return
+        unchanged, of_member = terms.unchanged, fresh
+        generation = terms.generation  # a member may have got the image while another one was read
+        ends_s = min(filter(None, (ends_s, terms.ends_s)), default=0)
+
+        def fresh(r: Reader) -> bool:
+            return unchanged(r) and of_member(r)
+
+    cache.put_answer(
+        request, target.shown, answer, package=target.image, fresh=fresh, generation=generation, ends_s=ends_s, **rest
+    )
+
+
+async def renew_promise(
+    services: Services,
+    repository: Repository,
+    command: Callable[..., bool],
+    package_id: int,
+    digest: str,
+    touched_ms: int,
+    client: str | None,
+) -> bool:
+    """
+    Renew the grace period of a blob or manifest, and promise it to the client, if that was not done recently.
+
+    ``command`` is L{promise_blob} or L{promise_manifest}. ``client`` is None if the caller may not push. False if the
+    content is gone.
+    """
+    catalog, now_ms = services.catalog, services.clock.now_ms()
+    promised = client is None or await catalog.look(is_fresh, package_id, digest, client, now_ms)
+    if promised and touched_ms >= now_ms - TOUCH_MS:
+        return True
+    return await catalog.write(command, repository, package_id, digest, client, now_ms)
+
+
+def client_of(request: Request) -> str:
+    """
+    An id of the client: its bearer token, else its connection; ``ANY_CLIENT`` if neither identifies it.
+
+    A proxy shares its connections among clients, and Unix sockets have no address.
+    """
+    value = request.header(b"authorization") or b""
+    if value[:7].lower() == b"bearer ":
+        return f"bearer {hashlib.sha256(value[7:].strip()).hexdigest()}"
+    peer = request.client
+    host, port = getattr(peer, "host", ""), getattr(peer, "port", "")
+    return f"connection {host} {port}" if host and host == request.client_address else ANY_CLIENT

@@ -7,12 +7,15 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 import msgspec
 from msgspec import Meta
 
+from pkgrepo.formats.maven.openpgp import read_certificates
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
 
-from .openpgp import read_certificates
+CHECKSUM_SIZE: Final = 4096  # bytes of a checksum file, which may also have the name of its file
+PLUGIN_SIZE: Final = 4 * 1024 * 1024  # bytes of a plugin's descriptor, which describes each parameter of each goal
+
 
 PushPolicy = Literal["RELEASES", "SNAPSHOTS", "STAGES"]  # the last one means both
 

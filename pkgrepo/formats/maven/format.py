@@ -10,12 +10,13 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
-from pkgrepo.formats.maven.deploy.work.resuming import ResumeDeployments
-from pkgrepo.formats.maven.listing.turns import ListingTurns
-from pkgrepo.formats.maven.metadata.indexing import index_artifact
+from pkgrepo.formats.maven.deploy.work import ResumeDeployments
+from pkgrepo.formats.maven.listing.entries import ListingTurns
+from pkgrepo.formats.maven.metadata.document import UPLOADED
 from pkgrepo.formats.maven.metadata.joining import (
     ARTIFACT,
     KINDS,
+    index_artifact,
     latest,
     make_documents,
     read_parts,
@@ -23,11 +24,14 @@ from pkgrepo.formats.maven.metadata.joining import (
     splice,
     split_key,
 )
-from pkgrepo.formats.maven.metadata.upload_fragment import UPLOADED
-from pkgrepo.formats.maven.proxied.questions import file_question, metadata_question, probes
-from pkgrepo.formats.maven.proxied.releases import release_of
-from pkgrepo.formats.maven.proxied.restoring import restore_metadata
-from pkgrepo.formats.maven.search.site import SearchSite
+from pkgrepo.formats.maven.proxied.questions import (
+    file_question,
+    metadata_question,
+    probes,
+    release_of,
+    restore_metadata,
+)
+from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer

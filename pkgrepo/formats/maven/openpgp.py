@@ -10,7 +10,11 @@ from pysequoia import Cert, Sig, verify
 from pkgrepo.errors import Invalid
 
 LONGEST_KEY: Final = 64 * 1024  # characters of one armoured text; keys with many certifications have some ten KiB
+
+
 MOST_KEYS: Final = 100
+
+
 LARGEST_SIGNATURE: Final = 64 * 1024  # bytes; usual ones have one KiB
 
 

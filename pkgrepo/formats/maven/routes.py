@@ -28,13 +28,12 @@ from pkgrepo.errors import Invalid, NotFound, ReadOnly
 from pkgrepo.formats.maven.deploy.addresses import Address, find_address
 from pkgrepo.formats.maven.deploy.requests import DeployRequests
 from pkgrepo.formats.maven.deploy.running import Running
-from pkgrepo.formats.maven.files.requests import FileRequests
+from pkgrepo.formats.maven.files import FileRequests
+from pkgrepo.formats.maven.listing.entries import ListingTurns
 from pkgrepo.formats.maven.listing.requests import ListingRequests
-from pkgrepo.formats.maven.listing.turns import ListingTurns
 from pkgrepo.formats.maven.metadata.requests import MetadataRequests
-from pkgrepo.formats.maven.removal.evictions import EvictionRequests
-from pkgrepo.formats.maven.removal.requests import RemovalRequests
-from pkgrepo.formats.maven.search.repositories import scope_of
+from pkgrepo.formats.maven.removal import EvictionRequests, RemovalRequests
+from pkgrepo.formats.maven.search.query import scope_of
 from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import UploadRequests
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments

@@ -10,13 +10,13 @@ from typing import Any
 
 from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.description import Description
-from pkgrepo.formats.conda.index.records import index_package as index_conda
+from pkgrepo.formats.conda.files import Upload
+from pkgrepo.formats.conda.files import make_release as make_conda_release
+from pkgrepo.formats.conda.index.packages import index_package as index_conda
 from pkgrepo.formats.conda.names import parse_file_name as parse_conda
-from pkgrepo.formats.conda.upload.publishing import Upload
-from pkgrepo.formats.conda.upload.publishing import make_release as make_conda_release
-from pkgrepo.formats.maven.metadata.indexing import index_artifact
+from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.names import Coordinates
-from pkgrepo.formats.maven.upload.release import make_release as make_maven_release
+from pkgrepo.formats.maven.upload.digest_fields import make_release as make_maven_release
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.semver import parse_version

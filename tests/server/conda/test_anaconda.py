@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pkgrepo.formats.conda.anaconda.uploads import MOST_OPEN
-from pkgrepo.formats.conda.upload.requests import FORM_OVERHEAD
+from pkgrepo.formats.conda.files import FORM_OVERHEAD
 from tests.support.anaconda_uploads import AnacondaUpload
 from tests.support.conda_packages import make_conda
 from tests.support.http_client import HttpClient

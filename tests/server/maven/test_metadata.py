@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from pkgrepo.formats.maven.metadata.descriptor import DESCRIPTOR
+from pkgrepo.formats.maven.metadata.plugins import DESCRIPTOR
 from tests.support.maven_bundles import make_jar, make_pom
 
 pytestmark = pytest.mark.server

@@ -6,10 +6,30 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pkgrepo.errors import AuthenticationRequired, Invalid, NotFound
+from pkgrepo.errors import (
+    AuthenticationRequired,
+    Conflict,
+    Invalid,
+    NotFound,
+    PkgrepoError,
+    StorageFailed,
+    StorageFull,
+    existing,
+)
 from pkgrepo.formats.conda import configuration
-from pkgrepo.formats.conda.files import FileRequests
-from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.anaconda import uploads
+from pkgrepo.formats.conda.anaconda.targets import (
+    FileTarget,
+    PackageTarget,
+    ReleaseTarget,
+    file_target,
+    package_target,
+    release_target,
+)
+from pkgrepo.formats.conda.anaconda.uploads import PREFIX, TICKET, path_of
+from pkgrepo.formats.conda.description import Description
+from pkgrepo.formats.conda.files import FileRequests, Upload, check_sha256, make_release
+from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.paths import PackagePath
 from pkgrepo.gateway.bodies import read_body, read_object
 from pkgrepo.gateway.callers.access import actor_of
@@ -17,12 +37,13 @@ from pkgrepo.gateway.callers.token_limits import limits_in
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, BlobInfo, File, Repository, Version
+from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish import package_changes
-
-from . import documents
-from .targets import FileTarget, PackageTarget, ReleaseTarget, file_target, package_target, release_target
-from .upload_requests import UploadRequests
+from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.storage.catalog.packages import deployments, files, packages, versions
 
 DESCRIPTION_SIZE: Final = 1024 * 1024  # bytes of the description of a package, which is not used
 LONGEST_NOTE: Final = 100  # characters of a token's name
@@ -49,9 +70,9 @@ class AnacondaRequests:
         uploads = UploadRequests(services, repository)
         # By method and first word; the rest of the path is the target.
         self._targeted: dict[tuple[str, str], Callable[[Request, Any], Awaitable[Answer]]] = {
-            ("GET", "package"): partial(self._show, documents.read_package),
-            ("GET", "release"): partial(self._show, documents.read_release),
-            ("GET", "dist"): partial(self._show, documents.read_file),
+            ("GET", "package"): partial(self._show, read_package),
+            ("GET", "release"): partial(self._show, read_release),
+            ("GET", "dist"): partial(self._show, read_file),
             ("GET", "download"): self._download,
             ("POST", "package"): self._describe,
             ("PATCH", "package"): self._describe,
@@ -150,3 +171,168 @@ class AnacondaRequests:
             raise Invalid("only a token can be given up", "authorization")
         await self._services.accounts.revoke_text(identity, text.strip(), actor_of(request, identity))
         return json_answer({}, 201, headers=NO_STORE)
+
+
+MOST_SHOWN: Final = 1000  # versions of a package, and files: the newest ones
+
+_KIND: Final = "conda"  # of packages and files; the client knows others
+
+
+def read_package(r: Reader, repository: Repository, target: PackageTarget) -> dict[str, Any]:
+    """A package with its newest versions and their files. :raises NotFound: there is none"""
+    package = existing(packages.find_package(r, repository.id, target.name), "package", target.name)
+    newest = versions.list_versions(r, package.id)[-MOST_SHOWN:]
+    by_id = {each.id: each for each in newest}
+    shown: list[dict[str, Any]] = []
+    for version in reversed(newest):
+        if len(shown) >= MOST_SHOWN:
+            break
+        shown += [_file(file, version) for file in files.files_of_version(r, version.id)]
+    texts = [each.text for each in newest]
+    public = not repository.is_private
+    about = newest[-1].meta if newest else {}
+    return {
+        "name": package.name,
+        "full_name": f"{target.owner}/{package.name}",
+        "owner": {"login": target.owner},
+        "public": public,
+        "summary": about.get("summary", ""),
+        "package_types": [_KIND],
+        "latest_version": texts[-1] if texts else "",
+        "versions": texts,
+        "releases": [{"version": each.text} for each in by_id.values()],
+        "files": shown[:MOST_SHOWN],
+    }
+
+
+def read_release(r: Reader, repository: Repository, target: ReleaseTarget) -> dict[str, Any]:
+    """A version with its files. :raises NotFound: there is none"""
+    version = _version(r, repository, target)
+    return {
+        "version": version.text,
+        "distributions": [_file(file, version) for file in files.files_of_version(r, version.id)[:MOST_SHOWN]],
+        "public_attrs": _texts(version),
+    }
+
+
+def read_file(r: Reader, repository: Repository, target: FileTarget) -> dict[str, Any]:
+    """A file. :raises NotFound: there is none"""
+    file = existing(files.find_file(r, repository.id, target.path), "file", target.path)
+    return _file(file, _version(r, repository, target)) | {"attrs": file.attrs.get("index", {})}
+
+
+def _version(r: Reader, repository: Repository, target: ReleaseTarget | FileTarget) -> Version:
+    package = existing(packages.find_package(r, repository.id, target.name), "package", target.name)
+    found = versions.find_version(r, package.id, target.version_key)
+    return existing(found, "version", f"{target.name} {target.version_key}")
+
+
+def _file(file: File, version: Version) -> dict[str, Any]:
+    return {
+        "basename": file.path,
+        "version": version.text,
+        "type": _KIND,
+        "description": _texts(version).get("description", ""),
+        "size": file.size,
+        "sha256": file.sha256,
+        "md5": file.digests.get("md5"),
+        "upload_time": file.created_at.isoformat(),
+    }
+
+
+def _texts(version: Version) -> Mapping[str, Any]:
+    return {key: version.meta[key] for key in ("summary", "description", "license") if key in version.meta}
+
+
+STAGE_SIZE: Final = 1024 * 1024  # bytes of the document that begins an upload, with all fields of index.json
+
+_CONDA: Final = "conda"  # the type of a file, beside those of other package managers
+
+
+class UploadRequests:
+    """Uploads of anaconda-client to one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+        self._policy = configuration.policy(repository)
+
+    async def stage(self, request: Request, target: FileTarget) -> Answer:
+        """
+        Begin an upload: the address that takes the file, and a ticket for it.
+
+        :raises Invalid: the body is malformed, or names a file of another package manager
+        :raises FileExists, FileBurned, Forbidden: see L{uploads.stage_upload}
+        """
+        services = self._services
+        identity = await services.access.identify(request)
+        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        document = await read_object(request, STAGE_SIZE)
+        kind = document.get("distribution_type", _CONDA)
+        if kind != _CONDA:
+            raise Invalid("this is a conda channel, which takes conda packages only", "distribution_type")
+        sha256 = document.get("sha256")
+        if sha256 is not None and not isinstance(sha256, str):
+            raise Invalid("sha256 must be a text", "sha256")
+        deployment, ticket = await services.catalog.write(
+            uploads.stage_upload,
+            self._repository,
+            uploads.Wish(target, check_sha256(sha256)),
+            identity,
+            reuse=self._policy.reuse_deleted_names,
+            now_ms=services.clock.now_ms(),
+        )
+        url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
+        answer = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
+        return json_answer(answer, headers=NO_STORE)
+
+    async def commit(self, request: Request, target: FileTarget) -> Answer:
+        """
+        Publish the file of an upload.
+
+        :raises NotFound: the caller has no such upload; :raises Conflict: its file has not arrived
+        :raises FileExists, FileBurned: it may not be published; then the upload is over
+        """
+        services = self._services
+        identity = await services.access.identify(request)
+        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
+        uid = (await read_object(request)).get("dist_id")
+        deployment: Deployment | None = await services.catalog.look(
+            deployments.find_deployment, self._repository.id, uid if isinstance(uid, str) else ""
+        )
+        if deployment is None or deployment.user_id != identity.user_id or path_of(deployment) != target.path:
+            raise NotFound("upload", str(target.file))
+        if deployment.state is not DeploymentState.VALIDATED:
+            raise Conflict("the file of this upload has not arrived")
+        release = await self._release(target, deployment)
+        actor = actor_of(request, identity)
+        try:
+            async with services.publisher.stage(self._repository) as staged:
+                await services.publisher.change_with_blobs(
+                    uploads.publish_upload, self._repository, staged, [], deployment, release, actor
+                )
+        except (StorageFull, StorageFailed):
+            raise  # it can be committed again
+        except PkgrepoError:
+            await self._drop(deployment, release.files[0].blob)
+            raise
+        log_published(self._repository, release.package_key, release.version_text, actor)
+        url = services.repository_url(request, self._repository)
+        return json_answer({"basename": target.path, "url": f"{url}/{target.path}"})
+
+    async def _release(self, target: FileTarget, deployment: Deployment) -> Release:
+        """The release of an upload whose file is here. :raises Conflict: the storage has lost it"""
+        file: StagedFile | None = await self._services.catalog.look(
+            deployments.find_staged_file, deployment.id, target.path
+        )
+        if file is None or not file.blob.locator:
+            raise Conflict("the storage has lost the file of this upload; start it again")
+        attrs: Mapping[str, Any] = file.attrs
+        return make_release(Upload(target.file, target.subdir, file.blob), Description(**attrs), self._policy)
+
+    async def _drop(self, deployment: Deployment, blob: BlobInfo) -> None:
+        services = self._services
+        if await services.catalog.write(deployments.remove_deployment, deployment.id):
+            await services.publisher.discard(self._repository, [blob.sha256], deployment.created_ms)

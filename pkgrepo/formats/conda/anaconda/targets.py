@@ -8,8 +8,8 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.layout import package_path
 from pkgrepo.formats.conda.names import FileName, check_name, check_subdir, check_version, parse_file_name, version_key
+from pkgrepo.formats.conda.paths import package_path
 
 # The first words of the paths. Folders of a channel have other names, and so have its documents.
 WORDS: Final = frozenset(

@@ -17,22 +17,127 @@ JSON documents are also there with the endings ``.zst`` and ``.bz2``. A form is 
 
 from __future__ import annotations
 
+import bz2
 import hashlib
-from collections.abc import Callable, Sequence
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from attrs import evolve, frozen
+import zstandard
+from attrs import Factory, evolve, frozen
 
-from pkgrepo.repositories.publish.package_lists import PackageList
+from pkgrepo.formats.conda.index import packages as channel
+from pkgrepo.formats.conda.index.packages import PackageRecords, Shard, make_index
+from pkgrepo.formats.conda.index.texts import channeldata_text, current_text, exports_text, repodata_text
+from pkgrepo.gateway.answers.temporary_files import TemporaryFile
+from pkgrepo.http.answers import Content
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
 
-from . import packages as channel
-from .current import current_text
-from .packages import PackageRecords
-from .shards import Shard, make_index
-from .stored import CODINGS, PLAIN, StoredDocument, store
-from .texts import channeldata_text, exports_text, repodata_text
+
+@frozen(eq=False)
+class IndexCaches:
+    """The documents of hosted channels."""
+
+    lists: PackageLists[PackageRecords, StoredDocument] = Factory(lambda: PackageLists(ChannelSource()))
+
+
+SMALL: Final = 16 * 1024  # bytes; up to this a document is kept in memory
+ZSTD_LEVEL: Final = 3
+GZIP_LEVEL: Final = 3
+BZ2_CACHE_SIZE: Final = 16 * 1024 * 1024  # bytes of compressed pieces of all channels
+
+PLAIN: Final = ""
+GZIP: Final = "gzip"
+ZSTD: Final = "zstd"
+BZ2: Final = "bz2"
+
+Coding = Callable[[Iterable[bytes], int], Iterator[bytes]]  # texts and their size -> the bytes of a document
+
+
+@frozen(eq=False)
+class StoredDocument:
+    """
+    A document in one coding, which shows a channel at a serial.
+
+    ``digest`` (hex) is that of what it shows, so that it differs whenever the document does. The index of shards has
+    them too, by their own digests, and in ``superseded`` those that the index before had and that nobody has saved yet.
+    """
+
+    serial: int
+    digest: str
+    body: bytes | Content
+    shards: Mapping[bytes, Shard] = Factory(dict)
+    superseded: list[Shard] = Factory(list)
+
+
+def store(pieces: Iterable[bytes]) -> bytes | Content:
+    """Pieces as the body of an answer. Blocks. :raises StorageFull: there is no room for temporary files"""
+    file: TemporaryFile | None = None
+    written, waiting = 0, bytearray()
+    for piece in pieces:
+        waiting += piece
+        if len(waiting) > SMALL:
+            file = file or TemporaryFile()
+            file.write(bytes(waiting), written)
+            written += len(waiting)
+            waiting.clear()
+    if file is None:
+        return bytes(waiting)
+    file.write(bytes(waiting), written)
+    return file.content(written + len(waiting))
+
+
+def plain(texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
+    """The texts themselves."""
+    return iter(texts)
+
+
+def gzipped(texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
+    """Compressed with gzip."""
+    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)
+    yield from map(packer.compress, texts)
+    yield packer.flush()
+
+
+def zstandardised(texts: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Compressed with zstd, in one frame with its size: clients read only the first frame."""
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compressobj(size=size)
+    yield from map(packer.compress, texts)
+    yield packer.flush()
+
+
+class BzippedPieces:
+    """
+    Compresses texts with bzip2, each as a stream of its own, and keeps the results for the texts that do not change.
+
+    A megabyte takes 100 ms. Several threads may use it.
+    """
+
+    def __init__(self) -> None:
+        self._cache: ResponseCache[bytes] = ResponseCache(BZ2_CACHE_SIZE)
+        self._lock = threading.Lock()
+
+    def __call__(self, texts: Iterable[bytes], _size: int) -> Iterator[bytes]:
+        """The streams, which are one document together."""
+        return map(self._stream, texts)
+
+    def _stream(self, text: bytes) -> bytes:
+        digest = hashlib.sha256(text).digest()
+        with self._lock:
+            found = self._cache.get(digest)
+        if found is None:
+            found = bz2.compress(text)
+            with self._lock:
+                self._cache.put(digest, found, size=len(found))
+        return found
+
+
+CODINGS: Final[Mapping[str, Coding]] = {PLAIN: plain, GZIP: gzipped, ZSTD: zstandardised, BZ2: BzippedPieces()}
+
 
 REPODATA: Final = "repodata.json"
 FROM_PACKAGES: Final = "repodata_from_packages.json"

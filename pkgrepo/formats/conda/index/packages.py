@@ -6,17 +6,147 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any, Final
 
-from attrs import define
+import msgspec
+import zstandard
+from attrs import define, frozen
 
+from pkgrepo.errors import existing
+from pkgrepo.formats.conda.description import ABOUT as ABOUT_KEYS
+from pkgrepo.formats.conda.description import record_of
 from pkgrepo.formats.conda.names import CONDA, TAR_BZ2
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Fragment
+from pkgrepo.model import File, Fragment, Package, Version, VersionState
+from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_versions
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.columns import to_ms
 from pkgrepo.storage.catalog.documents import fragments
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
-from .records import ABOUT, EXPORTS, RECORD
-from .shards import Shard, make_shard
+LEVEL: Final = 3  # of zstd
+
+
+VERSION: Final = 1
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@frozen
+class Shard:
+    """The records of one package in one folder, as a file; ``digest`` is its sha256."""
+
+    name: str
+    digest: bytes
+    body: bytes
+
+
+def make_shard(name: str, tar_bz2: bytes, conda: bytes) -> Shard:
+    """The shard of a package, from its records by kind of file: members of a JSON object, a comma before each."""
+    content = {"packages": _records(tar_bz2), "packages.conda": _records(conda), "removed": []}
+    body = zstandard.ZstdCompressor(level=LEVEL).compress(_encode(content))
+    return Shard(name, hashlib.sha256(body).digest(), body)
+
+
+def make_index(subdir: str, digests: Mapping[str, bytes]) -> bytes:
+    """The index of a folder, from the digests of its shards by package; its addresses are relative to itself."""
+    info = {"subdir": subdir, "base_url": "./", "shards_base_url": "./shards/"}
+    return zstandard.ZstdCompressor(level=LEVEL).compress(
+        _encode({"version": VERSION, "info": info, "shards": digests})
+    )
+
+
+def _records(members: bytes) -> dict[str, Any]:
+    """Records as objects, with their digests as bytes."""
+    found: dict[str, Any] = msgspec.json.decode(b"{%b}" % members[1:])
+    for record in found.values():
+        for algorithm in ("md5", "sha256"):
+            if record.get(algorithm) is not None:
+                record[algorithm] = bytes.fromhex(record[algorithm])
+    return found
+
+
+VERSIONS: Final = "versions"  # the only form: it is made of no fragments
+
+
+def read_parts(reader: Reader, repository_id: int, name: str) -> tuple[MemberParts, Package]:
+    """The live versions of a package of a hosted channel, and the package. :raises NotFound: no such package"""
+    package = existing(packages.find_package(reader, repository_id, name), "package", name)
+    return MemberParts({}, {}, versions.sorted_texts(reader, package.id)), package
+
+
+def latest(members: Sequence[MemberParts]) -> Latest | None:
+    """The highest version."""
+    found = merge_versions(members)
+    return Latest(found[-1], LatestReason.HIGHEST) if found else None
+
+
+RECORD: Final = "record"
+EXPORTS: Final = "exports"
+ABOUT: Final = "about"
+
+DERIVED: Final = "derived_from"  # the attribute of a file that is made of a wheel
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def index_package(index: PackageIndex, change: Change) -> None:
+    """Bring the fragments of changed files up to date, and that of the package."""
+    version = change.version
+    if version is not None:
+        shown = version.state is not VersionState.YANKED
+        whole = not change.added and not change.removed
+        for file in change.removed:
+            _remove(index, version, file.path)
+        for file in index.files(version) if whole else change.added:
+            if shown:
+                _put(index, version, file)
+            else:
+                _remove(index, version, file.path)
+    if not change.last:
+        _put_about(index)
+        _put_derived(index, change)
+
+
+def _put(index: PackageIndex, version: Version, file: File) -> None:
+    attrs = file.attrs
+    subdir = file.path.partition("/")[0]
+    record = record_of(attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
+    if file.origin is None:  # else the record is that of the upstream, with its time
+        record["indexed_timestamp"] = to_ms(file.created_at)  # CEP 47
+    index.put_fragment(RECORD, version.sort, file.path, _encode(record))
+    exports = attrs.get("run_exports")
+    if exports:
+        index.put_fragment(EXPORTS, version.sort, file.path, _encode(exports))
+    else:
+        index.remove_fragment(EXPORTS, version.sort, file.path)
+
+
+def _remove(index: PackageIndex, version: Version, path: str) -> None:
+    for kind in (RECORD, EXPORTS):
+        index.remove_fragment(kind, version.sort, path)
+
+
+def _put_derived(index: PackageIndex, change: Change) -> None:
+    """Whether the package has files that are made of wheels; only changes of such files change it."""
+    if any(DERIVED in each.attrs for each in change.added):
+        packages.set_derived(index.tx, index.package.id, True)
+    elif any(DERIVED in each.attrs for each in change.removed):
+        left = files.files_of_package(index.tx, index.package.id)
+        packages.set_derived(index.tx, index.package.id, any(DERIVED in each.attrs for each in left))
+
+
+def _put_about(index: PackageIndex) -> None:
+    """What the highest version says of the package."""
+    keys = versions.newest_keys(index.tx, index.package.id, VersionState.LIVE, 1)
+    version = versions.find_version(index.tx, index.package.id, keys[0]) if keys else None
+    if version is None:
+        index.remove_fragment(ABOUT, b"", "")
+    else:
+        about = {key: version.meta[key] for key in ABOUT_KEYS if key in version.meta}
+        index.put_fragment(ABOUT, b"", "", _encode({**about, "version": version.text}))
+
 
 _NO_EXPORTS = b"{}"
 

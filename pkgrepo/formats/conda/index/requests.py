@@ -8,6 +8,7 @@ from typing import Final
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, existing
+from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, IndexCaches, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
 from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.answers.content import choose_encoding, document_cache_control, file_cache_control
@@ -18,9 +19,7 @@ from pkgrepo.model import Action, Repository
 from pkgrepo.storage.catalog.documents import superseded_documents
 from pkgrepo.storage.catalog.server import repositories
 
-from .caches import IndexCaches
 from .documents import CHANNELDATA, FOLDER_DOCUMENTS, FROM_PACKAGES, REPODATA, SHARDS_INDEX, Form
-from .stored import BZ2, GZIP, PLAIN, ZSTD, StoredDocument
 
 NOTICES: Final = "notices.json"
 

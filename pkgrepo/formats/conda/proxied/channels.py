@@ -20,23 +20,36 @@ from typing import Final
 from attrs import Factory, define, field
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index import packages as channel
-from pkgrepo.formats.conda.index.documents import REPODATA, SHARDS_INDEX, Form
-from pkgrepo.formats.conda.index.shards import make_index
-from pkgrepo.formats.conda.index.stored import BZ2, CODINGS, StoredDocument, store
-from pkgrepo.formats.conda.limits import BZ2_DOCUMENT
+from pkgrepo.formats.conda.index.documents import (
+    BZ2,
+    CODINGS,
+    REPODATA,
+    SHARDS_INDEX,
+    Form,
+    IndexCaches,
+    StoredDocument,
+    store,
+)
+from pkgrepo.formats.conda.index.packages import make_index
+from pkgrepo.formats.conda.index.requests import IndexRequests, in_coding_for, shards_index
+from pkgrepo.formats.conda.names import BZ2_DOCUMENT
+from pkgrepo.formats.conda.paths import ShardPath
+from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
+from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.storage.catalog.packages import retired_names
 
-from .members import ChannelState, Upstream
+from .members import ChannelState, Upstream, find_members
 from .normaliser import NAMES
 from .pieces import Part, PartPlan, text_digest, text_pieces, text_size
-from .selection import Hidden, Selection, find_hidden, has_age_rules
 
 MOST_KEPT: Final = 64  # documents of folders; a proxy of which two platforms are used has four at most
 SUPERSEDED: Final = 16 * 1024 * 1024  # bytes of shards that are still served to clients with an older index
@@ -273,3 +286,61 @@ def _make_form(kept: Kept, form: Form) -> StoredDocument:
         raise NotFound("document", f"{form.document}.bz2")
     texts = text_pieces(form.subdir, form.document, parts)
     return StoredDocument(0, kept.digest, store(CODINGS[form.coding](texts, size)))
+
+
+class MemberIndexRequests(IndexRequests):
+    """Reads of one channel that is not hosted."""
+
+    def __init__(
+        self, services: Services, repository: Repository, caches: IndexCaches, channels: MemberChannels
+    ) -> None:
+        super().__init__(services, repository, caches)
+        self._channels = channels
+
+    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
+        """
+        A document; if ``negotiated``, in the content coding that the client prefers.
+
+        :raises NotFound, UpstreamFailed: see L{find_members} and L{MemberChannels.get}
+        """
+        services, repository, channels = self._services, self._repository, self._channels
+        generation, config_serial = services.catalog.generation(), services.registry.serial
+        wanted = in_coding_for(request, form) if negotiated else form
+        state = await self._state(request, form)
+        document, opens_ms = await channels.get(services, repository, state, wanted)
+
+        def again(other: Request) -> Answer | None:
+            made = in_coding_for(other, form) if negotiated else form
+            found = channels.ready(repository, state, made)
+            return None if found is None else self.render(found, made, negotiated=negotiated)
+
+        if state.cacheable:
+            ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
+            services.answer_cache.put(
+                request,
+                CachedAnswer(
+                    repository,
+                    package=None,
+                    negotiate=again,
+                    fresh=lambda r: state.fresh(r, config_serial),
+                    size=len(document.body) if isinstance(document.body, bytes) else 0,
+                    generation=generation,
+                    ends_s=min(ends) // 1000 if ends else 0,
+                ),
+            )
+        return self.render(document, wanted, negotiated=negotiated)
+
+    async def find_shard(self, request: Request, path: ShardPath) -> tuple[str, bytes]:
+        """A shard of the index, or of one before that is still there, with the name of its package."""
+        services, repository, digest = self._services, self._repository, bytes.fromhex(path.sha256)
+        found = self._channels.find_shard(repository, path.subdir, digest)
+        if found is None:
+            form = shards_index(path.subdir)
+            await self._channels.get(services, repository, await self._state(request, form), form)
+            found = self._channels.find_shard(repository, path.subdir, digest)
+        return existing(found, "shard", path.sha256)
+
+    async def _state(self, request: Request, form: Form) -> ChannelState:
+        return await find_members(
+            self._services, self._repository, form.subdir, form.document, revalidate=request.revalidates
+        )

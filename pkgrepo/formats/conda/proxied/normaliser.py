@@ -21,10 +21,9 @@ import zstandard
 from msgspec import UNSET, Raw, UnsetType
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.layout import media_type_of
-from pkgrepo.formats.conda.limits import LONGEST_FILE_NAME, REPODATA_SIZE
-from pkgrepo.formats.conda.names import ENDINGS, check_build, check_version, is_name
-from pkgrepo.formats.conda.version_order import order_key
+from pkgrepo.formats.conda.names import ENDINGS, LONGEST_FILE_NAME, REPODATA_SIZE, check_build, check_version, is_name
+from pkgrepo.formats.conda.paths import media_type_of
+from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 
 REPODATA_NORMALISER: Final = f"{__name__}:normalise_repodata"

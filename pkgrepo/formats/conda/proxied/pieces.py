@@ -26,17 +26,16 @@ import msgspec
 from attrs import Factory, define, evolve, field, frozen
 
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, RUN_EXPORTS
-from pkgrepo.formats.conda.index.packages import PackageRecords
-from pkgrepo.formats.conda.index.shards import make_shard
+from pkgrepo.formats.conda.index.packages import PackageRecords, make_shard
 from pkgrepo.formats.conda.index.texts import CHANNELDATA_HEAD, EXPORTS_TAIL, TAIL, channeldata_entry, folder_head
 from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
+from pkgrepo.formats.conda.proxied.members import Selection
 from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.storage.gil import GilReleaser
 
 from .normaliser import ABOUT, EXPORTS, RECORD, name_in
 from .normaliser import SUBDIRS as SUBDIRS_KEY
-from .selection import Selection
 
 PIECE: Final = 1024 * 1024  # bytes that are read at a time
 BUFFER: Final = 256 * 1024  # bytes of a text that are kept in memory until they are written

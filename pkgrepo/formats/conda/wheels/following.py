@@ -28,16 +28,17 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
-from pkgrepo.formats.conda.index.records import index_package
+from pkgrepo.formats.conda.index.packages import index_package
+from pkgrepo.formats.conda.wheels.publishing import Difference, compare_packages, is_final, publish_wheels
+from pkgrepo.gateway.answers.content import document_cache_control
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, File, Repository, RepositoryType
+from pkgrepo.model import SYSTEM, Action, File, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.storage.catalog.packages import events, followed_wheels, packages
 from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
-
-from .comparing import Difference, compare_packages
-from .publishing import is_final, publish_wheels
 
 log = Logger()
 
@@ -160,3 +161,38 @@ def _reason(error: Exception) -> str:
 def _remove(tx: Transaction, channel: Repository, package: str, version: str, paths: list[str], now_ms: int) -> None:
     """Remove packages whose wheels are gone: their names are not burned, since the wheels may come again."""
     remove_files(tx, channel, package, version, paths, SYSTEM, index_package, False, now_ms)
+
+
+DOCUMENT: Final = "unconverted.json"
+MOST_SHOWN: Final = 1000  # wheels in an answer
+LONGEST_CURSOR: Final = 1000  # characters
+
+
+class UnconvertedRequests:
+    """The wheels that one channel could not convert."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def list_page(self, request: Request) -> Answer:
+        """
+        Up to ``MOST_SHOWN`` wheels after the path in the query ``after``, each with path, sha256 and reason;
+        ``next`` is the next ``after``, or null. The caller needs the right to read the whole repository.
+
+        :raises NotFound: the channel belongs to no other repository; :raises Invalid: ``after`` is too long
+        """
+        services, repository = self._services, self._repository
+        await services.access.admit(request, Action.READ, repository)
+        if repository.parent is None:
+            raise NotFound("document", DOCUMENT)
+        after = request.parameter(b"after") or ""
+        if len(after) > LONGEST_CURSOR:
+            raise Invalid(f"after is longer than {LONGEST_CURSOR} characters", "after")
+        found = await services.catalog.scan(
+            followed_wheels.list_unconverted, repository.id, after=after, limit=MOST_SHOWN + 1
+        )
+        shown = [{"path": each.path, "sha256": each.sha256, "reason": each.reason} for each in found[:MOST_SHOWN]]
+        following = found[MOST_SHOWN - 1].path if len(found) > MOST_SHOWN else None
+        headers = ((b"Cache-Control", document_cache_control(repository)),)
+        return json_answer({"wheels": shown, "next": following}, headers=headers)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.access.authorization import Authorization
-from pkgrepo.formats.container.access.push_rules import check_deletion
-from pkgrepo.formats.container.caching import cache_answer
+from pkgrepo.formats.container.access import Authorization, check_deletion
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
-from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.refusals import VERSION
-from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
 from pkgrepo.formats.container.trust.visibility import View, Visibility
 from pkgrepo.gateway.answers.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.callers.access import actor_of

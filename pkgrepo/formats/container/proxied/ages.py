@@ -19,6 +19,8 @@ from attrs import frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.names import find_digest, is_digest_like
+from pkgrepo.formats.container.proxied.holders import Holder
+from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.release_age import find_age_rule
@@ -26,9 +28,6 @@ from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.images.first_sights import Age, find_age, find_old, next_sight
 from pkgrepo.storage.catalog.images.manifests import find_tagged
-
-from .holders import Holder
-from .manifests import UpstreamManifests
 
 
 @frozen

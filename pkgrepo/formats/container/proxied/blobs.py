@@ -17,6 +17,7 @@ from attrs import define
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
+from pkgrepo.formats.container.proxied.holders import Place, Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
 from pkgrepo.proxy.absences import Absences
@@ -32,7 +33,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 
-from .places import Place, Places
 from .registry_client import RegistryClient
 
 T = TypeVar("T")

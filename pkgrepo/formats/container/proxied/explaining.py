@@ -9,8 +9,10 @@ import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.formats.container.documents.media_types import INDEXES
+from pkgrepo.formats.container.documents import INDEXES
 from pkgrepo.formats.container.names import find_digest, is_digest_like, is_tag
+from pkgrepo.formats.container.proxied.holders import tag_key
+from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
@@ -23,8 +25,6 @@ from pkgrepo.storage.catalog.packages.packages import package_serial
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .holders import Holder
-from .images import UpstreamImages
-from .places import tag_key
 
 MOST_PLATFORMS = 100  # of an explanation
 

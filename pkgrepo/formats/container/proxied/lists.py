@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 from attrs import evolve, frozen
@@ -19,6 +19,12 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
+from pkgrepo.formats.container.proxied.ages import ReleaseAges
+from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
+from pkgrepo.formats.container.proxied.holders import Confirmation, Holders, Outcome, Place, Places, recall, times_of
+from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedFlight, UpstreamManifests
+from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
+from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.absences import Absences
@@ -29,12 +35,6 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.upstreams import upstream_documents
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
-
-from .confirmations import Confirmation, Outcome, recall, times_of
-from .flights import TracedFlight
-from .manifests import ACCEPT
-from .places import Place, Places
-from .registry_client import RegistryClient, next_page
 
 ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
 PAGE: Final = 1000
@@ -255,3 +255,54 @@ def _read_entry(value: Mapping[str, Any]) -> dict[str, Any] | None:
         and isinstance(entry.get("annotations", {}), dict)
     )
     return entry if well_formed else None
+
+
+@frozen
+class UpstreamImages:
+    """Images of the upstreams of all proxy repositories."""
+
+    holders: Holders
+    manifests: UpstreamManifests
+    ages: ReleaseAges
+    blobs: UpstreamBlobs
+    lists: UpstreamLists
+
+    @classmethod
+    def make(cls, services: Services) -> Self:
+        """The parts, with empty memories, except for that of what no upstream has."""
+        catalog, publisher, clock = services.catalog, services.publisher, services.clock
+        client = RegistryClient(services.proxy.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
+        places, absences = Places(catalog, clock), services.proxy.absences
+        manifests = UpstreamManifests(
+            catalog=catalog,
+            publisher=publisher,
+            pools=services.pools,
+            clock=clock,
+            client=client,
+            places=places,
+            absences=absences,
+            counters=services.proxy.counters,
+        )
+        return cls(
+            holders=Holders(catalog=catalog, resolver=services.proxy.resolver, clock=clock),
+            manifests=manifests,
+            ages=ReleaseAges(catalog=catalog, clock=clock, manifests=manifests),
+            blobs=UpstreamBlobs(
+                catalog=catalog,
+                publisher=publisher,
+                transfers=services.proxy.transfers,
+                client=client,
+                places=places,
+                absences=absences,
+                counters=services.proxy.counters,
+                largest=services.max_upload,
+            ),
+            lists=UpstreamLists(
+                catalog=catalog,
+                publisher=publisher,
+                clock=clock,
+                client=client,
+                places=places,
+                absences=absences,
+            ),
+        )

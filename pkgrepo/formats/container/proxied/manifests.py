@@ -19,32 +19,36 @@ no such tag     warning
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import (
     Invalid,
     NotFound,
+    PkgrepoError,
     StorageFailed,
     StorageFull,
     UpstreamDenied,
     UpstreamFailed,
     UpstreamMismatch,
 )
-from pkgrepo.formats.container.documents.document import ManifestDocument
-from pkgrepo.formats.container.documents.media_types import (
+from pkgrepo.formats.container.documents import (
     DOCKER_IMAGE,
     DOCKER_LIST,
     OCI_ARTIFACT,
     OCI_IMAGE,
     OCI_INDEX,
+    ManifestDocument,
+    parse_in_thread,
 )
-from pkgrepo.formats.container.documents.parsing import parse_in_thread
 from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, is_digest_like, is_tag
+from pkgrepo.formats.container.proxied.holders import Confirmation, Outcome, Place, Places, recall, tag_key, times_of
+from pkgrepo.formats.container.proxied.registry_client import RegistryClient
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
@@ -53,6 +57,7 @@ from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
 from pkgrepo.repositories.images.push import Push
@@ -64,10 +69,46 @@ from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocumen
 from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
 
-from .confirmations import Confirmation, Outcome, recall, times_of
-from .flights import TracedFlight
-from .places import Place, Places, tag_key
-from .registry_client import RegistryClient
+T = TypeVar("T")
+
+
+@frozen
+class _Ended(Generic[T]):
+    """The steps of a question, and its answer or the error instead."""
+
+    steps: Sequence[Mapping[str, Any]]
+    answer: T | None = None
+    error: PkgrepoError | None = None
+
+
+class TracedFlight(Generic[T]):
+    """The questions under way, by repository and key."""
+
+    def __init__(self) -> None:
+        self._flight: SingleFlight[tuple[int, str], _Ended[T]] = SingleFlight()
+
+    async def run(self, repository: Repository, key: str, work: Callable[[Trace], Awaitable[T]], trace: Trace) -> T:
+        """
+        What ``work`` answers or raises; the steps that it adds to its trace are added to ``trace``, too.
+
+        :raises UpstreamLoop: this request has passed the repository before
+        """
+        refuse_proxy_loop(repository.id, repository.path)
+
+        async def traced() -> _Ended[T]:
+            own = Trace()
+            try:
+                answer = await work(own)
+            except PkgrepoError as error:
+                return _Ended(own.store(), error=error)
+            return _Ended(own.store(), answer)
+
+        ended = await self._flight.run((repository.id, key), traced)
+        trace.recall(repository.path, ended.steps)
+        if ended.error is not None:
+            raise ended.error.with_traceback(None)
+        return ended.answer  # type: ignore[return-value]  # None only if that is what the work returns
+
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
 STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what upstream has removed

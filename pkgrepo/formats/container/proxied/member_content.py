@@ -12,6 +12,7 @@ from attrs import frozen
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.names import parse_digest
+from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.new_names import check_new_name
@@ -27,7 +28,6 @@ from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest
 
 from .holders import Holder
-from .images import UpstreamImages
 
 
 @frozen

@@ -3,20 +3,263 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
+import msgspec
+from attrs import frozen
+
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.formats.container.limits import MANIFEST_SIZE
+from pkgrepo.formats.container.documents import MANIFEST_SIZE
+from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
-from pkgrepo.outbound.urls import parse_url
+from pkgrepo.outbound.urls import Target, parse_url
+from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Route
 
-from .places import Place
-from .tokens import UpstreamTokens
+LONGEST_CHALLENGE = 16 * 1024  # of the field
+
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = re.compile(rf'({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
+_SCHEME = re.compile(_WORD)
+_BETWEEN = re.compile(r"[\s,]*")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@frozen
+class Challenge:
+    """A scheme, such as ``bearer``, and its parameters; names are in lower case."""
+
+    scheme: str
+    parameters: Mapping[str, str]
+
+
+def parse_challenges(value: str | None) -> list[Challenge]:
+    """
+    The challenges of a WWW-Authenticate field, whose lines are joined by commas. What cannot be parsed ends the list.
+
+    Quoted values may hold commas, as the scopes of registries do.
+    """
+    text = (value or "")[:LONGEST_CHALLENGE]
+    found: list[Challenge] = []
+    parameters: dict[str, str] = {}
+    at = _skip(text, 0)
+    while at < len(text):
+        parameter = _PARAMETER.match(text, at) if found else None
+        if parameter is not None:
+            quoted, plain = parameter[2], parameter[3]
+            parameters.setdefault(parameter[1].lower(), plain if quoted is None else _ESCAPED.sub(r"\1", quoted))
+            at = parameter.end()
+        else:
+            scheme = _SCHEME.match(text, at)
+            if scheme is None:
+                break
+            parameters = {}
+            found.append(Challenge(scheme[0].lower(), parameters))
+            at = scheme.end()
+        at = _skip(text, at)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BETWEEN.match(text, at)
+    return at if match is None else match.end()
+
+
+ANSWER: Final = ReadLimits(256 * 1024, 60.0)
+MOST_TOKENS: Final = 4096
+MOST_CHARACTERS: Final = 64 * 1024  # of a token
+EARLY_S: Final = 10  # before a token expires it is not used for new requests
+STRANGE_SERVICE: Final = (
+    "it names a token service on another site, which is not sent the credentials of the route unless its token_hosts "
+    "name it (the log of the server has its name)"
+)
+LIFETIME_S: Final = 60  # if the service does not say more
+
+
+class _Answer(msgspec.Struct):
+    """The answer of a token service; registries give the token either name."""
+
+    token: str = ""
+    access_token: str = ""
+    expires_in: float | None = None
+
+
+@frozen
+class _Token:
+    authorization: str
+    until_s: float
+
+
+@frozen
+class _Service:
+    """The token service of a route: its URL, and the name by which it knows the registry."""
+
+    realm: str
+    service: str
+
+
+_Key = tuple[int, Route, str]  # the last is the image's name at the upstream, whose tokens have one scope
+
+
+class UpstreamTokens:
+    """The tokens of all routes; ``seconds`` is a clock."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._tokens: OrderedDict[_Key, _Token] = OrderedDict()
+        self._services: dict[tuple[int, Route], _Service] = {}
+        self._flight: SingleFlight[_Key, str] = SingleFlight()
+
+    async def find(self, upstream: Upstream, place: Place, scope: str) -> str | None:
+        """
+        The Authorization field for a request, or None if it is not known whether the registry wants a token.
+
+        :raises NotFound: see ``renew``
+        """
+        key = (place.repository_id, place.route, place.name)
+        token = self._tokens.get(key)
+        if token is not None and token.until_s > self._seconds():
+            return token.authorization
+        service = self._services.get(key[:2])
+        if service is None:
+            return None
+        try:
+            return await self._get(upstream, key, service, scope)
+        except UpstreamFailed:
+            self._services.pop(key[:2], None)  # the registry may name another one now, or want no token
+            return None
+
+    async def renew(
+        self, upstream: Upstream, place: Place, scope: str, challenge: str | None, refused: str | None
+    ) -> str:
+        """
+        The Authorization field for the second try of a request that was answered 401 with this ``challenge``.
+
+        ``refused`` is the field of the first try. ``scope`` is for challenges that name none.
+
+        :raises NotFound: the registry lets nobody pull this image with the route's credentials, or without any
+        :raises UpstreamFailed: there is no token
+        """
+        route = place.route
+        bearer = _find_bearer(challenge)
+        if bearer is None:
+            raise upstream.misconfigured(
+                "it wants credentials, and the route has none (auth of the route)"
+                if route.credentials is None
+                else "it refuses the credentials of the route (auth of the route)"
+            )
+        key = (place.repository_id, route, place.name)
+        token = self._tokens.get(key)
+        if token is not None and token.authorization != refused and token.until_s > self._seconds():
+            return token.authorization
+        named = bearer.parameters.get("scope") or scope
+        service = _Service(bearer.parameters["realm"], bearer.parameters.get("service", ""))
+        authorization = await self._get(upstream, key, service, named)
+        if named == scope:
+            self._services[key[:2]] = service
+        return authorization
+
+    async def _get(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
+        return await self._flight.run(key, lambda: self._ask(upstream, key, service, scope))
+
+    async def _ask(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
+        """Ask the token service (distribution token specification: GET with service and scopes)."""
+        _, route, name = key
+        try:
+            realm = parse_url(service.realm)
+        except ValueError:
+            raise UpstreamFailed(route.name, "it names a token service that has no usable URL") from None
+        if route.target.scheme == "https" and realm.scheme != "https":
+            raise UpstreamFailed(route.name, "it names a token service without TLS")
+        entrust = may_entrust(route, realm)
+        if route.credentials is not None and not entrust:
+            raise upstream.misconfigured(STRANGE_SERVICE, f"{realm.host}:{realm.port}")
+        realm = route.locate(realm)
+        query = [("service", service.service)] if service.service else []
+        query += [("scope", each) for each in scope.split()]
+        url = f"{realm.text}{'&' if '?' in realm.text else '?'}{urlencode(query)}"
+        async with upstream.open(
+            "GET",
+            url,
+            {"Accept": "application/json"},
+            limits=ANSWER,
+            entrust=entrust,
+            accept=(401, 403),
+            kind="tokens",
+            subject=name,
+        ) as answer:
+            if answer.status in (401, 403):
+                if answer.status == 401 and route.credentials is not None:
+                    raise upstream.misconfigured("its token service refuses the credentials of the route")
+                raise NotFound("image", name)
+            if answer.status != 200:
+                raise UpstreamFailed(route.name, f"its token service answers {answer.status}")
+            token = _read_token(route, await answer.read(), self._seconds())
+        self._tokens[key] = token
+        self._tokens.move_to_end(key)
+        if len(self._tokens) > MOST_TOKENS:
+            self._tokens.popitem(last=False)
+        return token.authorization
+
+
+def may_entrust(route: Route, realm: Target) -> bool:
+    """
+    Whether the credentials of a route may be sent to the token service that its own host has named.
+
+    It is one of ``token_hosts`` or ``hosts`` of the route, or on the same host. On the same site it may be too if both
+    speak TLS: without TLS the network may have named it.
+    """
+    named = {*route.token_hosts, *(host for host, _ in route.hosts)}
+    if {realm.host, f"{realm.host}:{realm.port}"} & named:
+        return True
+    own = route.target
+    if own.host == realm.host:
+        return realm.scheme in (own.scheme, "https")
+    return own.scheme == realm.scheme == "https" and _are_of_one_site(own.host, realm.host)
+
+
+def _are_of_one_site(host: str, other: str) -> bool:
+    """
+    Whether one of two hosts is just below the other, or both are just below the same domain.
+
+    Addresses are not, nor are hosts below a name under which everybody gets domains: of one label, or such as co.uk.
+    """
+    names = [each.rstrip(".") for each in (host, other)]
+    if any(":" in each or each.rpartition(".")[2].isdigit() for each in names):
+        return False
+    first, second = ({each, each.partition(".")[2]} for each in names)
+    return any(_has_one_owner(each.split(".")) for each in first & second)
+
+
+def _has_one_owner(labels: Sequence[str]) -> bool:
+    return len(labels) > 2 or (len(labels) == 2 and (len(labels[0]) > 3 or len(labels[1]) > 2))
+
+
+def _find_bearer(challenge: str | None) -> Challenge | None:
+    for each in parse_challenges(challenge):
+        if each.scheme == "bearer" and each.parameters.get("realm"):
+            return each
+    return None
+
+
+def _read_token(route: Route, data: bytes, now_s: float) -> _Token:
+    try:
+        answer = msgspec.json.decode(data, type=_Answer)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise UpstreamFailed(route.name, "its token service sent no token") from None
+    token = answer.token or answer.access_token
+    if not token or len(token) > MOST_CHARACTERS or not (token.isascii() and token.isprintable()):
+        raise UpstreamFailed(route.name, "its token service sent no token")
+    lifetime_s = LIFETIME_S if answer.expires_in is None else answer.expires_in
+    return _Token(f"Bearer {token}", now_s + max(lifetime_s - EARLY_S, 0))
+
 
 API: Final = "/v2"
 ABSENT: Final = frozenset({404, 410})

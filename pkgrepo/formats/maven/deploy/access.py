@@ -2,17 +2,72 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import AuthenticationRequired, NotFound
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from attrs import frozen
+
+from pkgrepo.auth.login.identities import present_identity
+from pkgrepo.errors import AuthenticationRequired, Conflict, Forbidden, NotFound
+from pkgrepo.formats.maven.deploy.problems import MOST_OPEN, OPEN_UPLOADS
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment
 from pkgrepo.storage.catalog.packages import deployments
 from pkgrepo.storage.catalog.packages.interrupted_deployments import FREE, release_interrupted
 
-from .work.pushers import Pusher
+PUSHER: Final = "pusher"  # in the ``meta`` of a bundle
+
+
+@frozen
+class Wish:
+    """
+    What the client asks for: a name for people, and whether the deployment is published as soon as it is valid.
+
+    ``size`` is that of a bundle, as announced; ``package_key`` is that of a session, which has no bundle.
+    """
+
+    name: str
+    automatic: bool = False
+    size: int = 0
+    package_key: str = ""
+
+
+@frozen
+class Pusher:
+    """Who deploys."""
+
+    identity: Identity
+    actor: Actor
+
+    def kept(self) -> dict[str, Any]:
+        """
+        What is kept with a deployment to find them again; the user is kept in any case.
+
+        Nothing for credentials that were requested with scopes, since their limits end with them.
+        """
+        if self.identity.scoped:
+            return {}
+        actor = self.actor
+        return {PUSHER: {"token": actor.token_id, "address": actor.address, "request": actor.request_id}}
+
+
+async def find_pusher(services: Services, deployment: Deployment) -> Pusher:
+    """Who began a deployment, with the rights of now. :raises Forbidden: they may not deploy any more"""
+    kept = deployment.meta.get(PUSHER)
+    if kept is not None:
+        identity: Identity | None = await services.catalog.look(
+            present_identity, deployment.user_id, kept["token"], services.clock.now_ms() / 1000
+        )
+        if identity is not None:
+            return Pusher(identity, Actor.of(identity, address=kept["address"], request_id=kept["request"]))
+    raise Forbidden("the server was stopped, and the credentials of this deployment are not valid any more")
 
 
 class DeployAccess:
@@ -62,3 +117,61 @@ class DeployAccess:
         ):
             raise NotFound("deployment", uid)
         return pusher, found
+
+
+def most_open(services: Services) -> int:
+    """The most bytes that the open deployments of a user may take together."""
+    return OPEN_UPLOADS * services.max_upload
+
+
+def begin(
+    tx: Transaction,
+    repository: Repository,
+    pusher: Pusher,
+    wish: Wish,
+    meta: Mapping[str, Any],
+    *,
+    most: int,
+    now_ms: int,
+) -> Deployment:
+    """
+    Insert the row of a deployment, if its user has room for it.
+
+    :raises Conflict: a session for the artifact is open; :raises Refusal: there is no room, see ``check_room``
+    """
+    key = wish.package_key
+    if key and deployments.has_open_session(tx, repository.id, key, now_ms):
+        raise Conflict(f"a deploy session for {key} is open already")
+    check_room(tx, repository, pusher, wish.size, most=most)
+    return deployments.add_deployment(
+        tx,
+        uid=str(uuid4()),
+        repository_id=repository.id,
+        package_key=key,
+        name=wish.name,
+        automatic=wish.automatic,
+        user_id=pusher.identity.user_id,
+        actor=pusher.actor.name,
+        size=wish.size,
+        meta=meta,
+        leased=not key,
+        now_ms=now_ms,
+    )
+
+
+def check_room(
+    tx: Transaction, repository: Repository, pusher: Pusher, size: int, *, most: int, another: bool = True
+) -> None:
+    """
+    Check that the open deployments of a user may take ``size`` bytes more, of at most ``most``.
+
+    With ``another`` also that they may have another one.
+
+    :raises Refusal: there are too many, or too large ones
+    """
+    count, sizes = deployments.open_deployments(tx, repository.id, pusher.identity.user_id)
+    if another and count >= MOST_OPEN:
+        raise Refusal(409, f"you have {count} open deployments here; publish or drop some", "too_many_deployments")
+    if sizes + size > most:
+        sentence = f"your open deployments here would take more than {most} bytes; publish or drop some"
+        raise Refusal(409, sentence, "too_many_deployments")

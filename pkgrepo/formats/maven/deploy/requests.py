@@ -8,35 +8,33 @@ work here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, existing
+from pkgrepo.formats.maven.deploy.access import DeployAccess, Wish
+from pkgrepo.formats.maven.deploy.addresses import Address
+from pkgrepo.formats.maven.deploy.problems import LONGEST_NAME, first_sentence
+from pkgrepo.formats.maven.deploy.publishing import Refused, refusal_of
+from pkgrepo.formats.maven.deploy.running import Running
+from pkgrepo.formats.maven.deploy.session_requests import SessionRequests
+from pkgrepo.formats.maven.deploy.work import STOPPED, Bundles, Publication, Transitions, ignore_result
 from pkgrepo.formats.maven.media_types import media_type as media_type_of
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, parse_path
 from pkgrepo.formats.maven.refusals import reason_of
 from pkgrepo.gateway.answers.content import SAFE
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.negotiation import names_media_type
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository
+from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
 from pkgrepo.untrusted.text import quoted
-
-from .access import DeployAccess
-from .addresses import Address
-from .limits import LONGEST_NAME
-from .publishing import Refused, refusal_of
-from .receiving import check_bundle_head, media_type, receive_bundle
-from .running import Running
-from .session_requests import SessionRequests
-from .status import failure_sentence, failure_text, portal_record, status_record
-from .work.bundles import Bundles, ignore_result
-from .work.publication import Publication
-from .work.pushers import Wish
-from .work.transitions import STOPPED, Transitions
 
 READING = (b"GET", b"HEAD")
 TRUE = (b"true", b"1", b"yes", b"")
@@ -188,3 +186,129 @@ def _wish(request: Request) -> Wish:
 def _parameter(request: Request, name: bytes) -> str:
     values = request.args.get(name)
     return "" if not values else values[-1].decode("utf-8", "replace").strip()
+
+
+FORM: Final = b"multipart/form-data"
+FIELD: Final = "bundle"
+FORM_LIMITS: Final = MultipartLimits(parts=20, text_bytes=64 * 1024)
+FORM_OVERHEAD: Final = 2 * 1024 * 1024  # bytes that a form may have besides its bundle
+
+# The types under which archives are sent. What a body is, its first bytes tell.
+ARCHIVES: Final = frozenset(
+    {
+        b"application/zip",
+        b"application/x-zip-compressed",
+        b"application/gzip",
+        b"application/x-gzip",
+        b"application/x-gtar",
+        b"application/x-tar",
+        b"application/x-compressed-tar",
+        b"application/tar+gzip",
+        b"application/octet-stream",
+        b"",
+    }
+)
+
+
+def media_type(request: Request) -> bytes:
+    """The media type of a request's body, without parameters; empty if it has none."""
+    return (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+
+
+def check_bundle_head(request: Request, services: Services) -> None:
+    """
+    Check that a body may be a bundle, before a byte of it is read.
+
+    :raises Refusal: its type is another; :raises TooLarge: it announces too many bytes
+    """
+    kind = media_type(request)
+    if kind not in ARCHIVES and kind != FORM:
+        sentence = "a bundle is application/zip, application/gzip, application/x-tar, or the field bundle of a form"
+        raise Refusal(415, sentence, "not_a_bundle")
+    if (request.header(b"content-encoding") or b"identity").strip().lower() not in (b"", b"identity"):
+        raise Refusal(415, "a bundle is sent as it is, without Content-Encoding", "content_coding")
+    overhead = FORM_OVERHEAD if kind == FORM else 0
+    check_declared_length(request, services.max_upload + overhead)
+
+
+async def receive_bundle(request: Request, services: Services, staged: Staged) -> BlobInfo:
+    """
+    The bundle in a body, staged.
+
+    :raises TooLarge: it is too large; :raises Refusal: it is a malformed form, or does not arrive whole
+    :raises Invalid: the form has no field ``bundle``, or several
+    """
+    if media_type(request) != FORM:
+        return await receive_body(request, staged, limit=services.max_upload)
+    found: BlobInfo | None = None
+    async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
+        if part.name != FIELD:
+            continue
+        if found is not None:
+            raise Invalid("the form has two fields 'bundle'", FIELD)
+        found = await staged.receive(part, limit=services.max_upload)
+    if found is None:
+        raise Invalid("the form has no field 'bundle'", FIELD)
+    return found
+
+
+def status_record(deployment: Deployment) -> dict[str, Any]:
+    """
+    The status of a deployment; what was published is known once it is.
+
+    The C{status} of one that has failed is the HTTP status that a client got who waited for it.
+    """
+    record: dict[str, Any] = {
+        "deployment_id": deployment.uid,
+        "name": deployment.name,
+        "state": deployment.state.value,
+        "publishing_type": publishing_type(deployment),
+        "user": deployment.actor,
+        "size": deployment.size,
+        "created_at": _time(deployment.created_ms),
+        "updated_at": _time(deployment.touched_ms),
+        "errors": dict(deployment.errors),
+    }
+    if deployment.state is DeploymentState.FAILED:
+        record["status"] = deployment.meta.get("status", 409)
+    if deployment.state is DeploymentState.PUBLISHED:
+        record |= {
+            "components": deployment.meta.get("components", []),
+            "component_count": deployment.meta.get("component_count", 0),
+            "file_count": deployment.meta.get("file_count", 0),
+        }
+    return record
+
+
+def portal_record(deployment: Deployment) -> dict[str, Any]:
+    """The same in the form of the public portal's publisher API."""
+    return {
+        "deploymentId": deployment.uid,
+        "deploymentName": deployment.name,
+        "deploymentState": deployment.state.value,
+        "purls": [
+            f"pkg:maven/{each['group_id']}/{each['artifact_id']}@{each['version']}"
+            for each in deployment.meta.get("components", ())
+        ],
+        "errors": dict(deployment.errors),
+    }
+
+
+def publishing_type(deployment: Deployment) -> str:
+    """How it is published."""
+    return "AUTOMATIC" if deployment.automatic else "USER_MANAGED"
+
+
+def failure_text(deployment: Deployment) -> str:
+    """All errors of a deployment, a line each."""
+    lines = [f"{path}: {text}" if path else text for path, texts in deployment.errors.items() for text in texts]
+    return "\n".join(lines) + "\n"
+
+
+def failure_sentence(deployment: Deployment) -> str:
+    """The first error of a deployment."""
+    return first_sentence(deployment.errors) or "the deployment failed"
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

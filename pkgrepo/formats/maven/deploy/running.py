@@ -12,8 +12,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import Service
-
-from .limits import AT_ONCE
+from pkgrepo.formats.maven.deploy.problems import AT_ONCE
 
 log = Logger()
 

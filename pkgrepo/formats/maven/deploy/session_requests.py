@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
+
+import msgspec
+from attrs import frozen
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound
 from pkgrepo.formats.maven.configuration import DeployRequirements
-from pkgrepo.formats.maven.deploy.contents.survey import Contents, signature_problem
-from pkgrepo.formats.maven.deploy.contents.validation import check_contents, pom_mismatch
-from pkgrepo.formats.maven.metadata.descriptor import find_plugin
-from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path
+from pkgrepo.formats.maven.deploy.access import DeployAccess, Pusher, Wish, begin, check_room, most_open
+from pkgrepo.formats.maven.deploy.addresses import Address
+from pkgrepo.formats.maven.deploy.contents import Contents, check_contents, pom_mismatch, signature_problem
+from pkgrepo.formats.maven.deploy.problems import SIGNATURE_SIZE, Problems
+from pkgrepo.formats.maven.deploy.publishing import Refused, refusal_of
+from pkgrepo.formats.maven.deploy.work import Publication
+from pkgrepo.formats.maven.metadata.plugins import find_plugin
+from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_version
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path, parse_text
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json
 from pkgrepo.gateway.services import Services
@@ -29,16 +37,98 @@ from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import StagedFiles, stage_files
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.untrusted.text import quoted
 
-from .access import DeployAccess
-from .addresses import Address
-from .limits import SIGNATURE_SIZE
-from .problems import Problems
-from .publishing import Refused, refusal_of
-from .sessions import Session, read_session
-from .work.admission import add_session, check_room, most_open
-from .work.publication import Publication
-from .work.pushers import Pusher
+MOST_FILES: Final = 500  # of one session
+
+Text = Annotated[str, msgspec.Meta(max_length=255)]
+Sum = Annotated[str, msgspec.Meta(pattern="^[0-9A-Fa-f]{0,128}$")]
+
+_LENGTHS: Final = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
+
+
+class AnnouncedFile(msgspec.Struct, frozen=True):
+    """A file that will be sent; the digests are optional, and compared when it arrives."""
+
+    file_name: Text
+    maven_file_type: str | None = None
+    md5: Sum | None = None
+    sha1: Sum | None = None
+    sha256: Sum | None = None
+    sha512: Sum | None = None
+
+    def digests(self) -> dict[str, str]:
+        """The announced digests in lower case. :raises Invalid: one has a wrong length"""
+        found = {each: value.lower() for each in _LENGTHS if (value := getattr(self, each))}
+        for algorithm, value in found.items():
+            if len(value) != _LENGTHS[algorithm]:
+                raise Invalid(f"{quoted(self.file_name)} has a {algorithm} of a wrong length", "files")
+        return found
+
+
+class SessionDocument(msgspec.Struct, frozen=True):
+    """The body of the request that begins a session; further members are ignored."""
+
+    group_id: Text
+    artifact_id: Text
+    version: Text
+    files: Annotated[list[AnnouncedFile], msgspec.Meta(min_length=1, max_length=MOST_FILES)]
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+@frozen
+class Session:
+    """What a session is for: a version, and the announced digests of its files by path."""
+
+    coordinates: Coordinates
+    expected: dict[str, dict[str, str]]
+    name: str
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is kept of it while it is open."""
+        return {"version": self.coordinates.version, "expected": self.expected}
+
+    @classmethod
+    def of(cls, package_key: str, meta: Any) -> Session:
+        """The session that was kept."""
+        group, _, artifact = package_key.partition(":")
+        return cls(Coordinates(group, artifact, meta["version"]), meta["expected"], "")
+
+    def file(self, name: str) -> ArtifactFile | None:
+        """The announced file of this name, or None."""
+        path = f"{self.coordinates.directory}/{name}"
+        if path not in self.expected:
+            return None
+        found = parse_text(path)
+        assert isinstance(found, ArtifactFile), "it was checked when the session began"
+        return found
+
+
+def read_session(value: object) -> Session:
+    """
+    The session that a client begins with this JSON value.
+
+    :raises Invalid: it is malformed, or a file of it is not one of that version
+    """
+    try:
+        document = msgspec.convert(value, SessionDocument)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"this is no deployment: {error}") from None
+    key = parse_package_key(f"{document.group_id}:{document.artifact_id}")
+    group, _, artifact = key.partition(":")
+    coordinates = Coordinates(group, artifact, parse_version(document.version))
+    expected: dict[str, dict[str, str]] = {}
+    for each in document.files:
+        path = f"{coordinates.directory}/{each.file_name}"
+        file = parse_text(path)
+        if not isinstance(file, ArtifactFile) or file.coordinates != coordinates:
+            raise Invalid(f"{quoted(each.file_name)} is no name of a file of this version", "files")
+        if path in expected:
+            raise Invalid(f"{quoted(each.file_name)} is announced twice", "files")
+        expected[path] = each.digests()
+    return Session(coordinates, expected, document.name)
+
 
 HEADER = b"x-service-deploy"
 DOCUMENT_SIZE = 256 * 1024  # bytes of the body that begins a session
@@ -71,10 +161,11 @@ class SessionRequests:
         targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
         await self._publication.check_rules(pusher, [each for each in targets if each is not None])
         deployment: Deployment = await self._services.catalog.write(
-            add_session,
+            begin,
             self._repository,
             pusher,
-            session,
+            Wish(session.name, package_key=session.coordinates.package_key),
+            session.meta,
             most=most_open(self._services),
             now_ms=self._services.clock.now_ms(),
         )

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
+
+from attrs import frozen
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.listing.entries import Cursor, Directory, ListingTurns, find_directory, read_page
+from pkgrepo.formats.maven.listing.rendering import HtmlPage, JsonPage, Page, reference
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
 from pkgrepo.gateway.answers.content import document_cache_control
+from pkgrepo.gateway.answers.pieces import deliver_pieces
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
-from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.answers import Answer, Content, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.storage.catalog.packages.tree import file_or_folder
-
-from .body import render_listing
-from .entries import Directory, find_directory
-from .rendering import HtmlPage, JsonPage, reference
-from .turns import ListingTurns
 
 HTML: Final = b"text/html"
 JSON: Final = b"application/json"
@@ -115,3 +119,67 @@ def _permission_keys(path: str) -> list[str]:
         keys.append(f"{parent.replace('/', '.')}:{name}")
         path = parent
     return keys
+
+
+PAGE: Final = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
+KEPT: Final = 1024 * 1024  # bytes; 10,000 versions have 500 KiB
+
+
+@frozen
+class Listing:
+    """A rendered directory: its body, and a quoted validator."""
+
+    body: bytes | Content
+    etag: bytes
+
+
+async def render_listing(
+    catalog: ICatalog,
+    directory: Directory,
+    page: Page,
+    turns: ListingTurns,
+    *,
+    gone: Callable[[], bool] = lambda: False,
+) -> Listing:
+    """
+    Render a directory in a form; the rest is left out when the client has ``gone``.
+
+    :raises QueueFull: too many wait for their turns
+    """
+    kept: list[bytes] = []
+    size = 0
+    digest = hashlib.sha256()
+    async with turns.whole.hold():
+        async for piece in _pieces(catalog, directory, page, turns):
+            if gone():
+                break
+            size += len(piece)
+            digest.update(piece)
+            if size <= KEPT:
+                kept.append(piece)
+            else:
+                kept.clear()
+
+    deliver = partial(deliver_pieces, partial(_pieces, catalog, directory, page, turns))
+    etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
+    return Listing(b"".join(kept) if size <= KEPT else Content(size, deliver=deliver), etag)
+
+
+async def _pieces(catalog: ICatalog, directory: Directory, page: Page, turns: ListingTurns) -> AsyncIterator[bytes]:
+    yield page.head(directory.path)
+    first = True
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        async with turns.pages.hold():
+            piece, cursor = await catalog.scan(_render_page, directory, page, cursor, first)
+        yield piece
+        first = first and not piece
+    yield page.tail()
+
+
+def _render_page(
+    r: Reader, directory: Directory, page: Page, cursor: Cursor, first: bool
+) -> tuple[bytes, Cursor | None]:
+    """The entries after a position, rendered on the thread that reads them, and the next position."""
+    entries, following = read_page(r, directory, cursor, PAGE)
+    return page.entries(entries, first), following

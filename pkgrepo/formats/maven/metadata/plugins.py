@@ -8,10 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
+from xml.etree.ElementTree import ParseError
 
 from attrs import frozen
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
-from pkgrepo.errors import Conflict
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.zip_archive import ZipArchive
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.formats.maven.configuration import PLUGIN_SIZE
+from pkgrepo.formats.maven.metadata.document import Uploaded, find_uploaded
+from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE
+from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata, merge_plugins, read_metadata
+from pkgrepo.formats.maven.metadata.uploads import (
+    Outdated,
+    find_package,
+    folded_attrs,
+    plugins_of,
+    put_group_plugins,
+    render_upload,
+    sha256_of,
+)
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
@@ -19,13 +37,6 @@ from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-
-from .commands import find_package, put_group_plugins
-from .joining import CONTENT_TYPE
-from .reading import LARGEST, read_metadata
-from .upload_fragment import Uploaded, find_uploaded
-from .uploads import Outdated, folded_attrs, plugins_of, render_upload, sha256_of
-from .values import Plugin, ReadMetadata, merge_plugins
 
 ATTEMPTS: Final = 20  # to change metadata that other clients change at the same time
 BUSY: Final = "other clients change the metadata of the plugins' groups at the same time"
@@ -157,3 +168,39 @@ def put_plugins(
 
 def _put_alone(tx: Transaction, repository: Repository, change: PluginChange, actor: Actor, now_ms: int) -> PluginsPut:
     return PluginsPut(tuple(put_plugins(tx, repository, change, actor, now_ms)))
+
+
+DESCRIPTOR = "META-INF/maven/plugin.xml"
+LONGEST = 200  # characters of a prefix or name
+PACKAGING = "maven-plugin"  # of plugins, in their POMs
+
+
+def find_plugin(content: int | bytes, artifact: str) -> dict[str, str] | None:
+    """
+    Prefix and name of a plugin, from its jar, given as a descriptor or bytes. Blocks: call it in a thread.
+
+    None if the jar has no descriptor of a plugin, or cannot be read.
+    """
+    try:
+        document = ZipArchive(Source(content, "the jar")).read(DESCRIPTOR, PLUGIN_SIZE)
+        root = None if document is None else fromstring(document, forbid_dtd=True)
+    except (Invalid, ParseError, DefusedXmlException, LookupError, ValueError):
+        return None
+    if root is None or root.tag != "plugin":
+        return None
+    usual = usual_plugin(artifact)
+    prefix = (root.findtext("goalPrefix") or "").strip()
+    name = " ".join((root.findtext("name") or "").split())
+    return {"prefix": prefix[:LONGEST] or usual["prefix"], "name": name[:LONGEST] or usual["name"]}
+
+
+def usual_plugin(artifact: str) -> dict[str, str]:
+    """Prefix and name of a plugin that says nothing of itself."""
+    return {"prefix": usual_prefix(artifact), "name": artifact}
+
+
+def usual_prefix(artifact: str) -> str:
+    """The prefix of a plugin with a conventional name: ``foo`` of foo-maven-plugin and of maven-foo-plugin."""
+    if artifact == "maven-plugin-plugin":
+        return "plugin"
+    return artifact.replace("-maven-plugin", "").replace("maven-", "").replace("-plugin", "") or artifact

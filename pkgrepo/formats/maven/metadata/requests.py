@@ -19,10 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.formats.maven.files.heads import checksum_answer, present_file
+from pkgrepo.formats.maven.files import checksum_answer, present_file
+from pkgrepo.formats.maven.metadata.document import Uploaded, empty_document
+from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, document_key, of_version, splice
+from pkgrepo.formats.maven.metadata.reading import VERSION
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import STALE, answer_file
@@ -30,16 +34,12 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Document, Identity, Repository, RepositoryType
+from pkgrepo.model import Document, File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.members import MemberParts
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.index import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree
-
-from .document import empty_document
-from .joining import CONTENT_TYPE, document_key, of_version, splice
-from .plain_members import read_plain
 
 
 class MetadataRequests:
@@ -172,3 +172,19 @@ def _made(reader: Reader, repository_id: int, target: Metadata) -> Spliced | Non
 
 def _render(spliced: Spliced) -> Document:
     return Renderer(0).render(spliced, "", content_type=CONTENT_TYPE, serial=0, algorithms=ALGORITHMS)
+
+
+def read_plain(reader: Reader, members: Sequence[Repository], path: str) -> list[MemberParts]:
+    """What plain files at a path say of plugins, in the order of the members that have one."""
+    found = (files.find_file(reader, each.id, path) for each in members)
+    return [_parts(each) for each in found if each is not None and each.package_id is None and FOLDED in each.attrs]
+
+
+def _parts(file: File) -> MemberParts:
+    said = msgspec.convert(file.attrs[FOLDED], Uploaded)
+    top = {
+        "last_updated_ms": round(file.created_at.timestamp() * 1000),
+        "plugins": msgspec.to_builtins(said.plugins),
+        "others": msgspec.to_builtins(said.others),
+    }
+    return MemberParts(top, {VERSION: []})

@@ -9,33 +9,50 @@ choose and do not find.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Set
+from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
 
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, TooLarge
+from pkgrepo.errors import Conflict, Invalid, TooLarge
+from pkgrepo.formats.maven.metadata.document import (
+    UPLOADED,
+    Uploaded,
+    artifact_document,
+    encode,
+    find_uploaded,
+    meaning_of_artifact,
+    meaning_of_snapshot,
+)
+from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, document_key, said_beside
+from pkgrepo.formats.maven.metadata.reading import (
+    LARGEST,
+    MOST_ENTRIES,
+    OTHERS_SIZE,
+    Plugin,
+    ReadMetadata,
+    merge_others,
+    merge_plugins,
+    read_metadata,
+    version_fragment,
+)
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
+from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Package, Repository
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.pools import Pools
-
-from .commands import Stored, find_package, put_uploaded
-from .document import artifact_document, version_fragment
-from .indexing import FOLDED
-from .joining import CONTENT_TYPE, document_key, said_beside
-from .reading import LARGEST, read_metadata
-from .upload_fragment import Uploaded, meaning_of_artifact, meaning_of_snapshot
-from .values import Plugin, ReadMetadata, merge_plugins
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
@@ -201,3 +218,80 @@ def render_upload(read: ReadMetadata, plugins: tuple[Plugin, ...]) -> bytes:
 def sha256_of(file: File | None) -> str | None:
     """The digest of a file, None if there is none."""
     return None if file is None else file.sha256
+
+
+class Stored(Enum):
+    """What became of an upload: it is stored, it said nothing new, or no files of the directory are stored."""
+
+    CHANGED = auto()
+    SAME = auto()
+    NO_FILES = auto()
+
+
+def find_package(reader: Reader, repository_id: int, target: Metadata) -> Package | None:
+    """The package whose files are stored in the directory of metadata, or None if there are none."""
+    if target.package_key is None:
+        return None
+    package = packages.find_package(reader, repository_id, target.package_key)
+    if package is None or target.version is None:
+        return package
+    return None if versions.find_version(reader, package.id, target.version) is None else package
+
+
+def put_uploaded(
+    tx: Transaction,
+    repository: Repository,
+    target: Metadata,
+    said: Uploaded,
+    actor: Actor,
+    now_ms: int,
+    *,
+    gone: Set[str] = frozenset(),
+) -> Stored:
+    """
+    Store an upload for a directory whose files are stored.
+
+    Plugins and other elements are added to those of earlier uploads, so that two clients that upload at once lose none;
+    but plugins of artifacts that are ``gone`` are dropped.
+
+    :raises Invalid: there are too many plugins then; :raises TooLarge: the other elements are too large
+    """
+    package = find_package(tx, repository.id, target)
+    if package is None:
+        return Stored.NO_FILES
+    key = target.version or ""
+    before = find_uploaded(tx, package.id, key) or Uploaded()
+    said = msgspec.structs.replace(
+        said,
+        plugins=merge_plugins((said.plugins, [each for each in before.plugins if each.artifact not in gone])),
+        others=merge_others((said.others, before.others)),
+    )
+    if len(said.plugins) > MOST_ENTRIES:
+        raise Invalid(f"the metadata would list more than {MOST_ENTRIES} plugins", "metadata")
+    if sum(len(each.xml) for each in said.others) > OTHERS_SIZE:
+        raise TooLarge(OTHERS_SIZE, "the part of the metadata that the model does not have")
+    if not said.content:
+        said = msgspec.structs.replace(said, meaning=before.meaning, content=before.content)
+    if said == before:
+        return Stored.SAME
+    package = bump_package_serial(tx, repository, package, now_ms)
+    fragments.put_fragment(tx, package.id, UPLOADED, b"", key, encode(said))
+    version = None if not key else versions.find_version(tx, package.id, key)
+    append_package_event(tx, package, "changed", {"path": target.path}, actor, now_ms, version=version)
+    return Stored.CHANGED
+
+
+def put_group_plugins(
+    tx: Transaction,
+    repository: Repository,
+    target: Metadata,
+    plugins: tuple[Plugin, ...],
+    gone: Set[str],
+    actor: Actor,
+    now_ms: int,
+) -> Stored:
+    """Change the plugins that earlier uploads listed, in a directory with stored files. :raises Invalid: as above"""
+    package = find_package(tx, repository.id, target)
+    before = None if package is None else find_uploaded(tx, package.id)
+    said = Uploaded(plugins=plugins) if before is None else msgspec.structs.replace(before, plugins=plugins)
+    return put_uploaded(tx, repository, target, said, actor, now_ms, gone=gone)

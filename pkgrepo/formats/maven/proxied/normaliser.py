@@ -15,9 +15,7 @@ from typing import Final
 import msgspec
 
 from pkgrepo.errors import Invalid, TooLarge
-from pkgrepo.formats.maven.metadata.document import version_fragment
-from pkgrepo.formats.maven.metadata.reading import read_metadata
-from pkgrepo.formats.maven.metadata.values import ReadMetadata, SnapshotFile
+from pkgrepo.formats.maven.metadata.reading import ReadMetadata, SnapshotFile, read_metadata, version_fragment
 from pkgrepo.formats.maven.names import SNAPSHOT, is_part
 from pkgrepo.formats.maven.paths import LONGEST_SEGMENT
 from pkgrepo.formats.maven.version_order import sort_key

@@ -19,18 +19,34 @@ Other plain files are not asked for: no rule about names protects their paths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from pkgrepo.errors import NotFound
+import msgspec
+from attrs import frozen
+
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.media_types import media_type
-from pkgrepo.formats.maven.names import package_directory
+from pkgrepo.formats.maven.metadata.reading import SnapshotFile, version_fragment
+from pkgrepo.formats.maven.names import is_snapshot, package_directory
 from pkgrepo.formats.maven.paths import METADATA_NAME, ArtifactFile, Checksum, Directory, PlainFile, parse_text
 from pkgrepo.formats.maven.push_rules import permission_keys
+from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
+from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.formats.maven.version_order import sort_key
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import BlobInfo, Origin, Package, Version
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.parts.values import Entry, Normalised
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.storage.pools import Pools
+
+from .normaliser import BUILD, VERSION, build_sort
 
 SNAPSHOT_TTL_S: Final = 60
 ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256, which every blob has
@@ -108,3 +124,100 @@ def probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
         (f"{url}/{CATALOGUE}", (200,)),
         (f"{url}/", (200, 404)),
     )
+
+
+@frozen
+class _Kept:
+    """A version of which some files came from a route, with their origins."""
+
+    version: Version
+    files: Sequence[tuple[ArtifactFile, Origin]]
+
+    @property
+    def newest(self) -> Origin:
+        """The origin of the file that was fetched last."""
+        return max((origin for _, origin in self.files), key=lambda each: each.fetched_ms)
+
+
+def restore_metadata(reader: Reader, package: Package) -> Iterator[tuple[DocumentRequest, Origin, Normalised]]:
+    """The parts of the metadata of an artifact and of its snapshots, with the file that was fetched last, by route."""
+    for route, kept in _by_route(reader, package).items():
+        question = metadata_question(package.key).of_route(route)
+        entries = (_entry(each, each.version.sort, each.version.text, VERSION) for each in kept)
+        yield question, _newest(kept), Normalised(_top(kept), entries)
+        for each in kept:
+            builds = list(_builds(each))
+            if builds:
+                question = metadata_question(f"{package.key}:{each.version.text}").of_route(route)
+                yield question, each.newest, Normalised(_top([each]), iter(builds))
+
+
+def _by_route(reader: Reader, package: Package) -> dict[str, list[_Kept]]:
+    found: dict[str, list[_Kept]] = {}
+    for version in versions.list_versions(reader, package.id):
+        routes: dict[str, list[tuple[ArtifactFile, Origin]]] = {}
+        for file in files.files_of_version(reader, version.id):
+            target, origin = parse_text(file.path), file.origin
+            if origin is not None and isinstance(target, ArtifactFile):
+                routes.setdefault(origin.route, []).append((target, origin))
+        for route, some in routes.items():
+            found.setdefault(route, []).append(_Kept(version, some))
+    return found
+
+
+def _newest(kept: Sequence[_Kept]) -> Origin:
+    return max((each.newest for each in kept), key=lambda each: each.fetched_ms)
+
+
+def _top(kept: Sequence[_Kept]) -> dict[str, object]:
+    newest = _newest(kept)
+    updated_ms = newest.fetched_ms if newest.published_ms is None else newest.published_ms
+    return {"last_updated_ms": updated_ms, "plugins": [], "others": []}
+
+
+def _builds(kept: _Kept) -> Iterator[Entry]:
+    """The files of a snapshot that belong to builds; none of a release."""
+    if not is_snapshot(kept.version.text):
+        return
+    for file, _ in kept.files:
+        if file.timestamp is None or file.build is None or file.role is not None:
+            continue
+        updated = file.timestamp.replace(".", "")
+        listed = SnapshotFile(file.classifier, file.extension, file.file_version, updated, file.timestamp, file.build)
+        yield _entry(kept, build_sort(updated, file.build), file.filename, BUILD, msgspec.json.encode(listed))
+
+
+def _entry(kept: _Kept, sort: bytes, key: str, kind: str, body: bytes | None = None) -> Entry:
+    origin, text = kept.newest, kept.version.text
+    return Entry(
+        sort=sort,
+        key=key,
+        version=text,
+        published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
+        first_seen=origin.published_ms is None,
+        fragments={kind: version_fragment(text) if body is None else body},
+        files=[],
+    )
+
+
+async def release_of(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+    """The release of a file whose bytes are ``blob``. :raises Invalid: it is no file of an artifact"""
+    target = parse_text(file.source.path)
+    if not isinstance(target, ArtifactFile):
+        raise Invalid("this is not the path of a file of an artifact", "path")
+    pom = None
+    if target.extension == "pom" and not target.classifier and blob.size <= POM_SIZE:
+        pom = await staged.inspect(pools.cpu, blob, _look)
+    meta = None if pom is None else pom.meta()
+    return make_release(target.coordinates, [new_file(target, blob)], meta)
+
+
+def _look(source: int | bytes) -> Pom | None:
+    """What a POM says; None also if it is malformed, since clients get it as it is."""
+    try:
+        if isinstance(source, bytes):
+            return read_pom(source)
+        with open(source, "rb", closefd=False) as file:
+            return read_pom(file.read(POM_SIZE))
+    except Invalid:
+        return None

@@ -10,11 +10,15 @@ not indexed, and a query for them is refused: no answer would be a wrong one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from attrs import field, frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.storage.catalog.columns import dump, like
 from pkgrepo.storage.catalog.packages.matches import Match
 from pkgrepo.untrusted.text import quoted
@@ -94,3 +98,88 @@ def read_number(text: str | None, default: int, most: int, name: str) -> int:
 def _pattern(value: str | None) -> str:
     """The operand of LIKE for a group or artifact; None for any."""
     return "%" if value is None else "%".join(like(part)[1:-1] for part in value.split("*"))
+
+
+HAS = "has:"
+NONE = "none:"
+
+
+def filter_versions(versions: Sequence[str], wanted: str | None) -> list[str]:
+    """
+    The versions that pass: those that contain X for ``has:X``, do not for ``none:X``, and begin with any other text.
+
+    ``|`` separates several filters, all of which apply.
+    """
+    found = list(versions)
+    for each in (wanted or "").split("|"):
+        if each.startswith(HAS):
+            found = [version for version in found if each.removeprefix(HAS) in version]
+        elif each.startswith(NONE):
+            found = [version for version in found if each.removeprefix(NONE) not in version]
+        else:
+            found = [version for version in found if version.startswith(each)]
+    return found
+
+
+FORMAT = "maven"
+
+
+@frozen
+class SearchScope:
+    """
+    Repositories with packages of their own, in the order in which they win.
+
+    ``shown`` is the repository that the caller asked, None for all. Without ``whole`` the caller may read only some of
+    its packages.
+    """
+
+    repositories: Sequence[Repository]
+    identity: Identity
+    shown: Repository | None = None
+    whole: bool = True
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the repositories, in order."""
+        return [each.id for each in self.repositories]
+
+
+async def scope_of(services: Services, request: Request, repository: Repository) -> SearchScope:
+    """
+    One repository, or the members of a virtual one.
+
+    :raises AuthenticationRequired, RepositoryInactive: see L{Access.require}
+    """
+    identity = await services.access.identify(request)
+    whole = await services.access.may(identity, Action.READ, repository)
+    if not whole and identity.limits is None:
+        await services.access.require(identity, Action.READ, repository)
+    return SearchScope(_leaves(services, repository), identity, repository, whole)
+
+
+async def scope_of_all(services: Services, request: Request) -> SearchScope:
+    """Every repository that the caller may read as a whole, except hidden ones whose settings they may not change."""
+    identity = await services.access.identify(request)
+    await services.registry.refresh()
+    every = [
+        each
+        for each in services.registry.all()
+        if each.format == FORMAT and each.active and each.type is not RepositoryType.VIRTUAL
+    ]
+    readable = await services.access.may_each(identity, [(Action.READ, each, None) for each in every])
+    found = [
+        each
+        for each, may in zip(every, readable, strict=True)
+        if may and await services.access.may_list(identity, each)
+    ]
+    # Hosted ones first: what an upstream has under the name of an artifact of ours is not it.
+    found.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
+    return SearchScope(found, identity)
+
+
+def _leaves(services: Services, repository: Repository) -> list[Repository]:
+    if repository.type is not RepositoryType.VIRTUAL:
+        return [repository]
+    leaves = [each for each in services.proxy.resolver.leaves(repository) if each.active]
+    leaves.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
+    return leaves

@@ -2,19 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pkgrepo.errors import Invalid
-from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
-from pkgrepo.http.request import Request
-from pkgrepo.model import Action
-from pkgrepo.storage.catalog.packages.matches import matching_packages
+from attrs import frozen
+from twisted.web.resource import IResource
 
-from .documents import Page, find_artifact_versions, find_artifacts
-from .query import MOST_ROWS, MOST_SKIPPED, Query, read_number, read_query
-from .repositories import SearchScope
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.maven.names import Coordinates
+from pkgrepo.formats.maven.paths import parse_path
+from pkgrepo.formats.maven.refusals import ERRORS
+from pkgrepo.formats.maven.search.query import (
+    MOST_ROWS,
+    MOST_SKIPPED,
+    Query,
+    SearchScope,
+    read_number,
+    read_query,
+    scope_of_all,
+)
+from pkgrepo.formats.maven.search.questions import Questions
+from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Identity, Package, Repository, RepositoryType, Version
+from pkgrepo.storage.catalog.packages import matches, packages, versions
+from pkgrepo.storage.catalog.packages.matches import Match, matching_packages
+from pkgrepo.storage.catalog.packages.tree import list_files
+
+SOLR: Final = b"/solrsearch/select"
+
+Question = Callable[[Request, Repository, Identity, str], Awaitable[Answer]]
+
+app = new_app()
+
+
+class SearchSite:
+    """Searches and questions over all Maven repositories."""
+
+    app = app
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        questions = self._questions = Questions(services)
+        self._addresses: dict[bytes, Question] = {
+            b"/api/maven/details/": questions.details,
+            b"/api/maven/versions/": questions.versions,
+            b"/api/maven/latest/version/": questions.latest_version,
+            b"/api/maven/latest/file/": questions.latest_file,
+            b"/api/maven/latest/details/": questions.latest_details,
+            b"/api/badge/latest/": questions.badge,
+        }
+
+    def resource(self) -> IResource:
+        """The application's resource."""
+        resource: IResource = self.app.resource()
+        return resource
+
+    @app.route("/", methods=["GET", "HEAD"])
+    @app.route("/<raw:rest>", methods=["GET", "HEAD"])
+    @answering(ERRORS)
+    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - the raw path is read
+        """Answer any of the addresses."""
+        path = request.raw_path
+        if path == SOLR:
+            return await search(self._services, request, await scope_of_all(self._services, request))
+        for prefix, question in self._addresses.items():
+            if path.startswith(prefix):
+                return await self._ask(request, path.removeprefix(prefix), question)
+        raise Refusal(404, "nothing is served at this address", "not_found")
+
+    async def _ask(self, request: Request, raw: bytes, question: Question) -> Answer:
+        storage, _, rest = raw.partition(b"/")
+        name, _, below = rest.partition(b"/")
+        try:
+            target = parse_path(below.rstrip(b"/") + b"/", directory_ok=True)
+        except Invalid:
+            raise NotFound("path", below.decode("latin-1")) from None
+        if not target.path:
+            raise NotFound("path", "")
+        repository, identity = await self._questions.find_repository(
+            request, storage.decode("latin-1"), name.decode("latin-1")
+        )
+        request.repository = repository.path
+        return await question(request, repository, identity, target.path)
+
+
+refuse_unrouted(SearchSite.app, ERRORS)
+
 
 ROWS: Final = 20
 MOST_CHECKED: Final = 10_000  # packages whose permissions are checked one by one
@@ -55,3 +134,102 @@ async def _find(services: Services, scope: SearchScope, query: Query, gav: bool,
     find = partial(versions if gav else find_artifacts, repositories=scope.repositories, match=match)
     page: Page = await services.catalog.scan(find, start=start, rows=rows, readable=readable)
     return page
+
+
+MOST_FILES: Final = 200  # of a version, whose endings are shown
+
+
+@frozen
+class Page:
+    """A page of documents, and the number of all."""
+
+    documents: list[dict[str, Any]]
+    total: int
+
+
+def find_artifacts(
+    r: Reader, repositories: Sequence[Repository], match: Match, start: int, rows: int, readable: frozenset[str] | None
+) -> Page:
+    """The artifacts that match; ``readable`` are the only keys that may be shown, None for all."""
+    ids = [each.id for each in repositories]
+    if readable is None:
+        total = matches.count_packages(r, ids, match)
+        keys = matches.matching_packages(r, ids, match, start, rows)
+    else:
+        shown = sorted(readable)
+        total, keys = len(shown), shown[start : start + rows]
+    return Page([each for key in keys for each in _artifact(r, repositories, key)], total)
+
+
+def find_artifact_versions(
+    r: Reader,
+    repositories: Sequence[Repository],
+    match: Match,
+    start: int,
+    rows: int,
+    readable: frozenset[str] | None,
+    *,
+    joined: bool,
+) -> Page:
+    """
+    The versions that match, like ``find_artifacts``.
+
+    With ``joined`` the repositories are one to clients: of an artifact that a hosted one has, versions of others are
+    left out, though counted.
+    """
+    ids = [each.id for each in repositories]
+    if readable is None:
+        total = matches.count_versions(r, ids, match)
+        found = matches.matching_versions(r, ids, match, start, rows)
+    else:
+        every = [each for each in matches.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
+        total, found = len(every), every[start : start + rows]
+    return Page([each for key, version in found for each in _version(r, repositories, key, version, joined)], total)
+
+
+def _artifact(r: Reader, repositories: Sequence[Repository], key: str) -> list[dict[str, Any]]:
+    for repository in repositories:
+        package = packages.find_package(r, repository.id, key)
+        latest = None if package is None else versions.find_highest(r, package.id)
+        if package is not None and latest is not None:
+            count = versions.count_versions(r, package.id)
+            shown = _document(r, repository, package, latest)
+            return [{"id": key, **shown, "latestVersion": latest.text, "versionCount": count}]
+    return []
+
+
+def _version(
+    r: Reader, repositories: Sequence[Repository], key: str, version_key: str, joined: bool
+) -> list[dict[str, Any]]:
+    owned = False
+    for repository in repositories:
+        package = packages.find_package(r, repository.id, key)
+        if joined and owned and repository.type is not RepositoryType.HOSTED:
+            break
+        owned = owned or (package is not None and repository.type is RepositoryType.HOSTED)
+        version = None if package is None else versions.find_version(r, package.id, version_key)
+        if package is not None and version is not None:
+            shown = _document(r, repository, package, version)
+            return [{"id": f"{key}:{version.text}", **shown, "v": version.text}]
+    return []
+
+
+def _document(r: Reader, repository: Repository, package: Package, version: Version) -> dict[str, Any]:
+    group, _, artifact = package.key.partition(":")
+    directory = Coordinates(group, artifact, version.text).directory
+    some = list_files(r, repository.id, directory, "", MOST_FILES)
+    endings = {_ending(file.attrs) for file in some if file.role is None and file.version_id == version.id}
+    return {
+        "g": group,
+        "a": artifact,
+        "repositoryId": repository.path,
+        "p": version.meta.get("packaging", "jar"),
+        "timestamp": round(version.published_at.timestamp() * 1000),
+        "text": [group, artifact],
+        "ec": sorted(endings),
+    }
+
+
+def _ending(attrs: Mapping[str, Any]) -> str:
+    classifier = attrs.get("classifier")
+    return (f"-{classifier}" if classifier else "") + f".{attrs.get('extension', '')}"

@@ -20,35 +20,32 @@ from functools import partial
 
 from attrs import frozen
 
-from pkgrepo.errors import DigestMismatch, FileBurned, FileExists, Invalid
-from pkgrepo.formats.maven.files.heads import present_file
-from pkgrepo.formats.maven.limits import CHECKSUM_SIZE
+from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Invalid, PkgrepoError
+from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE
+from pkgrepo.formats.maven.files import present_file
 from pkgrepo.formats.maven.media_types import media_type
-from pkgrepo.formats.maven.metadata.descriptor import PACKAGING
-from pkgrepo.formats.maven.metadata.reading import LARGEST
+from pkgrepo.formats.maven.metadata.plugins import PACKAGING, change_plugins, find_plugin, group_metadata, usual_plugin
+from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin
 from pkgrepo.formats.maven.metadata.uploads import MetadataUploads
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
+from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
+from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import receive_body
 from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Transaction
-from pkgrepo.model import BlobInfo, File, Identity, NewFile, Repository
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages import checksum_claims, files
+from pkgrepo.storage.catalog.packages import checksum_claims, events, files, packages, versions
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 from pkgrepo.storage.catalog.packages.tree import check_place
-
-from .checksums import note_mismatch, put_claim
-from .digest_fields import parse_checksum, read_digests
-from .plugins import list_plugin
-from .pom import POM_SIZE, Pom, read_pom_file
-from .release import make_release, new_file
 
 
 @frozen
@@ -239,3 +236,72 @@ def _check_whole(request: Request) -> None:
     coding = (request.header(b"content-encoding") or b"identity").strip().lower()
     if coding not in (b"", b"identity"):
         raise Refusal(415, "files are uploaded as they are, without Content-Encoding", "content_coding")
+
+
+MISMATCH = "checksum_mismatch"  # the kind of the event
+
+
+def put_claim(
+    tx: Transaction, repository: Repository, path: str, algorithm: str, digest: str, now_ms: int
+) -> File | None:
+    """
+    Keep a checksum until its file arrives; the file, if it has arrived meanwhile.
+
+    :raises Conflict: too many are kept
+    """
+    found = files.find_file(tx, repository.id, path)
+    if found is None and not checksum_claims.put_claim(tx, repository.id, path, algorithm, digest, now_ms):
+        raise Conflict(f"too many checksums wait for their files in {repository.path}; upload the files first")
+    return found
+
+
+def note_mismatch(
+    tx: Transaction, repository: Repository, file: File, algorithm: str, digest: str, actor: Actor, now_ms: int
+) -> None:
+    """Append an event that says which checksum a client has for a file."""
+    package_key, version_key = package_and_version_of_file(tx, file.id) or ("", "")
+    events.append_event(
+        tx,
+        repository_id=repository.id,
+        package_id=file.package_id,
+        package_key=package_key,
+        version_key=version_key,
+        kind=MISMATCH,
+        data={"path": file.path, "algorithm": algorithm, "sent": digest, "stored": file.digests[algorithm]},
+        actor=actor,
+        now_ms=now_ms,
+    )
+
+
+async def list_plugin(
+    services: Services, repository: Repository, target: ArtifactFile, identity: Identity, actor: Actor
+) -> None:
+    """
+    Add the plugin to which a stored file belongs to the metadata of its group, when its POM and its jar are stored.
+
+    A pusher who may not change the metadata of the group leaves them as they are, and the file is published.
+    """
+    if target.classifier or target.extension not in ("pom", "jar"):
+        return
+    jar: File | None = await services.catalog.look(_find_jar, repository.id, target)
+    if jar is None:
+        return
+    at = target.coordinates
+    try:
+        await check_push(services, identity, repository, group_metadata(at.group))
+    except (Refusal, PkgrepoError):
+        return
+    look = partial(find_plugin, artifact=at.artifact)
+    found = await services.files.inspect(services.pools.cpu, jar.storage_id, jar, look) or usual_plugin(at.artifact)
+    plugin = Plugin(found["prefix"], at.artifact, found["name"])
+    await change_plugins(services, repository, at.group, actor, added=(plugin,))
+
+
+def _find_jar(r: Reader, repository_id: int, target: ArtifactFile) -> File | None:
+    """The jar of a version whose POM says that it is a plugin."""
+    at = target.coordinates
+    package = packages.find_package(r, repository_id, at.package_key)
+    version = None if package is None else versions.find_version(r, package.id, at.version)
+    if version is None or version.meta.get("packaging") != PACKAGING:
+        return None
+    return files.find_file(r, repository_id, target.path.removesuffix(target.extension) + "jar")

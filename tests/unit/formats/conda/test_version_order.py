@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.names import check_version
-from pkgrepo.formats.conda.version_order import order_key
+from pkgrepo.formats.conda.versions import order_key
 
 # The example in the documentation of conda's VersionOrder.
 ORDERED = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.formats.conda.version_spec import satisfies, split_dependency
+from pkgrepo.formats.conda.versions import satisfies, split_dependency
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 import zstandard
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.anatomy.reading import read_package
-from pkgrepo.formats.conda.limits import BZ2_PACKED, BZ2_UNPACKED, INDEX_SIZE, INFO_SIZE
-from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.anatomy import read_package
+from pkgrepo.formats.conda.names import BZ2_PACKED, BZ2_UNPACKED, INDEX_SIZE, INFO_SIZE, parse_file_name
 from tests.support.conda_packages import info_members, make_conda, make_index, make_tar, make_tar_bz2, pack_conda
 
 STEM = "demo-1.0-py_0"
@@ -140,7 +139,7 @@ def test_an_index_that_is_no_plain_object_is_refused(text):
 
 
 def test_a_bzip2_bomb_is_refused_at_its_limit(monkeypatch):
-    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.reading.BZ2_UNPACKED", 1024 * 1024)
+    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.BZ2_UNPACKED", 1024 * 1024)
     zeros = bz2.compress(make_tar([("bin/zeros", bytes(1024 * 1024))]))
     assert len(zeros) < 1000
     assert BZ2_UNPACKED <= 64 * 1024 * 1024
@@ -154,7 +153,7 @@ def test_thousands_of_bzip2_streams_are_refused():
 
 
 def test_an_info_folder_that_comes_too_late_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.reading.BZ2_PACKED", 0)
+    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.BZ2_PACKED", 0)
     with pytest.raises(Invalid, match="not within"):
         read(make_tar_bz2(), ".tar.bz2")
     assert BZ2_PACKED > 1024 * 1024

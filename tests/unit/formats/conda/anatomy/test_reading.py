@@ -6,7 +6,7 @@ import pytest
 import zstandard
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.anatomy.reading import read_package
+from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.names import parse_file_name
 from tests.support.conda_packages import (
     info_members,

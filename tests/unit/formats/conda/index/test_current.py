@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from pkgrepo.formats.conda.index.current import current_text
 from pkgrepo.formats.conda.index.packages import FolderRecords, PackageRecords
+from pkgrepo.formats.conda.index.texts import current_text
 from pkgrepo.repositories.publish.package_lists import PackageList
 
 

@@ -2,8 +2,8 @@
 
 import io
 
+from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden
 from pkgrepo.formats.conda.proxied.normaliser import section_of
-from pkgrepo.formats.conda.proxied.selection import STEP_MS, Hidden, Selection, find_hidden
 from pkgrepo.proxy.configuration import ReleaseAge, Rules
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry, Normalised

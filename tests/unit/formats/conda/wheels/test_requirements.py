@@ -3,8 +3,7 @@
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.wheels.names import conda_name
-from pkgrepo.formats.conda.wheels.requirements import depends_on
+from pkgrepo.formats.conda.wheels.requirements import conda_name, depends_on
 
 
 @pytest.mark.parametrize(

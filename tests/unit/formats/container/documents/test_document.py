@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.documents import document as documents
-from pkgrepo.formats.container.documents.document import ManifestDocument, parse_manifest
+from pkgrepo.formats.container import documents
+from pkgrepo.formats.container.documents import ManifestDocument, parse_manifest
 from pkgrepo.formats.container.names import DigestInvalid
 from tests.support.images import (
     DOCKER_LIST,

@@ -54,11 +54,11 @@ async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
     assert (await registry.below("GET", f"referrers/{image.digest}", name="main/images/none")).json["manifests"] == []
 
 
-@pytest.mark.parametrize(("limit", "most"), [("MOST", 2), ("PAGE_BYTES", 1300), ("BATCH", 2)])
+@pytest.mark.parametrize(("limit", "most"), [("MOST_REFERRERS", 2), ("PAGE_BYTES", 1300), ("BATCH", 2)])
 async def test_many_referrers_come_in_pages(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(f"pkgrepo.formats.container.lists.referrers.{limit}", most)
+    monkeypatch.setattr(f"pkgrepo.formats.container.lists.{limit}", most)
     image = make_image()
     made = {
         (await registry.push(make_artifact(image, "a/b", annotations={"n": str(n)}))).headers["docker-content-digest"]
@@ -75,7 +75,7 @@ async def test_many_referrers_come_in_pages(
 
 
 async def test_referrers_in_several_members_come_in_pages(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pkgrepo.formats.container.lists.referrers.MOST", 2)
+    monkeypatch.setattr("pkgrepo.formats.container.lists.MOST_REFERRERS", 2)
     await registry.stack.add_repository("more", format="docker")
     members = {"type": "Virtual", "members": ["main/images", "main/more"]}
     await registry.stack.add_repository("all", format="docker", config=members)

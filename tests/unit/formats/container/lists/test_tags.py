@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.formats.container.lists import tags as tag_lists
+from pkgrepo.formats.container import lists as tag_lists
 from tests.support.images import Registry, make_image
 from tests.support.signing import Signer, sign_simply, signature_tag
 

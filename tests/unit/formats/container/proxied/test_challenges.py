@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.formats.container.proxied.challenges import MOST_CHARACTERS, Challenge, parse_challenges
+from pkgrepo.formats.container.proxied.registry_client import LONGEST_CHALLENGE, Challenge, parse_challenges
 
 REALM = "https://auth.registry.example/token"
 
@@ -39,5 +39,5 @@ def test_challenges_are_parsed(value: str | None, expected: list[Challenge]) -> 
 
 
 def test_a_long_field_is_cut() -> None:
-    assert parse_challenges("a," * MOST_CHARACTERS)[0] == Challenge("a", {})
-    assert len(parse_challenges("a," * MOST_CHARACTERS)) == MOST_CHARACTERS / 2
+    assert parse_challenges("a," * LONGEST_CHALLENGE)[0] == Challenge("a", {})
+    assert len(parse_challenges("a," * LONGEST_CHALLENGE)) == LONGEST_CHALLENGE / 2

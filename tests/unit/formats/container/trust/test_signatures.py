@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.formats.container.limits import MOST_LAYERS
+from pkgrepo.formats.container.documents import MOST_LAYERS
 from pkgrepo.formats.container.public_keys import parse_key
 from pkgrepo.formats.container.trust import signatures
 from pkgrepo.formats.container.trust.signatures import (

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import CONFIGURATIONS
-from pkgrepo.formats.container.trust import verification
+from pkgrepo.formats.container.trust import visibility
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.images import make_artifact, make_image, make_index
@@ -236,7 +236,7 @@ async def test_the_size_of_signature_layers_is_limited(
     """The same payload may stand in many layers of many manifests, and each costs its time."""
     image = make_image()
     await world.registry.push(image, "v1")
-    monkeypatch.setattr(verification, "SIGNATURE_LAYERS_SIZE", 100)
+    monkeypatch.setattr(visibility, "SIGNATURE_LAYERS_SIZE", 100)
     await world.sign(image)
     assert await world.seen("v1") is None
     monkeypatch.undo()

@@ -1,6 +1,6 @@
 """Files of a deployment are published in parts to which the same push rules apply."""
 
-from pkgrepo.formats.maven.deploy.parts import one_of_each, split_parts
+from pkgrepo.formats.maven.deploy.publishing import one_of_each, split_parts
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.model import BlobInfo
 from pkgrepo.model.deployments import StagedFile

@@ -3,8 +3,7 @@
 import pytest
 
 from pkgrepo.formats.maven.configuration import PushRules
-from pkgrepo.formats.maven.deploy.parts import split_parts
-from pkgrepo.formats.maven.deploy.places import find_problems
+from pkgrepo.formats.maven.deploy.publishing import find_problems, split_parts
 from pkgrepo.formats.maven.push_rules import PushPermit
 from pkgrepo.http.answers import Refusal
 from pkgrepo.model import NewFile

@@ -6,8 +6,8 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.formats.maven.deploy import stepping
-from pkgrepo.formats.maven.deploy.stepping import STEP_SIZE, Steps
+from pkgrepo.formats.maven.deploy import storing
+from pkgrepo.formats.maven.deploy.storing import STEP_SIZE, Steps
 from tests.support.inprocess_server import until
 from tests.support.repositories import started_pools
 
@@ -38,14 +38,14 @@ async def test_all_items_come_in_order_from_threads(pool):
 
 
 async def test_a_batch_has_a_bounded_number_of_bytes(pool, monkeypatch):
-    monkeypatch.setattr(stepping, "STEP_S", 1000.0)
+    monkeypatch.setattr(storing, "STEP_S", 1000.0)
     piece = bytes(STEP_SIZE // 4)
     batches = await read(Steps(pool, (piece for _ in range(10))))
     assert [len(batch) for batch in batches] == [4, 4, 2]
 
 
 async def test_a_batch_ends_when_its_time_is_over(pool, monkeypatch):
-    monkeypatch.setattr(stepping, "STEP_S", -1.0)
+    monkeypatch.setattr(storing, "STEP_S", -1.0)
     assert await read(Steps(pool, (number for number in range(3)))) == [[0], [1], [2]]
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.importing.folder import open_source, walk
+from pkgrepo.formats.maven.importing import open_source, walk
 
 
 def make(root, *paths):

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.formats.maven.listing import body
-from pkgrepo.formats.maven.listing.body import render_listing
-from pkgrepo.formats.maven.listing.entries import Cursor, find_directory, read_page
+from pkgrepo.formats.maven.listing import requests
+from pkgrepo.formats.maven.listing.entries import Cursor, ListingTurns, find_directory, read_page
 from pkgrepo.formats.maven.listing.rendering import HtmlPage, JsonPage
-from pkgrepo.formats.maven.listing.turns import ListingTurns
+from pkgrepo.formats.maven.listing.requests import render_listing
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM, NewFile
@@ -233,8 +232,8 @@ async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(wor
     world.put(*(f"d/{n:03}/x" for n in range(50)), *(f"d/f{n:03}" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     whole = await render_listing(world.catalog, directory, page, ListingTurns())
-    monkeypatch.setattr(body, "KEPT", 100)
-    monkeypatch.setattr(body, "PAGE", 7)
+    monkeypatch.setattr(requests, "KEPT", 100)
+    monkeypatch.setattr(requests, "PAGE", 7)
     found = await render_listing(world.catalog, directory, page, ListingTurns())
     assert isinstance(found.body, Content)
     assert (found.body.size, found.etag) == (len(whole.body), whole.etag)
@@ -254,8 +253,8 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(body, "KEPT", 100)
-    monkeypatch.setattr(body, "PAGE", 7)
+    monkeypatch.setattr(requests, "KEPT", 100)
+    monkeypatch.setattr(requests, "PAGE", 7)
     found = await render_listing(world.catalog, directory, HtmlPage(), ListingTurns())
     client = Client()
     done = Deferred.fromCoroutine(found.body.deliver(client, 0, found.body.size))
@@ -267,7 +266,7 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(body, "PAGE", 7)
+    monkeypatch.setattr(requests, "PAGE", 7)
     before = world.catalog.tx.statements
     await render_listing(
         world.catalog, directory, HtmlPage(), ListingTurns(), gone=lambda: world.catalog.tx.statements > before

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from pkgrepo.formats.maven.limits import PLUGIN_SIZE
-from pkgrepo.formats.maven.metadata.descriptor import DESCRIPTOR, find_plugin, usual_plugin, usual_prefix
+from pkgrepo.formats.maven.configuration import PLUGIN_SIZE
+from pkgrepo.formats.maven.metadata.plugins import DESCRIPTOR, find_plugin, usual_plugin, usual_prefix
 from tests.support.maven_bundles import make_jar
 
 WHOLE = b"<plugin><name>The  plugin\n</name><goalPrefix> foo </goalPrefix></plugin>"

@@ -10,13 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid, NotFound, TooLarge
-from pkgrepo.formats.maven.metadata.commands import Stored, put_group_plugins, put_uploaded
-from pkgrepo.formats.maven.metadata.indexing import index_artifact
-from pkgrepo.formats.maven.metadata.joining import ARTIFACT, latest, read_parts, splice
-from pkgrepo.formats.maven.metadata.reading import MOST_ENTRIES, read_metadata
-from pkgrepo.formats.maven.metadata.upload_fragment import Uploaded
-from pkgrepo.formats.maven.metadata.uploads import find_said, read_upload
-from pkgrepo.formats.maven.metadata.values import Other, Plugin, merge_others, merge_plugins
+from pkgrepo.formats.maven.metadata.document import Uploaded
+from pkgrepo.formats.maven.metadata.joining import ARTIFACT, index_artifact, latest, read_parts, splice
+from pkgrepo.formats.maven.metadata.reading import (
+    MOST_ENTRIES,
+    Other,
+    Plugin,
+    merge_others,
+    merge_plugins,
+    read_metadata,
+)
+from pkgrepo.formats.maven.metadata.uploads import Stored, find_said, put_group_plugins, put_uploaded, read_upload
 from pkgrepo.formats.maven.paths import Metadata, parse_text
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.model import SYSTEM, NewFile, VersionState

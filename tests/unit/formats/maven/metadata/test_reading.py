@@ -15,9 +15,12 @@ from pkgrepo.formats.maven.metadata.reading import (
     MOST_ENTRIES,
     OTHERS_SIZE,
     TEXT_SIZE,
+    Other,
+    Plugin,
+    ReadMetadata,
+    SnapshotFile,
     read_metadata,
 )
-from pkgrepo.formats.maven.metadata.values import Other, Plugin, ReadMetadata, SnapshotFile
 
 WHOLE = """<?xml version="1.0" encoding="{encoding}"?>
 <metadata xmlns="http://maven.apache.org/METADATA/1.1.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"

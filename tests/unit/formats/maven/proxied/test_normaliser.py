@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.metadata.values import SnapshotFile
+from pkgrepo.formats.maven.metadata.reading import SnapshotFile
 from pkgrepo.formats.maven.proxied.normaliser import normalise
 from pkgrepo.proxy.parts.values import Context, Entry
 

@@ -5,9 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.search.badge import COLOR, LONGEST, render_badge
-from pkgrepo.formats.maven.search.filters import filter_versions
-from pkgrepo.formats.maven.search.query import Query, read_number, read_query
+from pkgrepo.formats.maven.search.query import Query, filter_versions, read_number, read_query
+from pkgrepo.formats.maven.search.questions import COLOR, LONGEST, render_badge
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import MOST_ERRORS, Invalid
 from pkgrepo.formats.maven.configuration import DeployRequirements
-from pkgrepo.formats.maven.deploy.contents import survey as reading
-from pkgrepo.formats.maven.deploy.contents.survey import Contents, survey
-from pkgrepo.formats.maven.deploy.contents.validation import check_contents, check_digests, component_list
+from pkgrepo.formats.maven.deploy import contents as reading
+from pkgrepo.formats.maven.deploy.contents import Contents, check_contents, check_digests, component_list, survey
 from pkgrepo.formats.maven.deploy.problems import Problems, first_sentence
 from tests.support.maven_bundles import (
     SIGNATURE,

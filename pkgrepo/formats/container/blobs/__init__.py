@@ -1,1 +1,0 @@
-"""Requests that read and delete the blobs of an image."""

@@ -1,1 +1,0 @@
-"""Manifests as JSON: parsing of bytes to a document with its descriptors, without I/O."""

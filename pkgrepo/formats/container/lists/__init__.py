@@ -1,1 +1,0 @@
-"""Paged lists in bytewise order: tags of an image, images of the server, referrers of a manifest."""

@@ -1,0 +1,128 @@
+"""Answers GET and HEAD of files and of their checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.configuration import PushRules
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
+from pkgrepo.formats.maven.push_rules import require_any
+from pkgrepo.gateway.answers.content import SAFE, FileHead, is_private
+from pkgrepo.gateway.package_files import answer_file, find_package_file
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.found_files import Want
+
+
+class FileRequests:
+    """Downloads from one repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def admit(self, request: Request, target: FilePath) -> tuple[Identity, str]:
+        """The caller, who may read what is at a path, and the package key for which that is so."""
+        identity = await self._services.access.identify(request)
+        return identity, await require_any(self._services, identity, Action.READ, self._repository, target)
+
+    async def file(self, request: Request, target: ArtifactFile | PlainFile) -> Answer:
+        """A stored file. :raises NotFound: there is none"""
+        identity, key = await self.admit(request, target)
+        present = partial(present_file, self._repository, target)
+        answer = await answer_file(
+            self._services, request, identity, self._repository, key, target.path, present=present
+        )
+        if answer is None:
+            raise _no_file(target)
+        return answer
+
+    async def checksum(self, request: Request, target: Checksum) -> Answer:
+        """
+        The checksum of a stored file, computed when that arrived.
+
+        :raises NotFound: there is no such file
+        """
+        assert isinstance(target.of, (ArtifactFile, PlainFile))
+        _, key = await self.admit(request, target.of)
+        generation = self._services.catalog.generation()
+        found = await find_package_file(self._services, self._repository, key, target.of.path, Want.DIGESTS)
+        if found is None:
+            raise _no_file(target.of)
+        file = found.file
+        digests = file.source.digests if isinstance(file, RemoteFile) else file.digests
+        if target.algorithm not in digests:
+            raise _no_file(target.of)
+        modified_s = None if isinstance(file, RemoteFile) else int(file.created_at.timestamp())
+        answer = checksum_answer(self._repository, target.of, target.algorithm, digests, modified_s)
+        if found.fresh is not None:
+            self._services.answer_cache.put_answer(
+                request,
+                self._repository,
+                answer,
+                package=key,
+                fresh=found.fresh,
+                ends_s=found.ends_s,
+                generation=generation,
+            )
+        return answer
+
+
+def _no_file(target: FilePath) -> NotFound:
+    return NotFound("file", target.path.rpartition("/")[2])
+
+
+YEAR: Final = 31_536_000  # seconds
+
+
+def present_file(repository: Repository, target: FilePath, digests: Mapping[str, str]) -> FileHead:
+    """The head of the answer with a file: both forms of its digests that spare Maven 3.9 the requests for checksums."""
+    sha1 = digests.get("sha1")
+    etag = f'"{{SHA1{{{sha1}}}}}"' if sha1 is not None else f'"{digests["sha256"]}"' if "sha256" in digests else None
+    sums = ((f"X-Checksum-{each.upper()}", digests[each]) for each in ALGORITHMS if each in digests)
+    return FileHead(
+        None if etag is None else etag.encode("ascii"),
+        (
+            (b"Cache-Control", cache_control(repository, target)),
+            *((name.encode("ascii"), digest.encode("ascii")) for name, digest in sums),
+            *SAFE,
+        ),
+    )
+
+
+def cache_control(repository: Repository, target: FilePath) -> bytes:
+    """
+    How long what is at a path may be cached.
+
+    Files of releases and timestamped snapshots never change where they cannot be overwritten; upstreams never change
+    theirs.
+    """
+    private = is_private(repository)
+    lasting = isinstance(target, ArtifactFile) and not target.literal_snapshot
+    if repository.type is RepositoryType.HOSTED:
+        lasting = lasting and not PushRules.of(repository).allow_overwrite
+    else:
+        lasting = lasting and repository.type is RepositoryType.PROXY
+    if not lasting:
+        return b"private, no-cache" if private else b"no-cache"
+    return b"%s, max-age=%d, immutable" % (b"private" if private else b"public", YEAR)
+
+
+def checksum_answer(
+    repository: Repository, target: FilePath, algorithm: str, digests: Mapping[str, str], modified_s: int | None
+) -> Answer:
+    """The checksum of what is at a path and has these digests, among them one by ``algorithm``."""
+    digest = digests[algorithm]
+    return text_answer(
+        digest,
+        content_type=b"text/plain",
+        etag=f'"{algorithm}-{digest}"'.encode("ascii"),
+        last_modified=modified_s,
+        headers=((b"Cache-Control", cache_control(repository, target)), *SAFE),
+    )

@@ -1,1 +1,0 @@
-"""Downloads of files and of their checksums."""

@@ -1,0 +1,236 @@
+"""
+Answers DELETE in hosted repositories.
+
+Metadata follows in the same transaction; a plugin without versions is dropped from that of its group in the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from attrs import frozen
+
+from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.maven.configuration import PushRules
+from pkgrepo.formats.maven.metadata.plugins import change_plugins
+from pkgrepo.formats.maven.paths import (
+    ROLES,
+    Checksum,
+    Directory,
+    FilePath,
+    Metadata,
+    Path,
+    PlainFile,
+    coordinates_of,
+    package_key_of,
+)
+from pkgrepo.formats.maven.push_rules import check_token, require_change
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Actor, File, Repository
+from pkgrepo.repositories.publish import package_changes
+from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
+from pkgrepo.repositories.publish.plain_files import remove_plain_file
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.upstreams import upstream_documents
+
+
+class RemovalRequests:
+    """Deletions in one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+
+    async def delete(self, request: Request, target: Path) -> Answer:
+        """
+        Remove what is at a path.
+
+        :raises NotFound: there is nothing; :raises Refusal: the repository does not allow it (``yanking_allowed``)
+        """
+        repository = self._repository
+        access = self._services.access
+        identity = await access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        await check_token(self._services, identity, repository)
+        await access.require(identity, Action.DELETE, repository)
+        if not PushRules.of(repository).yanking_allowed:
+            raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
+        if isinstance(target, Checksum):
+            raise _computed("checksums are")
+        found: Removal | None = await self._services.catalog.scan(find_removal, repository.id, target)
+        if isinstance(target, Metadata) and found != Removal():  # metadata of other directories is stored as it came
+            raise _computed("metadata is")
+        if found is None:
+            raise NotFound("path", target.path)
+        actor = actor_of(request, identity)
+        publisher = self._services.publisher
+        if found.package is None:
+            await require_change(self._services, identity, Action.DELETE, repository, PlainFile(target.path))
+            await publisher.change(remove_plain_file, repository, target.path, actor)
+            return Answer(204)
+        await access.require(identity, Action.DELETE, repository, found.package)
+        # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
+        # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
+        burn = True
+        if found.version is None:
+            await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
+        else:
+            await publisher.change(
+                package_changes.remove_files,
+                repository,
+                found.package,
+                found.version,
+                found.paths,
+                actor,
+                self._indexer,
+                burn,
+            )
+        await self._drop_plugin(found.package, actor)
+        return Answer(204)
+
+    async def _drop_plugin(self, package: str, actor: Actor) -> None:
+        """Drop a plugin whose last version was removed from the metadata of its group."""
+        if await self._services.catalog.look(packages.package_serial, self._repository.id, package) is None:
+            group, _, artifact = package.partition(":")
+            await change_plugins(self._services, self._repository, group, actor, gone=frozenset([artifact]))
+
+
+def _computed(what: str) -> Refusal:
+    why = f"{what} computed from the stored files; delete these"
+    return Refusal(405, why, "method_not_allowed", headers=((b"Allow", b"GET, HEAD, PUT"),))
+
+
+@frozen
+class Removal:
+    """
+    What a path means: files at ``paths`` of a version, all of the version if that is None, or all of the package if
+    there is no ``version``. Without ``package`` it is a plain file.
+    """
+
+    package: str | None = None
+    version: str | None = None
+    paths: tuple[str, ...] | None = None
+
+
+def find_removal(r: Reader, repository_id: int, target: FilePath | Directory) -> Removal | None:
+    """What is removed by a DELETE of this path; None if there is nothing."""
+    file = None if isinstance(target, Directory) else files.find_file(r, repository_id, target.path)
+    if file is not None:
+        return _file_removal(r, file)
+    segments = target.path.split("/")
+    return (
+        _version_removal(r, repository_id, segments)
+        or _build_removal(r, repository_id, segments)
+        or _package_removal(r, repository_id, segments)
+    )
+
+
+def _file_removal(r: Reader, file: File) -> Removal:
+    """The removal of a file with its signatures, which may be signed in turn."""
+    coordinates = None if file.package_id is None else coordinates_of(file.path.split("/")[:-1])
+    if coordinates is None:
+        return Removal()
+    endings = (*ROLES, *(first + second for first in ROLES for second in ROLES))
+    found = (files.find_file(r, file.repository_id, file.path + each) for each in endings)
+    signatures = (each.path for each in found if each is not None and each.role is not None)
+    return Removal(coordinates.package_key, coordinates.version, (file.path, *signatures))
+
+
+def _version_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    coordinates = coordinates_of(segments)
+    if coordinates is None:
+        return None
+    package = packages.find_package(r, repository_id, coordinates.package_key)
+    if package is None or versions.find_version(r, package.id, coordinates.version) is None:
+        return None
+    return Removal(package.key, coordinates.version)
+
+
+def _build_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    *directory, number = segments
+    coordinates = coordinates_of(directory)
+    if coordinates is None or not (number.isascii() and number.isdigit() and len(number) < 10):
+        return None
+    package = packages.find_package(r, repository_id, coordinates.package_key)
+    version = None if package is None else versions.find_version(r, package.id, coordinates.version)
+    if version is None:
+        return None
+    held = files.files_of_version(r, version.id)
+    paths = tuple(each.path for each in held if each.attrs.get("build") == int(number))
+    return Removal(coordinates.package_key, coordinates.version, paths) if paths else None
+
+
+def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
+    key = package_key_of(segments)
+    found = key is not None and packages.find_package(r, repository_id, key) is not None
+    return Removal(key) if found else None
+
+
+class EvictionRequests:
+    """Evictions from the cache of one proxy, for those who may administer it."""
+
+    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
+        self._services = services
+        self._repository = repository
+        self._indexer = indexer
+
+    async def delete(self, request: Request, target: Path) -> Answer:
+        """Evict what is kept of a path. :raises NotFound: nothing is kept; :raises Forbidden: others may do it"""
+        access, repository = self._services.access, self._repository
+        identity = await access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        await access.require(identity, Action.ADMIN, repository)
+        await self._services.proxy.settle()
+        file = target.of if isinstance(target, Checksum) else target
+        keys = await self._services.catalog.look(_document_keys, repository.id, file)
+        if keys:
+            await self._services.proxy.documents.forget(repository, keys)
+        removal = None
+        if not isinstance(file, Metadata):
+            removal = await self._services.catalog.look(find_removal, repository.id, file)
+        if removal is None and not keys:
+            raise NotFound("path", target.path)
+        self._services.proxy.package_files.forget(repository)
+        if removal is not None and removal.package is not None:
+            await self._evict(removal.package, removal, actor_of(request, identity))
+        return Answer(204)
+
+    async def _evict(self, package: str, removal: Removal, actor: Actor) -> None:
+        keys: Sequence[str] = () if removal.version is None else (removal.version,)
+        for key in keys or await self._services.catalog.look(_version_keys, self._repository.id, package):
+            with suppress(NotFound):  # it was removed meanwhile
+                await self._services.publisher.change(
+                    partial(remove_files, kind=EVICTED),
+                    self._repository,
+                    package,
+                    key,
+                    removal.paths,
+                    actor,
+                    self._indexer,
+                    False,
+                )
+
+
+def _document_keys(reader: Reader, repository_id: int, target: Path) -> list[str]:
+    """The keys of the answers of upstreams about a path: metadata of all routes, or a file that may change."""
+    if isinstance(target, Metadata) and target.package_key is not None:
+        found = upstream_documents.documents_of_package(reader, repository_id, target.package_key)
+        name = f"{target.package_key}:{target.version}" if target.version else target.package_key
+        return [each.key for each in found if each.key.startswith(f"metadata/{name}@")]
+    key = f"file/{target.path}"
+    return [] if upstream_documents.find_document(reader, repository_id, key) is None else [key]
+
+
+def _version_keys(reader: Reader, repository_id: int, package_key: str) -> list[str]:
+    package = packages.find_package(reader, repository_id, package_key)
+    return [] if package is None else [each.key for each in versions.list_versions(reader, package.id)]

@@ -1,1 +1,0 @@
-"""Deletions: what a path means, its removal from a hosted repository, and its eviction from the cache of a proxy."""
