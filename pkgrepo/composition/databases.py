@@ -13,9 +13,8 @@ import apsw
 from pkgrepo.config import Config
 from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, open_reader
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, SqliteReader, open_reader
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 
 if TYPE_CHECKING:
     from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog

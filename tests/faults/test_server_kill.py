@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pkgrepo.composition.core import SPOOL
-from pkgrepo.storage.catalog.engine.write_lock import WriteLock
+from pkgrepo.storage.catalog.engine.generation import WriteLock
 from tests.support.configurations import hosted
 from tests.support.data_folder import pkgrepo, wait_for
 from tests.support.http_client import HttpClient

@@ -38,7 +38,7 @@ from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import optional_conditions
+from pkgrepo.storage.catalog.rows import optional_conditions
 
 RUNNERS = (Reader.__name__, Transaction.__name__)
 METHODS = frozenset(name for name in vars(Reader) | vars(Transaction) if not name.startswith("_"))

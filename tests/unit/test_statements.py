@@ -11,7 +11,7 @@ from tests.support.sql_statements import find_statements, load_sources
 
 HEAD = """
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import placeholders, optional_conditions
+from pkgrepo.storage.catalog.rows import placeholders, optional_conditions
 from pkgrepo.storage.catalog.rows import number
 COLUMNS = "a, b"
 BY = {"a": "SELECT 1", "b": "SELECT 2"}

@@ -29,7 +29,6 @@ from pkgrepo.management.packages.schema import (
     VersionSummaryRecord,
 )
 from pkgrepo.model import Action, File, Version, VersionAdvisory
-from pkgrepo.storage.catalog.columns import to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.files import FILE_ORDERS, count_files_of_version, list_files_of_version
@@ -43,6 +42,7 @@ from pkgrepo.storage.catalog.packages.summaries import (
     list_version_summaries,
 )
 from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
+from pkgrepo.storage.catalog.rows import to_ms
 from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
 from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
 

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.model import Origin
-from pkgrepo.storage.catalog.columns import at, at_or_none
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
+from pkgrepo.storage.catalog.rows import at, at_or_none
 
 
 class PackageFlags(Record):

@@ -13,8 +13,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from pkgrepo.interfaces import Value
-
-from .clauses import placeholders
+from pkgrepo.storage.catalog.rows import placeholders
 
 T = TypeVar("T")
 

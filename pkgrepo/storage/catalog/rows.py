@@ -1,13 +1,124 @@
-"""Functions that run a query and convert its rows to a value or None, a list of values, a column or a number."""
+"""
+Rows: the columns of a value and how it is made of them, functions that run a query, and parts of statements.
+
+L{rows} gives the SELECT of a frozen value and the function that makes the value of a row:
+
+    TAG, to_tag = rows(Tag, "tag", version_id="v.id", sha256=bytes.hex)
+
+A field is read from the column of its name, and converted by its type, unless an argument says otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypeVar, get_origin, get_type_hints
+
+import attrs
+import msgspec
 
 from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.model import Action
 
 T = TypeVar("T")
+
+# Of a field: its column, how its value is made of that, or both; of several columns, if there are more.
+Column = str | Callable[[Any], Any] | tuple[Any, ...]
+
+LIKE = r"LIKE ? ESCAPE '\'"  # its parameter comes from L{like}
+LAST_CHARACTER = "\U0010ffff"  # the greatest code point: texts that begin with X are between X and X + this
+
+
+def at(value: int) -> datetime:
+    """The aware UTC datetime of a time in milliseconds since the epoch."""
+    return datetime.fromtimestamp(value / 1000, UTC)
+
+
+def at_or_none(value: int | None) -> datetime | None:
+    """The datetime as ``at`` gives it; None for NULL."""
+    return None if value is None else at(value)
+
+
+def to_ms(value: datetime | None) -> int | None:
+    """An aware datetime in milliseconds since the epoch; None for None."""
+    return None if value is None else round(value.timestamp() * 1000)
+
+
+def dump(value: Any) -> str:
+    """JSON text for a column."""
+    return msgspec.json.encode(value).decode()
+
+
+def dump_words(words: Iterable[str]) -> str:
+    """A set of words as a sorted JSON array, so equal sets give equal text."""
+    return dump(sorted(words))
+
+
+def load(text: str) -> Any:
+    """The value of a JSON column."""
+    return msgspec.json.decode(text)
+
+
+def load_actions(text: str) -> frozenset[Action]:
+    """The actions of a JSON array column."""
+    return frozenset(map(Action, load(text)))
+
+
+def like(text: str) -> str:
+    """The parameter of ``LIKE`` that matches texts that contain ``text``; ASCII case does not matter."""
+    escaped = text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{escaped}%"
+
+
+_CONVERTERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    bool: bool,
+    datetime: at,
+    datetime | None: at_or_none,
+    frozenset[Action]: load_actions,
+}
+
+
+def rows(cls: type[T], source: str, /, *, of: str = "", **fields: Column) -> tuple[str, Callable[[Row], T]]:
+    """
+    The SELECT of the columns of a frozen attrs class from ``source``, and the function that converts a row of it.
+
+    ``of`` is the table's alias in ``source``. An argument named after a field is its SQL, a function of the value of
+    its column, or a tuple: the SQL of one or more columns, and a function of their values.
+    """
+    columns: list[str] = []
+    arguments: list[str] = []
+    names: dict[str, Any] = {"make": cls}
+    hints = get_type_hints(cls)
+    for field in attrs.fields(cls):  # type: ignore[arg-type]
+        own, convert = [f"{of}.{field.name}" if of else field.name], _converter(hints[field.name])
+        match fields.pop(field.name, None):
+            case str(sql):
+                own = [sql]
+            case (*sqls, function):
+                own, convert = sqls, function
+            case function if callable(function):
+                convert = function
+        values = ", ".join(f"row[{len(columns) + place}]" for place in range(len(own)))
+        columns += own
+        if convert is None:
+            arguments.append(values)
+        else:
+            names[f"to_{field.name}"] = convert
+            arguments.append(f"to_{field.name}({values})")
+    assert not fields, f"{cls.__name__} has no {', '.join(fields)}"
+    # Compiled, because keywords or a loop over the columns take longer than the look-up of a row.
+    make = eval(f"lambda row: make({', '.join(arguments)})", names)  # noqa: S307 - made of the names of fields alone
+    return f"SELECT {', '.join(columns)} FROM {source}", make
+
+
+def _converter(kind: Any) -> Callable[[Any], Any] | None:
+    """The conversion to a type from how its values are stored; None if they are stored as they are."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind
+    if get_origin(kind) is Mapping:
+        return load
+    return _CONVERTERS.get(kind)
 
 
 def find(r: Reader, convert: Callable[[Row], T], sql: str, parameters: Sequence[Value] = ()) -> T | None:
@@ -35,3 +146,27 @@ def number(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> int:
 def exists(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> bool:
     """Whether the query finds any row."""
     return r.one(sql, parameters) is not None
+
+
+BATCH = 100  # rows or values in one statement
+
+
+def placeholders(count: int, mark: str = "?") -> str:
+    """``count`` placeholders, separated by commas. ``count`` is at least 1, since SQL has no empty list."""
+    return ", ".join([mark] * count)
+
+
+def optional_conditions(conditions: Sequence[str], values: Sequence[Value]) -> str:
+    """The conditions whose value is not None, joined by AND, or ``1 = 1``. Each condition has one placeholder."""
+    return " AND ".join(each for each, value in zip(conditions, values, strict=True) if value is not None) or "1 = 1"
+
+
+def non_null(values: Sequence[Value]) -> list[Value]:
+    """The values that are not None: the parameters of ``optional_conditions``."""
+    return [value for value in values if value is not None]
+
+
+def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the values in slices of at most ``BATCH``."""
+    for begin in range(0, len(values), BATCH):
+        yield values[begin : begin + BATCH]

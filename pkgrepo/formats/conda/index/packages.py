@@ -20,9 +20,9 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.columns import to_ms
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.rows import to_ms
 
 LEVEL: Final = 3  # of zstd
 

@@ -19,8 +19,8 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.storage.catalog.columns import dump, like
 from pkgrepo.storage.catalog.packages.matches import Match
+from pkgrepo.storage.catalog.rows import dump, like
 from pkgrepo.untrusted.text import quoted
 
 LONGEST: Final = 500  # characters

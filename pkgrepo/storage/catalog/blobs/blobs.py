@@ -26,9 +26,7 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.columns import dump, load
-from pkgrepo.storage.catalog.rows import column, every, find
+from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, load, placeholders
 
 TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
 

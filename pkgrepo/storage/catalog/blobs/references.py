@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.rows import column
+from pkgrepo.storage.catalog.rows import batches, column, placeholders
 
 
 @frozen

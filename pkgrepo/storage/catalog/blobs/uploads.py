@@ -21,8 +21,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.columns import at
-from pkgrepo.storage.catalog.rows import exists, number
+from pkgrepo.storage.catalog.rows import at, exists, number
 
 MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
 IDLE_MS = 3_600_000  # after which an upload may give way to another one of its user

@@ -8,8 +8,7 @@ from operator import itemgetter
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Fragment
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.rows import every
+from pkgrepo.storage.catalog.rows import batches, every, placeholders
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:

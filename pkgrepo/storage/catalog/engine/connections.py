@@ -1,5 +1,5 @@
 """
-Opens connections to the database file, with the same settings everywhere.
+Connections to the database file, with the same settings everywhere, and readers and transactions over them.
 
 ================  ===========================================================================================
 setting           why
@@ -15,11 +15,40 @@ mmap (readers)    every commit empties the readers' page caches; mapped pages ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import apsw
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.interfaces import Row, Value
+
+NAME = "catalog"  # the storage that the domain errors name
+
+# After one of these SQLite may have rolled back the whole transaction, so no command of the batch can continue.
+STORAGE_ERRORS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.NoMemError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.ProtocolError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.InterruptError,
+)
+
+
+def explain(error: apsw.Error | OSError) -> PkgrepoError:
+    """Return the domain error for an error that prevented a commit or a read, with its cause."""
+    explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
+    explained.__cause__ = error
+    return explained
+
 
 # Earlier releases can corrupt the file when one connection resets the log while another one checkpoints it, which
 # several worker processes on one file do.
@@ -84,3 +113,68 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
+
+
+class SqliteReader:
+    """
+    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one snapshot.
+
+    All rows of a statement are always fetched: an unfinished statement would keep its snapshot open, and the next query
+    would not see later commits.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        # One cursor for all statements: creating one costs as much as a look-up.
+        self._execute = connection.cursor().execute
+
+    def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """Return the first row, or None."""
+        rows = self._execute(sql, parameters).fetchall()
+        return rows[0] if rows else None
+
+    def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Return all rows; the caller limits them in SQL."""
+        return self._execute(sql, parameters).fetchall()
+
+    def __enter__(self) -> Self:
+        self._execute("BEGIN")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.connection.in_transaction:
+            self._execute("COMMIT")
+
+
+class SqliteTransaction(SqliteReader):
+    """A ``Transaction`` over a connection; the writer begins and ends it."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one statement. Returns the number of rows that it changed."""
+        self._execute(sql, parameters).fetchall()
+        return self.connection.changes()
+
+    def send(self, sql: str, parameters: Sequence[Value] = ()) -> None:
+        """Run one statement that has no result."""
+        self._execute(sql, parameters).fetchall()
+
+    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one INSERT with a RETURNING clause for the new row's integer key. Returns that key."""
+        row = self.one(sql, parameters)
+        assert row is not None
+        return int(row[0])
+
+    def begin_command(self) -> None:
+        """Set the savepoint."""
+        self._execute("SAVEPOINT command")
+
+    def end_command(self) -> None:
+        """Release the savepoint."""
+        self._execute("RELEASE SAVEPOINT command")
+
+    def undo_command(self) -> None:
+        """Undo what the command did, and release the savepoint."""
+        self._execute("ROLLBACK TO SAVEPOINT command")
+        self._execute("RELEASE SAVEPOINT command")

@@ -2,30 +2,96 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import apsw
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from zope.interface import implementer
 
-from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.interfaces import ICatalog, Reader, Row, Transaction
+from pkgrepo.storage.catalog.engine.commands import CommandQueue
+from pkgrepo.storage.catalog.engine.connections import (
+    STORAGE_ERRORS,
+    CatalogUnusable,
+    SqliteReader,
+    check_library,
+    explain,
+    open_reader,
+    open_writer,
+)
+from pkgrepo.storage.catalog.engine.generation import CommitCount, Generation, GenerationPin, WriteLock
+from pkgrepo.storage.catalog.engine.schema import Schema, load_schema, upgrade
+from pkgrepo.storage.catalog.engine.writer import SqliteBatches
 from pkgrepo.storage.pools import Pool
-from pkgrepo.storage.private_files import ensure_private, tighten
+from pkgrepo.storage.private_files import ensure_private, private_opener, tighten
 
-from .commands import CommandQueue
-from .connections import CatalogUnusable, check_library, open_reader, open_writer
-from .disk_reserve import DiskReserve
-from .failures import STORAGE_ERRORS, explain
-from .generation import CommitCount, Generation, GenerationPin
-from .planner_statistics import OPTIMIZE, renew_statistics
-from .schema import Schema, load_schema, upgrade
-from .transactions import SqliteReader
-from .write_lock import WriteLock
-from .writer import SqliteBatches
+# Of all tables (0x10000) that changed much (0x02), from some rows of each (0x10): 0.4 s of processor time for 1,000,000
+# packages, instead of 1.8 s from all rows.
+OPTIMIZE: Final = "PRAGMA optimize = 0x10012"
+
+
+def renew_statistics(tx: Transaction) -> bool:
+    """
+    Renew the statistics of the tables that grew or shrank tenfold, for all connections. Returns whether any did.
+
+    A catalog that was small at the start may have grown by orders of magnitude since.
+    """
+    before = _statistics(tx)
+    tx.all(OPTIMIZE)
+    if _statistics(tx) == before:
+        return False
+    # Any change of the schema makes the connections of all processes read it again. ANALYZE makes none.
+    tx.execute("CREATE TABLE statistics_renewed (id INTEGER)")
+    tx.execute("DROP TABLE statistics_renewed")
+    return True
+
+
+def _statistics(tx: Transaction) -> list[Row]:
+    if not tx.all("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'"):
+        return []
+    return tx.all("SELECT tbl, idx, stat FROM sqlite_stat1 ORDER BY tbl, idx")
+
+
+SIZE = 64 * 1024  # bytes: the shared file has 32 KiB until the log has 4,096 pages
+
+
+class DiskReserve:
+    """
+    A file beside the database at ``path`` that reserves disk space, so that a server can start on a full disk.
+
+    To read a database in WAL mode SQLite creates a shared file of 32 KiB (``-shm``); the last process to stop removes
+    it. A start that finds the disk full removes the reserve first. Both methods block.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}-reserve")
+
+    def allocate(self) -> None:
+        """Create the file, unless it exists or the disk is full."""
+        with suppress(OSError):
+            if self._path.exists():
+                return
+            draft = self._path.with_name(f"{self._path.name}.new")
+            try:
+                with open(draft, "wb", opener=private_opener) as file:
+                    os.posix_fallocate(file.fileno(), 0, SIZE)
+                draft.replace(self._path)
+            except OSError:
+                draft.unlink(missing_ok=True)
+
+    def release(self) -> bool:
+        """Remove the file. Returns False if there was none."""
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
+
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -13,13 +13,12 @@ import apsw
 from twisted.logger import Logger
 
 from pkgrepo.failure_log import FailureLog
+from pkgrepo.storage.catalog.engine.connections import STORAGE_ERRORS, SqliteTransaction, explain
+from pkgrepo.storage.catalog.engine.generation import WriteLock
 from pkgrepo.storage.catalog.server.settings import increment
 
 from .commands import Batch
 from .connections import open_writer
-from .failures import STORAGE_ERRORS, explain
-from .transactions import SqliteTransaction
-from .write_lock import WriteLock
 
 log = Logger()
 

@@ -14,9 +14,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.clauses import placeholders
-from pkgrepo.storage.catalog.columns import at, load
-from pkgrepo.storage.catalog.rows import column, every
+from pkgrepo.storage.catalog.rows import at, column, every, load, placeholders
 
 from .linked_blobs import ALGORITHMS, find_in_package
 from .manifests import ManifestRecord, has_manifest

@@ -14,9 +14,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.clauses import placeholders
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import column, every, exists, find
+from pkgrepo.storage.catalog.rows import at, column, dump, every, exists, find, load, placeholders
 
 from .trust import Keys, visible
 

@@ -9,8 +9,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
-from pkgrepo.storage.catalog.columns import at, load
-from pkgrepo.storage.catalog.rows import column, every
+from pkgrepo.storage.catalog.rows import at, column, every, load
 
 TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
 _TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")

@@ -9,9 +9,8 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
-from pkgrepo.storage.catalog.columns import at, load
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import column, every, find, number
+from pkgrepo.storage.catalog.rows import at, column, every, find, load, number
 
 from .linked_blobs import find_in_package
 from .trust import Keys, visible

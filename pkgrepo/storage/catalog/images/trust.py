@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import placeholders
-from pkgrepo.storage.catalog.rows import column, exists
+from pkgrepo.storage.catalog.rows import column, exists, placeholders
 
 MAX_INTEGER = 2**63 - 1  # the largest value of a column; later than any time
 

@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import batches, number, placeholders
 
 LASTS_MS: Final = 60 * 60_000
 MOST_CLAIMS: Final = 10_000  # of one repository; a deploy has a few hundred files

@@ -30,8 +30,7 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
-from pkgrepo.storage.catalog.columns import dump, load
-from pkgrepo.storage.catalog.rows import every, exists, find
+from pkgrepo.storage.catalog.rows import dump, every, exists, find, load
 
 EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
 KEPT_MS = 7 * 24 * 3_600_000  # after its end

@@ -10,9 +10,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import column, every, find, number
+from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
 # With a parameter in place of the constant, the engines could not use the partial index of these events.

@@ -9,9 +9,8 @@ from pkgrepo.errors import FileBurned, FileExists
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
-from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load, to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import column, every, find
+from pkgrepo.storage.catalog.rows import LIKE, at, column, dump, every, find, like, load, to_ms
 
 from .tombstones import UPSERT, has_tombstone
 

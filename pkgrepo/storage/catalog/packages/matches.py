@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Value
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, placeholders
-from pkgrepo.storage.catalog.columns import LIKE, like
-from pkgrepo.storage.catalog.rows import column, number
+from pkgrepo.storage.catalog.rows import LIKE, column, like, non_null, number, optional_conditions, placeholders
 
 from .text_index import find_terms, key_of, narrowed, tables
 

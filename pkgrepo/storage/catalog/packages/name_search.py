@@ -22,9 +22,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pkgrepo.interfaces import Reader, Value
-from pkgrepo.storage.catalog.clauses import placeholders
-from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
-from pkgrepo.storage.catalog.rows import column, number
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, LIKE, column, like, number, placeholders
 
 from .summaries import PackageSummary, own, summaries_of
 from .text_index import FEW, TEXTS, all_like, find_terms, is_indexed, key_of, narrowed, tables

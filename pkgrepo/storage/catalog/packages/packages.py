@@ -7,9 +7,7 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Package
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import every, find, number
+from pkgrepo.storage.catalog.rows import at, batches, dump, every, find, load, number, placeholders
 
 from . import retired_names
 

@@ -13,8 +13,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile, Package, Version
-from pkgrepo.storage.catalog.clauses import batches, placeholders
-from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import at, batches, dump, load, placeholders
 
 from .files import FIND_FILE, to_file
 from .packages import PACKAGE, PACKAGE_COLUMNS, to_package

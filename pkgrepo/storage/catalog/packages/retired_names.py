@@ -24,8 +24,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import RepositoryType
-from pkgrepo.storage.catalog.columns import at
-from pkgrepo.storage.catalog.rows import every, exists
+from pkgrepo.storage.catalog.rows import at, every, exists
 
 RETIRED: Final = -1  # in place of the serial of a package
 

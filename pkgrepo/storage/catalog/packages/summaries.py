@@ -10,10 +10,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import Origin, VersionState
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
-from pkgrepo.storage.catalog.columns import LIKE, at, like, load, to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, number
+from pkgrepo.storage.catalog.rows import LIKE, at, every, find, like, load, non_null, number, optional_conditions, to_ms
 
 from .text_index import find_terms, narrowed, tables
 

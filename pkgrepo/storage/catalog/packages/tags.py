@@ -8,8 +8,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, Version
-from pkgrepo.storage.catalog.columns import at
-from pkgrepo.storage.catalog.rows import column, every, find
+from pkgrepo.storage.catalog.rows import at, column, every, find
 
 from .versions import find_version
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.columns import LAST_CHARACTER, at
-from pkgrepo.storage.catalog.rows import column, exists
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, at, column, exists
 
 # The last clause of every INSERT into tombstone: a path has one tombstone, which records its latest deletion.
 UPSERT = """

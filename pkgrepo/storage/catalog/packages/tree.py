@@ -16,9 +16,16 @@ from attrs import frozen
 from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.clauses import batches, non_null, optional_conditions, placeholders
-from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
-from pkgrepo.storage.catalog.rows import every
+from pkgrepo.storage.catalog.rows import (
+    LAST_CHARACTER,
+    LIKE,
+    batches,
+    every,
+    like,
+    non_null,
+    optional_conditions,
+    placeholders,
+)
 
 from .files import FILE, find_file, to_file
 

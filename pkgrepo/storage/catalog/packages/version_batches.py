@@ -14,8 +14,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, Fragment, Package, VersionState
-from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.rows import batches, placeholders
 
 from . import events
 from .tombstones import UPSERT

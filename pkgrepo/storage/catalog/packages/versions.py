@@ -7,8 +7,7 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Version, VersionState
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import column, every, find, number
+from pkgrepo.storage.catalog.rows import at, column, dump, every, find, load, number
 
 VERSION_COLUMNS = "id, package_id, key, text, sort, state, reason, meta, published_at, publisher"
 VERSION = f"SELECT {VERSION_COLUMNS} FROM version"

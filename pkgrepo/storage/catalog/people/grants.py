@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pkgrepo.errors import AlreadyExists
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, Grant, Group, SubjectKind
-from pkgrepo.storage.catalog.columns import at, dump_words, load_actions
-from pkgrepo.storage.catalog.rows import every
+from pkgrepo.storage.catalog.rows import at, dump_words, every, load_actions
 
 from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
 

@@ -15,10 +15,8 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
-from pkgrepo.storage.catalog.columns import at, to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.rows import at, every, find, non_null, optional_conditions, to_ms
 
 from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
 

@@ -13,8 +13,7 @@ from attrs import frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.columns import at
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.rows import at, every, find
 
 from .users import bump_identity_serial
 

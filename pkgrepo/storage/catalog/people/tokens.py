@@ -11,9 +11,8 @@ from attrs import evolve
 from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
-from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, number
+from pkgrepo.storage.catalog.rows import at, at_or_none, dump, dump_words, every, find, load, number, to_ms
 
 from .users import bump_generation, bump_identity_serial
 

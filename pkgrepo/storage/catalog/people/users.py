@@ -16,9 +16,20 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Action, TokenKind, User, UserKind
-from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions, to_ms
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, exists, find, number
+from pkgrepo.storage.catalog.rows import (
+    LIKE,
+    at,
+    at_or_none,
+    dump_words,
+    every,
+    exists,
+    find,
+    like,
+    load_actions,
+    number,
+    to_ms,
+)
 from pkgrepo.storage.catalog.server import settings
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial

@@ -10,7 +10,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.columns import dump, load
+from pkgrepo.storage.catalog.rows import dump, load
 from pkgrepo.storage.catalog.server import settings
 
 PREFIX = "login:"

@@ -5,9 +5,10 @@ It runs the queries and commands of the embedded engine, in the SQL that L{pkgre
 translates. psycopg is installed with the extra ``postgresql`` of the package.
 """
 
+from pkgrepo.storage.catalog.postgresql.readers import reading_once
+
 from .catalog import PostgresCatalog
 from .nodes import Nodes
-from .once import reading_once
 from .sessions import Address
 from .transfer import copy_to_postgresql, copy_to_sqlite
 

@@ -19,8 +19,8 @@ from twisted.logger import Logger
 
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.storage.catalog.engine.commands import Batch
+from pkgrepo.storage.catalog.postgresql.sessions import RETRIED, SERVER_ERRORS, explain
 
-from .failures import RETRIED, SERVER_ERRORS, explain
 from .sessions import Address, Session, open_writer
 from .transactions import PostgresTransaction
 

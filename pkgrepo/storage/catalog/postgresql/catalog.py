@@ -16,15 +16,15 @@ from pkgrepo.storage.catalog.engine.commands import CommandQueue
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.generation import GenerationPin
 from pkgrepo.storage.catalog.engine.schema import Schema, load_schema
+from pkgrepo.storage.catalog.postgresql.changes import ServerClock
+from pkgrepo.storage.catalog.postgresql.sessions import SERVER_ERRORS, explain
 
 from .batches import PostgresBatches
 from .changes import Changes
-from .failures import SERVER_ERRORS, explain
 from .nodes import Nodes
 from .readers import Readers
 from .replica import Declined, Replica, identity_of
 from .schema import upgrade
-from .server_clock import ServerClock
 from .sessions import Address, open_reader, open_writer
 from .transactions import PostgresReader
 

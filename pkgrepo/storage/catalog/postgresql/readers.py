@@ -1,17 +1,20 @@
-"""Threads that run queries on one server, each with a connection."""
+"""Threads that run queries on one server, each with a connection; and a reader of a catalog that is not started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
+from psycopg import errors
 from twisted.internet.interfaces import IReactorFromThreads
 
 from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
+from pkgrepo.storage.catalog.postgresql.schema import is_empty
+from pkgrepo.storage.catalog.postgresql.sessions import SERVER_ERRORS, Address, first_line, open_reader
+from pkgrepo.storage.catalog.postgresql.transactions import PostgresReader, Snapshots, source_of
 from pkgrepo.storage.pools import Pool
-
-from .failures import SERVER_ERRORS
-from .transactions import PostgresReader, Snapshots, source_of
 
 T = TypeVar("T")
 
@@ -86,3 +89,23 @@ class Readers:
             return self._idle.pop(), False  # without a check before: another thread could take the last one in between
         except IndexError:
             return self._connect(), True
+
+
+@contextmanager
+def reading_once(address: Address) -> Iterator[Reader | None]:
+    """
+    Return a context manager that reads one snapshot; None if the database is empty.
+
+    Its block ends early, without an error, if a table or a column that it needs is missing: the start upgrades.
+
+    :raises CatalogUnusable: the server cannot be reached
+    """
+    try:
+        with open_reader(address) as session:
+            if is_empty(session):
+                yield None
+                return
+            with PostgresReader(session) as reader, suppress(errors.UndefinedTable, errors.UndefinedColumn):
+                yield reader
+    except SERVER_ERRORS as error:
+        raise CatalogUnusable(f"the database cannot be read: {first_line(error)}") from error

@@ -1,5 +1,5 @@
 """
-Opens connections to PostgreSQL, with the same settings everywhere.
+Opens connections to PostgreSQL, with the same settings everywhere, and names the errors of the server.
 
 ==========================  ==================================================================================
 setting                     why
@@ -23,12 +23,37 @@ from typing import Any, Final
 
 import psycopg
 from attrs import field, frozen
-from psycopg import RawCursor
+from psycopg import RawCursor, errors
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper, Loader
 from psycopg.types.string import StrDumperUnknown
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, PkgrepoError, StorageFailed, StorageFull
+
+NAME: Final = "catalog"  # the storage that the domain errors name
+
+# Not the fault of a command: the connection, the server, its disk, or a server that has become a standby.
+SERVER_ERRORS: Final[tuple[type[psycopg.Error], ...]] = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,
+    errors.IdleInTransactionSessionTimeout,
+)
+# The transaction was undone, and succeeds when it runs again.
+RETRIED: Final[tuple[type[psycopg.Error], ...]] = (errors.SerializationFailure, errors.DeadlockDetected)
+
+
+def explain(error: psycopg.Error) -> PkgrepoError:
+    """Return the domain error for an error that prevented a commit or a read, with its cause."""
+    explained = StorageFull(NAME) if isinstance(error, errors.DiskFull) else StorageFailed(NAME)
+    explained.__cause__ = error
+    return explained
+
+
+def first_line(error: psycopg.Error) -> str:
+    """Return what the server said, without its details."""
+    return str(error).partition("\n")[0]
+
 
 CONNECT_TIMEOUT_S: Final = 5
 REPLICA_TIMEOUT_S: Final = 2  # the primary answers what it does not

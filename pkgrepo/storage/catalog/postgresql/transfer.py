@@ -23,8 +23,8 @@ from pkgrepo.storage.catalog.engine import connections as sqlite
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.engine.schema import upgrade as upgrade_sqlite
+from pkgrepo.storage.catalog.postgresql.sessions import first_line
 
-from .failures import first_line
 from .schema import is_empty, upgrade
 from .sessions import Address, Session, open_reader, open_writer
 

@@ -14,10 +14,8 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Actor, AuditEntry
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
-from pkgrepo.storage.catalog.columns import LAST_CHARACTER, at, dump, load
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, at, dump, every, load, non_null, optional_conditions
 
 OK = "ok"
 

@@ -25,10 +25,8 @@ from attrs import define, frozen
 
 from pkgrepo.errors import Conflict, PkgrepoError, existing
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
-from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
-from pkgrepo.storage.catalog.columns import at, at_or_none, dump, load
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.rows import at, at_or_none, dump, every, find, load, non_null, optional_conditions
 
 LOST = "the process that ran this job has ended"
 LONGEST_MS = 2**52  # longer than any job took: a running one comes after them

@@ -21,9 +21,8 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
-from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import at, dump, load, number
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 

@@ -11,8 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog.columns import at, dump, load
-from pkgrepo.storage.catalog.rows import column, every
+from pkgrepo.storage.catalog.rows import at, column, dump, every, load
 
 from . import layout_pending
 from .settings import bump_config_serial

@@ -22,8 +22,7 @@ from typing import Literal
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
-from pkgrepo.storage.catalog.columns import LAST_CHARACTER
-from pkgrepo.storage.catalog.rows import column, every, number
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, every, number
 
 Kind = Literal["version", "manifest", "document"]
 Position = tuple[int, str, str, str]

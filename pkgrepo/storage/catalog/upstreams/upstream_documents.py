@@ -15,8 +15,7 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.columns import dump, load
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.rows import dump, every, find, load
 
 
 @frozen(kw_only=True)

@@ -25,7 +25,7 @@ from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionS
 from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
-from pkgrepo.storage.catalog import clauses
+from pkgrepo.storage.catalog import rows
 from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog, MemoryTransaction
@@ -94,7 +94,7 @@ def publish(tx: Transaction, repository: Repository, text: str) -> None:
 @pytest.fixture(autouse=True)
 def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit statements to a few rows, so that few versions need several."""
-    monkeypatch.setattr(clauses, "BATCH", 5)
+    monkeypatch.setattr(rows, "BATCH", 5)
 
 
 def test_a_batch_of_deprecations_equals_single_ones() -> None:
@@ -175,7 +175,7 @@ class _Counting(MemoryTransaction):
     ],
 )
 def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clauses, "BATCH", 100)
+    monkeypatch.setattr(rows, "BATCH", 100)
     package = Package([f"1.0.{patch}" for patch in range(200)])
     keys = package.catalog.peek(versions.version_keys, 1)
     counting = _Counting(package.catalog.tx.connection)

@@ -1,9 +1,14 @@
 import apsw
 import pytest
 
-from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, check_library, open_reader, open_writer
+from pkgrepo.storage.catalog.engine.connections import (
+    CatalogUnusable,
+    SqliteReader,
+    check_library,
+    open_reader,
+    open_writer,
+)
 from pkgrepo.storage.catalog.engine.schema import load_schema, upgrade
-from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.packages.files import find_file
 
 

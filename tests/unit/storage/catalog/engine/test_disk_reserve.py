@@ -1,7 +1,7 @@
 """The reserve file beside the database."""
 
-from pkgrepo.storage.catalog.engine import disk_reserve as module
-from pkgrepo.storage.catalog.engine.disk_reserve import SIZE, DiskReserve
+from pkgrepo.storage.catalog.engine import sqlite as module
+from pkgrepo.storage.catalog.engine.sqlite import SIZE, DiskReserve
 
 
 def test_the_reserve_is_allocated_and_released_once(tmp_path):

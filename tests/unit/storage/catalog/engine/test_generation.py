@@ -6,8 +6,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from pkgrepo.storage.catalog.engine.generation import RECHECK_S, CommitCount, Generation
-from pkgrepo.storage.catalog.engine.write_lock import COUNT_BYTES, WriteLock, lock_path
+from pkgrepo.storage.catalog.engine.generation import (
+    COUNT_BYTES,
+    RECHECK_S,
+    CommitCount,
+    Generation,
+    WriteLock,
+    lock_path,
+)
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
 

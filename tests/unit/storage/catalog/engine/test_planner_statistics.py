@@ -6,8 +6,8 @@ from typing import Any
 import apsw
 import pytest
 
-from pkgrepo.storage.catalog.engine.planner_statistics import renew_statistics
-from pkgrepo.storage.catalog.engine.transactions import SqliteTransaction
+from pkgrepo.storage.catalog.engine.connections import SqliteTransaction
+from pkgrepo.storage.catalog.engine.sqlite import renew_statistics
 
 
 def rows(connection: apsw.Connection, sql: str) -> list[Any]:

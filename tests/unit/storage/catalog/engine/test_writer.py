@@ -8,8 +8,8 @@ from twisted.internet.defer import gatherResults
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.storage.catalog.engine import commands
-from pkgrepo.storage.catalog.engine.transactions import SqliteTransaction
-from pkgrepo.storage.catalog.engine.write_lock import WriteLock
+from pkgrepo.storage.catalog.engine.connections import SqliteTransaction
+from pkgrepo.storage.catalog.engine.generation import WriteLock
 from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase

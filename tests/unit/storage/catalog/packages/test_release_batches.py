@@ -4,9 +4,9 @@ import pytest
 
 from pkgrepo.model import Actor, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.clauses import BATCH
 from pkgrepo.storage.catalog.packages import files, packages, release_batches, retired_names
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
+from pkgrepo.storage.catalog.rows import BATCH
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 

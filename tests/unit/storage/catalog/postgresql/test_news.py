@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pkgrepo.storage.catalog.postgresql.news import MOST_SENDERS, NewsParts
+from pkgrepo.storage.catalog.postgresql.nodes import MOST_SENDERS, NewsParts
 
 LARGEST = 8000  # bytes; a payload must be shorter (documentation of NOTIFY)
 

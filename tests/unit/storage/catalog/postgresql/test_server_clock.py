@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pkgrepo.storage.catalog.postgresql.server_clock import ServerClock
+from pkgrepo.storage.catalog.postgresql.changes import ServerClock
 
 HOUR_MS = 3_600_000
 

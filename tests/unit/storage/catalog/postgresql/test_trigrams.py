@@ -4,8 +4,8 @@ import psycopg
 import pytest
 
 from pkgrepo.storage.catalog.postgresql import Address
+from pkgrepo.storage.catalog.postgresql.schema import INDEXES, ensure_trigram_index
 from pkgrepo.storage.catalog.postgresql.sessions import open_writer
-from pkgrepo.storage.catalog.postgresql.trigrams import INDEXES, ensure_trigram_index
 from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 

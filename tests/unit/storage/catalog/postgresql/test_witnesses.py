@@ -5,8 +5,8 @@ from threading import Thread
 import pytest
 import pytest_twisted
 
-from pkgrepo.storage.catalog.postgresql import witnesses
-from pkgrepo.storage.catalog.postgresql.witnesses import Witnesses
+from pkgrepo.storage.catalog.postgresql import changes
+from pkgrepo.storage.catalog.postgresql.changes import Witnesses
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql
@@ -31,7 +31,7 @@ async def case(databases):
 @pytest.fixture
 def patient(monkeypatch):
     """Wait for others on the busiest machine."""
-    monkeypatch.setattr(witnesses, "PATIENCE_S", TIMEOUT_S)
+    monkeypatch.setattr(changes, "PATIENCE_S", TIMEOUT_S)
 
 
 async def notices(reading, writing):
@@ -60,9 +60,9 @@ def test_a_process_that_says_nothing_is_left_out_until_it_is_heard(monkeypatch):
     known = Witnesses()
     assert known.hear("other hello 1")
     known.wait(1)
-    monkeypatch.setattr(witnesses, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(changes, "PATIENCE_S", 0.01)
     known.wait(2)
-    monkeypatch.setattr(witnesses, "PATIENCE_S", TIMEOUT_S)
+    monkeypatch.setattr(changes, "PATIENCE_S", TIMEOUT_S)
     known.wait(2)
     assert not known.hear("other seen 2")
     waiting = Thread(target=known.wait, args=(3,))
@@ -76,7 +76,7 @@ def test_a_process_that_says_nothing_is_left_out_until_it_is_heard(monkeypatch):
 
 def test_what_it_hears_of_itself_and_nonsense_is_ignored():
     known = Witnesses()
-    (_, own) = known.statement(witnesses.HELLO, 1)[1]
+    (_, own) = known.statement(changes.HELLO, 1)[1]
     for payload in (own, "", "x", "x hello", "x hello one", "x hello 1 2"):
         assert not known.hear(payload)
     known.wait(2)
