@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from attrs import define
 
-from pkgrepo.failure_log import TOO_MANY_OPEN_FILES
+from pkgrepo.sentences import TOO_MANY_OPEN_FILES
 
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from twisted.python.failure import Failure
 QUIET_S = 30.0  # seconds without a failure until it works again: on a full disk small writes succeed now and then
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-TOO_MANY_OPEN_FILES = "the server has too many files open; try again in a moment"
-
 LOG_EVERY_S = 60.0
 _ERRNOS = frozenset({errno.EMFILE, errno.ENFILE})
 _log = Logger()

@@ -31,11 +31,10 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answering.connection_writer import ConnectionWriter
-from pkgrepo.http.answering.head import render_head
-from pkgrepo.http.answering.repeating import Repeater
-from pkgrepo.http.reading.body import Body, BodyLost
-from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
+from pkgrepo.http.answering.prepared import Repeater
+from pkgrepo.http.answering.send import render_head
+from pkgrepo.http.limits import ConnectionTimeouts
+from pkgrepo.http.reading.body import Body, BodyFraming, BodyLost, MalformedChunks
 from pkgrepo.http.reading.head import (
     BadHead,
     FieldBlock,
@@ -45,10 +44,9 @@ from pkgrepo.http.reading.head import (
     parse_request_line,
 )
 from pkgrepo.http.reading.read_scheduling import USUAL_READ, ReadScheduler
-from pkgrepo.http.reading.timeouts import ConnectionTimeouts
 
 from .answers import error_answer
-from .connection import ChannelServer
+from .connection import Connection, Server
 from .processing import ProcessedRequest
 from .request import Request
 
@@ -71,10 +69,10 @@ class State(Enum):
 HEAD, BODY, ANSWERING, BROKEN, DRAIN, CLOSED = State
 
 
-class Channel(ConnectionWriter):
+class Channel(Connection):
     """The server's side of one connection."""
 
-    def __init__(self, site: ChannelServer) -> None:
+    def __init__(self, site: Server) -> None:
         super().__init__()
         self.site = self.factory = site
         self.state = HEAD

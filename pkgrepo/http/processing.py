@@ -9,7 +9,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.http.answering.errors import too_many_files
+from pkgrepo.http.answering.dispatch import too_many_files
 from pkgrepo.http.answering.send import respond
 
 from .answers import Answer, Refusal, error_answer

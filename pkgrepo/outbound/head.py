@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from pkgrepo.untrusted.header_fields import MalformedField, connection_options, has_controls, join_lines, parse_lines
+
 HEAD_BYTES = 64 * 1024  # of all heads that answer one request; signed URLs and policies need a few KiB
 HEAD_LINES = 300
 LINE_BYTES = 16 * 1024
 
 _STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{1,9})(?: (.*))?")
-_TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
@@ -88,19 +88,21 @@ class HeadReader:
         self._bytes += len(raw) + 4
         self._lines += len(rows) + 1
         found = _STATUS.fullmatch(rows[0])
-        # Without the allowed bytes exactly the line ends must be left: no control byte, no lone CR or LF.
-        if found is None or raw.translate(None, _NOT_CONTROL) != b"\r\n" * (len(rows) - 1):
+        if found is None or has_controls(raw, len(rows) - 1):
             raise NotHttp
         status = int(found[2])
         if 100 <= status < 200:
             return None
-        return self._frame(status, found[1] != b"0", _read_fields(rows), (found[3] or b"").strip())
+        try:
+            fields = join_lines(parse_lines(rows[1:]))
+        except MalformedField:
+            raise NotHttp from None
+        return self._frame(status, found[1] != b"0", fields, (found[3] or b"").strip())
 
     def _frame(self, status: int, is_1_1: bool, fields: Mapping[bytes, bytes], reason: bytes) -> Head:
         length, coding = _length(fields.get(b"content-length")), fields.get(b"transfer-encoding")
-        options = fields.get(b"connection")
-        named = () if options is None else [option.strip() for option in options.lower().split(b",")]
-        persists = b"close" not in named and (is_1_1 or b"keep-alive" in named)
+        options = connection_options(fields)
+        persists = b"close" not in options and (is_1_1 or b"keep-alive" in options)
         if self._bodiless or status in (204, 304):
             return Head(status, fields, 0, chunked=False, persists=persists, reason=reason)
         if coding is None:
@@ -122,17 +124,6 @@ class HeadReader:
             raise HeadTooLarge
         if size > LINE_BYTES and max(map(len, rows)) > LINE_BYTES:
             raise HeadTooLarge
-
-
-def _read_fields(rows: Sequence[bytes]) -> dict[bytes, bytes]:
-    fields: dict[bytes, bytes] = {}
-    for row in rows[1:]:
-        name, colon, value = row.partition(b":")
-        if not colon or not name or name.translate(None, _TOKEN):
-            raise NotHttp
-        name, value = name.lower(), value.strip(b" \t")
-        fields[name] = fields[name] + b", " + value if name in fields else value
-    return fields
 
 
 def _length(announced: bytes | None) -> int | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pkgrepo import errors
 from pkgrepo.gateway.answers.statuses import STATUSES
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 

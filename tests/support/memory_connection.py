@@ -15,8 +15,7 @@ from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from pkgrepo.http.answering.dispatch import answer_with
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable, answer_with
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.channel import Channel
 from pkgrepo.http.request import Request

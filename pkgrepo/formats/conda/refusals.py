@@ -6,7 +6,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 

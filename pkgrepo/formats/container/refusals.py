@@ -11,7 +11,7 @@ from typing import Any
 
 from pkgrepo import errors
 from pkgrepo.gateway.answers.statuses import refusal_headers
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request

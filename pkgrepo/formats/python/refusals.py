@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pkgrepo import errors
 from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
-from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answering.head import usual_reason
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
+from pkgrepo.http.answering.send import usual_reason
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import evolve
 
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, TEXT, Answer, Refusal, error_answer
 from pkgrepo.http.request import Request
 

@@ -1,18 +1,22 @@
-"""Answers that are sent many times: their heads are rendered once."""
+"""Responses that are sent many times: heads are rendered once, and requests that repeat others get them at once."""
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from typing import Any
 
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from pkgrepo.http.answering.memory_transfer import PIECE
+from pkgrepo.http.answering.send import render_head, respond, send_whole
 from pkgrepo.http.answers import Answer
-from pkgrepo.http.repeats import Reply
+from pkgrepo.http.limits import ConnectionTimeouts
+from pkgrepo.http.repeats import ClientKind, Repeat, Reply
 from pkgrepo.http.request import Request
 
-from .head import render_head
-from .memory_transfer import PIECE
-from .send import respond, send_whole
-
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
+
+_log = Logger()
 
 
 class PreparedAnswer:
@@ -63,3 +67,65 @@ class PreparedAnswer:
         elif answer.status < 400:
             return None
         return self._whole if request.method == b"GET" or self._whole is None else self._headers_only
+
+
+class Repeater:
+    """The requests of one connection without TLS that are answered like an earlier one, of this or another client."""
+
+    def __init__(self, channel: Any, timeouts: ConnectionTimeouts) -> None:
+        self._channel = channel
+        self._site = channel.site
+        self._repeats = channel.site.repeats
+        self._timeouts = timeouts
+        self._peer: str = getattr(channel.getPeer(), "host", "")
+        self._raw: bytes | None = None  # the last request's header fields, and
+        self._line = b""  # its request line
+        self._kind: ClientKind | None = None
+
+    def answer(self, data: bytes, at: int, end: int) -> bool:
+        """Answer the request whose head is ``data[at:end]``. False if it repeats none, and is not answered."""
+        line_end = data.find(b"\r\n", at)
+        line = self._line = data[at:line_end]
+        raw = data[line_end + 2 : end + 2]
+        if raw != self._raw:
+            self._raw = raw
+            self._kind = self._repeats.kind(raw, self._peer)
+        kind, site = self._kind, self._site
+        if kind is None or site.draining:
+            return False
+        now = site.seconds()
+        repeat = self._repeats.find(kind, line, now)
+        if repeat is None:
+            return False
+        reply, request_id = repeat.reply, site.next_request_id()
+        self._timeouts.end_head()
+        self._timeouts.start_wait(now)
+        self._channel.send_both(
+            b"".join((reply.head, site.common_lines(), b"X-Request-Id: ", request_id, b"\r\n\r\n")), reply.body
+        )
+        site.log_repeat(repeat, kind.client_address or self._peer, request_id, now)
+        return True
+
+    def keep(self, request: Request, reply: Reply) -> None:
+        """Give the answer that this request got also to those that repeat it."""
+        kind, line, repeatable = self._kind, self._line, request.repeatable
+        if (
+            kind is None
+            or repeatable is None
+            or not self._channel.persistent
+            or self._raw != request.raw_fields
+            or line != b"%s %s HTTP/1.1" % (request.method, request.uri)  # not if it has a token in its address
+            or b"x-request-id" in request.fields
+            or not self._repeats.admit(kind, line)
+        ):
+            return
+        if self._repeats.trusts(self._peer):
+            kind.client_address = request.client_address
+        allowed = repeatable()
+        try:
+            log = self._site.repeat_logger(request)
+        except Exception:  # noqa: BLE001 - it is not kept then
+            _log.failure("the access log failed")
+            return
+        until = self._site.seconds() + allowed.seconds
+        self._repeats.keep(kind, line, Repeat(reply, self._repeats.seen, until, allowed.counts, log))

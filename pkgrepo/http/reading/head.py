@@ -10,16 +10,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from ipaddress import IPv6Address
 
 from attrs import define
 
 from pkgrepo.http.limits import HttpLimits
+from pkgrepo.untrusted.header_fields import (
+    TOKEN,
+    MalformedField,
+    connection_options,
+    has_controls,
+    join_lines,
+    parse_lines,
+)
 
-from .hosts import is_host
+_LABEL = rb"[A-Za-z0-9_~-]{1,63}"  # RFC 1035 section 2.3.4; the codec for IDNA raises for longer and for empty ones
+_HOST = re.compile(rb"(?:(%b(?:\.%b)*\.?)|\[([0-9A-Fa-f:.]+)\])(?::([0-9]{1,5}))?" % (_LABEL, _LABEL))
+_MAX_NAME = 255  # bytes
+_MAX_PORT = 65_535
 
-TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 VISIBLE = bytes(range(0x21, 0x7F))
-NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
+_SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
 
 _ABSOLUTE = re.compile(rb"https?://([^/?#]+)(.*)", re.IGNORECASE)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
@@ -127,23 +139,18 @@ def parse_fields(raw: bytes, limits: HttpLimits) -> FieldBlock:
     rows.pop()
     if len(rows) > limits.header_count:
         raise BadHead(431, f"more than {limits.header_count} header fields")
-    # Without the allowed bytes exactly the line ends must be left: no control byte, no lone CR or LF.
-    if raw.translate(None, NOT_CONTROL) != b"\r\n" * len(rows):
+    if has_controls(raw, len(rows)):
         raise BadHead(400, "the header holds control bytes, or a line that does not end with CR LF")
-    values: dict[bytes, bytes] = {}
-    lines: list[tuple[bytes, bytes]] = []
-    for row in rows:
-        name, colon, value = row.partition(b":")
-        if not colon or not name or name.translate(None, TOKEN):
-            raise BadHead(400, "a header line is folded, or its name is not a token followed by a colon")
-        value = value.strip(b" \t")
-        lines.append((name, value))
-        name = name.lower()
-        if name in values:
-            if name in (b"host", b"content-length", b"transfer-encoding", b"expect"):
+    try:
+        lines = parse_lines(rows)
+    except MalformedField:
+        raise BadHead(400, "a header line is folded, or its name is not a token followed by a colon") from None
+    values = join_lines(lines)
+    if len(values) < len(lines):
+        names = [name.lower() for name, _ in lines]
+        for name in _SINGLE:
+            if names.count(name) > 1:
                 raise BadHead(400, f"more than one {name.decode()} header field")
-            value = values[name] + b", " + value
-        values[name] = value
     return _framing(raw, values, lines)
 
 
@@ -166,15 +173,13 @@ def _framing(raw: bytes, values: dict[bytes, bytes], lines: list[tuple[bytes, by
     expectation = values.get(b"expect")
     if expectation is not None and expectation.lower() != b"100-continue":
         raise BadHead(417, "the only expectation understood here is 100-continue")
-    options = values.get(b"connection")
-    close = options is not None and b"close" in [option.strip() for option in options.lower().split(b",")]
     return FieldBlock(
         raw=raw,
         values=values,
         lines=lines,
         length=length,
         chunked=coding is not None,
-        close=close,
+        close=b"close" in connection_options(values),
         expects=expectation is not None,
         host=host,
     )
@@ -191,3 +196,19 @@ def check_version(line: RequestLine, fields: FieldBlock) -> None:
             raise BadHead(400, "HTTP/1.1 needs a Host header field")
     elif fields.chunked:
         raise BadHead(400, "HTTP/1.0 knows no transfer codings")
+
+
+def is_host(text: bytes) -> bool:
+    """Whether ``text`` is a name or an address, IPv6 in brackets, perhaps with a port (RFC 9110 section 4.2.1)."""
+    found = _HOST.fullmatch(text)
+    if found is None or len(found[1] or b"") > _MAX_NAME or int(found[3] or 0) > _MAX_PORT:
+        return False
+    return found[2] is None or _is_ipv6(found[2].decode("ascii"))
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from .hosts import is_host
+from pkgrepo.http.reading.head import is_host
 
 _PAIR = re.compile(rb'[ \t]*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))[ \t]*')
 _PORT = re.compile(r":[0-9]{1,5}$")

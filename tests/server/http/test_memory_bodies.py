@@ -14,10 +14,10 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering.connection_writer import COPIED
 from pkgrepo.http.answering.memory_transfer import BYTES_PER_TURN, PIECE
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.connection import COPIED
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.repeats import Repeatable
 from pkgrepo.http.request import Request

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError
 
-from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.send import send
 from pkgrepo.http.answers import Answer, Content, Refusal
 from pkgrepo.http.request import Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answering.head import render_head, status_line
+from pkgrepo.http.answering.send import render_head, status_line
 from pkgrepo.http.answers import Answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
+from pkgrepo.http.reading.body import BodyFraming, MalformedChunks
 from pkgrepo.untrusted.chunks import FREE_BYTES, LEAST_AVERAGE
 
 LAST = b"0\r\n\r\n"
