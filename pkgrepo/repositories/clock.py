@@ -31,3 +31,9 @@ def seconds_of(clock: Clock) -> Callable[[], float]:
 def from_ms(value: int) -> datetime:
     """Convert a time of the catalog to an aware UTC datetime."""
     return datetime.fromtimestamp(value / 1000, UTC)
+
+
+def format_time(time: datetime) -> str:
+    """Format a time as JavaScript does: UTC, milliseconds, ``Z``."""
+    utc = time.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"

@@ -12,12 +12,12 @@ import msgspec
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.formats.npm.packument.version_fragments import FULL
+from pkgrepo.formats.npm.packument.document import FULL
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents.held import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Step, Trace
-from pkgrepo.repositories.publish.index import BASE
+from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.startup.provisioning import ensure_storages
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories

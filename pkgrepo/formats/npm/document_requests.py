@@ -1,23 +1,34 @@
 """
 A PUT of a package's document: a publish when a tarball is attached, else a change of what was published.
 
-npm uses one method and address for both, so that only the body tells which it is.
+npm uses one method and address for both, so that only the body tells which it is. The tarball goes to the blob store
+while it arrives, the rest to memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
+
+from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.authorization import RepositoryRequests, verb_of_put
 from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
 from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.change.written_document import read_written
+from pkgrepo.formats.npm.limits import DOCUMENT_SIZE
 from pkgrepo.formats.npm.packument.requests import PackageRequests
+from pkgrepo.formats.npm.paths import PackagePath, RootPath, VersionPath
 from pkgrepo.formats.npm.publish.envelope import read_name, read_publication
-from pkgrepo.formats.npm.publish.receiving import SMALL_DOCUMENT, Receiver, largest_body
+from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.formats.npm.publish.requests import PublishRequests
-from pkgrepo.formats.npm.publish.sent_document import SentDocument
+from pkgrepo.formats.npm.publish.scanner import PublishScanner
+from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
+from pkgrepo.formats.npm.refusals import REGISTRY
+from pkgrepo.gateway.bodies import read_pieces
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, misplaced_upload
@@ -26,14 +37,72 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, BlobInfo, Identity, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
-from . import semver
-from .authorization import RepositoryRequests, verb_of_put
-from .paths import PackagePath, RootPath, VersionPath
-from .refusals import REGISTRY
-
+SMALL_DOCUMENT: Final = 64 * 1024  # bytes; parsing a larger one takes a millisecond or more
 T = TypeVar("T")
-
 DocumentPath = RootPath | PackagePath | VersionPath
+
+
+@frozen
+class ReceivedDocument:
+    """A document, and its tarball as a staged blob; None when the document has no tarball and so is a change."""
+
+    document: SentDocument
+    tarball: BlobInfo | None
+
+
+class Receiver:
+    """Reads the body of one request."""
+
+    def __init__(self, request: Request, staged: Staged, *, max_tarball: int) -> None:
+        self._pieces = read_pieces(request)
+        self._staged = staged
+        self._max_tarball = max_tarball
+        # The store reserves room for the largest possible tarball: base64 has four characters for three bytes.
+        declared = request.body.declared
+        self._expect_size = None if declared is None else min(declared // 4 * 3, max_tarball)
+        self._scanner = PublishScanner()
+        self._events: deque[ScanEvent] = deque()
+        self._document: SentDocument | None = None
+
+    async def receive(self) -> ReceivedDocument:
+        """
+        The document with its tarball.
+
+        :raises Invalid: it is malformed, or has two tarballs; :raises TooLarge: the tarball or the rest is too large
+        """
+        tarball: BlobInfo | None = None
+        while (event := await self._next()) is not None:
+            if not isinstance(event, AttachmentStart):
+                continue
+            if tarball is not None:
+                raise Invalid("a publish document has one tarball", "_attachments")
+            tarball = await self._staged.receive(
+                self._data(), limit=self._max_tarball, expect_size=self._expect_size, algorithms=ALGORITHMS
+            )
+        assert self._document is not None
+        return ReceivedDocument(self._document, tarball)
+
+    async def _next(self) -> ScanEvent | None:
+        """The next event, or None at the end of the body."""
+        while not self._events:
+            chunk = await anext(self._pieces, b"")
+            if not chunk:
+                if self._document is None:
+                    self._document = self._scanner.finish()
+                return None
+            self._events.extend(self._scanner.feed(chunk))
+        return self._events.popleft()
+
+    async def _data(self) -> AsyncIterator[bytes]:
+        """The bytes of the attachment that has begun, up to its end."""
+        while (event := await self._next()) is not None and not isinstance(event, AttachmentEnd):
+            if isinstance(event, bytes):
+                yield event
+
+
+def largest_body(max_tarball: int) -> int:
+    """The size in bytes of a request with the largest tarball, in base64, and the largest document."""
+    return max_tarball // 3 * 4 + DOCUMENT_SIZE
 
 
 class DocumentRequests(RepositoryRequests):

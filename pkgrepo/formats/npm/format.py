@@ -9,14 +9,12 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit.cache import AdvisoriesUnreadable, AdvisoryCache
+from pkgrepo.formats.npm import paths
+from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache
 from pkgrepo.formats.npm.audit.matching import advisories_of_version
-from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts
-from pkgrepo.formats.npm.packument.merging import find_latest, splice
-from pkgrepo.formats.npm.packument.version_fragments import SHORT
-from pkgrepo.formats.npm.proxied.questions import packument_question
-from pkgrepo.formats.npm.proxied.releases import make_release
-from pkgrepo.formats.npm.proxied.restoring import restore_packument
+from pkgrepo.formats.npm.packument.document import SHORT
+from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
+from pkgrepo.formats.npm.proxied.upstream import make_release, packument_question, restore_packument
 from pkgrepo.gateway.answers.spliced_documents import CachedDocuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
@@ -38,14 +36,15 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, Spliced
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.text import quoted
 
-from . import layout, names
+from . import names
 from .configuration import CONFIGURATIONS
 from .indexing import index_package
 from .routes import NpmSite
@@ -147,7 +146,7 @@ class NpmFormat(FormatBase):
 
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""
-        return layout.readable_path(path)
+        return paths.readable_path(path)
 
     def needs_no_credentials(self, path: bytes) -> bool:
         """Whether a path is one of login or logout. See L{IFormat.needs_no_credentials}."""

@@ -12,11 +12,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from pkgrepo.formats.npm.packument import version_fragments
-from pkgrepo.formats.npm.packument.stored_versions import deprecation, manifest_of
-from pkgrepo.formats.npm.search.rendering import render_member
-from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
-from pkgrepo.formats.npm.signing.keys import ensure_signer
+from pkgrepo.formats.npm.packument import document
+from pkgrepo.formats.npm.packument.splicing import deprecation, manifest_of
+from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row, render_member
+from pkgrepo.formats.npm.signing import ensure_signer
 from pkgrepo.model import SYSTEM, Actor, File, Fragment, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
@@ -38,12 +37,10 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Write the new deprecation of many versions into their fragments."""
-    for kind in (version_fragments.FULL, version_fragments.SHORT):
+    for kind in (document.FULL, document.SHORT):
         bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
-            (row, version_fragments.with_deprecation(bodies[row.key], deprecation(row)))
-            for row in rows
-            if row.key in bodies
+            (row, document.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
         ]
         version_batches.put_fragments(index.tx, index.package.id, kind, parts)
     index_package(index, Change())
@@ -51,7 +48,7 @@ def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
 
 def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Remove the fragments of many removed versions, and set ``latest`` when it is missing."""
-    for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
+    for kind in (document.FULL, document.SHORT, document.TIME):
         version_batches.remove_fragments(index.tx, index.package.id, kind, rows)
     index_package(index, Change())
 
@@ -109,7 +106,7 @@ def _index(
 def _index_version(index: PackageIndex, version: Version, files: Sequence[File]) -> list[tuple[str, Fragment]]:
     """The fragments of a version, with their kinds; those of a version without a tarball are removed."""
     if all(file.role is not None for file in files):
-        for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
+        for kind in (document.FULL, document.SHORT, document.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return []
     manifest, message = manifest_of(version), deprecation(version)
@@ -120,9 +117,9 @@ def _index_version(index: PackageIndex, version: Version, files: Sequence[File])
     return [
         (kind, Fragment(version.sort, version.key, body))
         for kind, body in (
-            (version_fragments.FULL, version_fragments.full_fragment(manifest, message)),
-            (version_fragments.SHORT, version_fragments.short_fragment(manifest, message)),
-            (version_fragments.TIME, version_fragments.time_fragment(version.text, version.published_at)),
+            (document.FULL, document.full_fragment(manifest, message)),
+            (document.SHORT, document.short_fragment(manifest, message)),
+            (document.TIME, document.time_fragment(version.text, version.published_at)),
         )
     ]
 

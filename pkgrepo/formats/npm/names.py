@@ -10,9 +10,8 @@ import re
 from typing import Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import semver
 from pkgrepo.untrusted.text import quoted
-
-from . import semver
 
 LONGEST_NAME: Final = 214  # characters, scope included
 LONGEST_TAG: Final = 128  # characters; ours, npm has no limit

@@ -1,9 +1,9 @@
 """
-The grammar of request paths below a repository.
+Paths of requests and of files, and the paths of files in the readable layout.
 
-Clients send a scope with its slash plain or encoded, and with the ``@`` encoded or not. A path is therefore split
-before it is decoded; each part is decoded once and checked against its grammar. An encoded character so never acts as
-a separator and never leads out of the repository.
+Clients send a scope with its slash plain or encoded, and with the ``@`` encoded or not. A request path is therefore
+split before it is decoded; each part is decoded once and checked against its grammar. An encoded character so never
+acts as a separator and never leads out of the repository.
 """
 
 from __future__ import annotations
@@ -13,11 +13,33 @@ from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
-from . import names, semver
+from pkgrepo.formats.npm import names, semver
+
+BUNDLE_ROLE = ".sigstore"  # the suffix of a provenance bundle behind its tarball's path
+_FILES = "/-/"
 
 API = "-"
 REVISION = "-rev"
 LITERAL = "package"
+
+
+def tarball_path(name: str, version_text: str) -> str:
+    """The path of a version's tarball, relative to its repository."""
+    return f"{name}{_FILES}{names.tarball_name(name, version_text)}"
+
+
+def bundle_path(name: str, version_text: str) -> str:
+    """The path of a version's provenance bundle."""
+    return tarball_path(name, version_text) + BUNDLE_ROLE
+
+
+def readable_path(path: str) -> str:
+    """``<name>/<version>/<name>-<version>.tgz`` for a file's public path; a scope becomes a parent directory."""
+    name, _, filename = path.partition(_FILES)
+    stem = filename.removesuffix(BUNDLE_ROLE).removesuffix(names.TARBALL)
+    version = stem.removeprefix(f"{names.split_scope(name)[1]}-")
+    suffix = names.BUNDLE if filename.endswith(BUNDLE_ROLE) else names.TARBALL
+    return f"{name}/{version}/{stem}{suffix}"
 
 
 @frozen

@@ -15,15 +15,13 @@ from attrs import evolve
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import existing
-from pkgrepo.formats.npm.audit.cache import AdvisoryCache
+from pkgrepo.formats.npm.audit.export import AdvisoryCache
 from pkgrepo.formats.npm.audit.requests import AuditRequests
-from pkgrepo.formats.npm.change.access_requests import AccessRequests
-from pkgrepo.formats.npm.change.owner_requests import OwnerRequests
-from pkgrepo.formats.npm.change.requests import ChangeRequests
+from pkgrepo.formats.npm.change.requests import AccessRequests, ChangeRequests, OwnerRequests
 from pkgrepo.formats.npm.change.target import ChangeTarget
-from pkgrepo.formats.npm.login.account_requests import AccountRequests
-from pkgrepo.formats.npm.login.token_requests import TokenRequests
-from pkgrepo.formats.npm.login.web_login_requests import WebLoginRequests
+from pkgrepo.formats.npm.login.accounts import AccountRequests
+from pkgrepo.formats.npm.login.tokens import TokenRequests
+from pkgrepo.formats.npm.login.web_login import WebLoginRequests
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.proxied.signature_requests import SignatureRequests
 from pkgrepo.formats.npm.search.merged_requests import MergedSearchRequests

@@ -41,8 +41,9 @@ from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.members import Latest, MemberParts
 from pkgrepo.repositories.format_base import FormatBase
-from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, Spliced
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools

@@ -25,7 +25,7 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.package_state import PackageState
-from pkgrepo.repositories.publish.index import Renderer
+from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.pools import Pools
 
 SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs

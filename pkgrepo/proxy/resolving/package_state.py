@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.repositories.publish.index import Spliced
+from pkgrepo.repositories.publish.splicing import Spliced
 
 
 @frozen(eq=False)

@@ -34,7 +34,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.refusals import MemberInactive, NameRetired
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.index import Spliced
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership

@@ -24,7 +24,7 @@ from attrs import Factory, define, frozen
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Repository
-from pkgrepo.repositories.publish.index import Renderer, Spliced
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.storage.pools import Pools

@@ -12,7 +12,7 @@ from pkgrepo.gateway.answers.content import choose_encoding, document_answer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document
-from pkgrepo.repositories.publish.index import render
+from pkgrepo.repositories.publish.splicing import render
 
 FOREVER: Final = ((b"Cache-Control", b"public, max-age=31536000, immutable"), (b"Vary", b"Accept-Encoding"))
 _TYPES: Final = {

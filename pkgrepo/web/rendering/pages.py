@@ -12,7 +12,7 @@ from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.gateway.answers.content import choose_encoding, document_answer
 from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
-from pkgrepo.repositories.publish.index import render
+from pkgrepo.repositories.publish.splicing import render
 
 from .assets import Assets
 from .charts import bars, share

@@ -18,7 +18,7 @@ from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.upload.digest_fields import make_release as make_maven_release
 from pkgrepo.formats.npm.indexing import Publishing
-from pkgrepo.formats.npm.layout import tarball_path
+from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.semver import parse_version
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.names import file_path, parse_filename

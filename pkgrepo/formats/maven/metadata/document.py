@@ -29,7 +29,7 @@ from pkgrepo.formats.maven.metadata.reading import (
 )
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.interfaces import Reader
-from pkgrepo.repositories.publish.index import Spliced
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import fragments
 
 _DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -47,8 +47,9 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
-from pkgrepo.repositories.publish.index import Change, PackageIndex, Spliced
+from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -38,7 +38,7 @@ from pkgrepo.model import Document, File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.members import MemberParts
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.publish.index import Renderer, Spliced
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree
 
 

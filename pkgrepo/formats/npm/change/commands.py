@@ -19,7 +19,7 @@ from pkgrepo.errors import Conflict, NotFound, existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.indexing import index_package, index_removed, index_states
 from pkgrepo.formats.npm.packument.document import revision
-from pkgrepo.formats.npm.packument.stored_versions import deprecation
+from pkgrepo.formats.npm.packument.splicing import deprecation
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState

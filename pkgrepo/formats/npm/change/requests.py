@@ -1,27 +1,43 @@
-"""Answers requests that deprecate, unpublish or tag versions."""
+"""
+Requests that deprecate, unpublish or tag versions, or change owners, stars or the access of a package.
+
+npm deprecates, and changes owners and stars, by writing the package's document back; pnpm 12 has requests of its own.
+
+Visibility and permissions belong to the repository, and are changed through the management API. Owners of a package
+are informative only: an owner gets no permission by being added, and loses none by being removed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import UNPUBLISH, RepositoryRequests
+from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, UNPUBLISH, RepositoryRequests, check_access, permissions_of
+from pkgrepo.formats.npm.change import commands
+from pkgrepo.formats.npm.change.commands import apply_document
+from pkgrepo.formats.npm.change.document_change import DocumentChange
 from pkgrepo.formats.npm.configuration import policy_of
+from pkgrepo.formats.npm.packument.document import revision
+from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.paths import PackagePath, TarballPath
-from pkgrepo.gateway.bodies import read_json
-from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.formats.npm.refusals import user_not_found
+from pkgrepo.gateway.answers.content import is_private
+from pkgrepo.gateway.bodies import read_json, read_object
+from pkgrepo.gateway.callers.access import may_see_email
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity
+from pkgrepo.model import Action, Actor, Identity, Package, Repository
 from pkgrepo.untrusted.text import quoted
-
-from . import commands
-from .document_change import DocumentChange
-from .owner_requests import owners_notice
 
 CHANGE_TAGS = "change the tags of"
 BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms
+
+MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
+AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
 class ChangeRequests(RepositoryRequests):
@@ -93,3 +109,122 @@ class ChangeRequests(RepositoryRequests):
     @property
     def _burn(self) -> bool:
         return not policy_of(self._repository).reuse_deleted_names
+
+
+class OwnerRequests(RepositoryRequests):
+    """Answers requests about owners and stars in one repository."""
+
+    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
+        super().__init__(services, repository)
+        self._packages = packages
+
+    async def add_owner(self, request: Request, name: str) -> Answer:
+        """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
+        identity = await self._services.access.identify(request)
+        await self._require(identity, Action.WRITE, name, CHANGE_OWNERS)
+        username = (await read_object(request)).get("user")
+        if not isinstance(username, str):
+            raise Invalid("the body must name a user", "user")
+        user = await self._services.accounts.find_user(username)
+        if user is None:
+            raise user_not_found(username)
+        email = user.email if may_see_email(identity, user) else ""
+        return await self._change_owners(request, name, user.username, {"name": user.username, "email": email})
+
+    async def remove_owner(self, request: Request, name: str, username: str) -> Answer:
+        """
+        Remove an owner; it succeeds also when the user is none.
+
+        :raises NotFound: no such package; :raises Invalid: no owner would be left
+        """
+        return await self._change_owners(request, name, username, None)
+
+    async def star(self, request: Request, *, given: bool) -> Answer:
+        """Add or remove the caller's star on the package in the body. :raises NotFound: no such package"""
+        body = await read_object(request)
+        stated = [body[key] for key in ("package", "name") if key in body]
+        name = stated[0] if stated else None
+        if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
+            raise Invalid("the body must name one package", "package")
+        actor = await self._authorize_change(request, Action.WRITE, name, "star")
+        return await self._change(name, DocumentChange(star=given), actor)
+
+    async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
+        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_OWNERS)
+        package = await self._packages.package(name)
+        owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
+        if owner is not None:
+            owners.append(owner)
+        if not owners:
+            raise Invalid(f"{username} is the only owner of {name}; add another one first", "user")
+        change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
+        return await self._change(name, change, actor)
+
+    async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
+        rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
+        notice = await owners_notice(self._services, self._repository, name, change)
+        return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
+
+
+async def owners_notice(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+    """A header that npm prints, when a change names owners who may not publish the package; else no header."""
+    stated = [each["name"] for each in change.maintainers or ()][:MOST_CHECKED]
+    permissions = {each: await permissions_of(services, repository, each, [name]) for each in stated}
+    powerless = [each for each in stated if permissions[each] != {name: "write"}]
+    if not powerless:
+        return ()
+    sentence = (
+        f"{', '.join(map(quoted, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
+        f"decided by the permissions of {repository.path}"
+    )
+    return ((b"npm-notice", sentence.encode("ascii", "replace")),)
+
+
+class AccessRequests(RepositoryRequests):
+    """Answers requests about the access to packages of one repository."""
+
+    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
+        super().__init__(services, repository)
+        self._packages = packages
+
+    async def show(self, request: Request, name: str, what: str) -> Answer:
+        """
+        The visibility of a package, which is that of its repository, or the permissions of its owners.
+
+        ``what`` is the last part of the path: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
+
+        :raises NotFound: no such package
+        """
+        await self._authorize_read(request, name)
+        await self._packages.check_exists(request, name)
+        package, public = await self._packages.find_package(name), not is_private(self._repository)
+        answers: dict[str, Any] = {
+            "visibility": {"public": public},
+            "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
+        }
+        value = answers.get(what, {})
+        if what not in answers and package is not None:
+            value = await self._collaborators(request, package)
+        return json_answer(value, headers=NO_STORE)
+
+    async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
+        """The permission of each owner who has one."""
+        found: dict[str, str] = {}
+        for count, each in enumerate(package.meta.get("maintainers", ()), 1):
+            permissions = await permissions_of(self._services, self._repository, each["name"], [package.name])
+            if permissions:
+                found[each["name"]] = permissions[package.name]
+            if count % AT_ONCE == 0:
+                await request.next_turn()
+        return found
+
+    async def set_access(self, request: Request, name: str) -> Answer:
+        """
+        Accept the access that the package already has.
+
+        :raises Forbidden: another access was asked for; a package has that of its repository
+        """
+        await self._authorize_change(request, Action.WRITE, name, "change the access of")
+        await self._packages.package(name)
+        check_access(self._repository, (await read_object(request)).get("access"))
+        return json_answer({"ok": True}, headers=NO_STORE)

@@ -1,16 +1,17 @@
-"""Answers read requests: packuments, versions, tags, tarballs, attestations."""
+"""Read requests: packuments, versions, tags, tarballs."""
 
 from __future__ import annotations
 
 import hashlib
 
+import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.layout import tarball_path
-from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
+from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
+from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.answers.content import SAFE, Encoding, document_answer, document_cache_control
@@ -23,14 +24,10 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
 from pkgrepo.proxy.resolving.package_state import PackageState
-from pkgrepo.repositories.publish.index import BASE
+from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
-
-from .document import FULL_TYPE, SHORT_TYPE
-from .selecting import find_fragment, read_tags
-from .version_fragments import FULL, SHORT, version_document
 
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
@@ -254,3 +251,25 @@ def _coding(request: Request) -> Encoding:
     return (
         "gzip" if best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity")) == b"gzip" else "identity"
     )
+
+
+class _Head(msgspec.Struct):
+    tags: dict[str, str] = msgspec.field(name="dist-tags")
+
+
+def read_tags(spliced: Spliced) -> dict[str, str]:
+    """The dist-tags of a packument in any form, as tag to version."""
+    return msgspec.json.decode(spliced.head + spliced.tail, type=_Head).tags
+
+
+def find_fragment(spliced: Spliced, selector: str) -> bytes | None:
+    """The fragment of a version selected by its number, in any spelling that npm accepts, or by a tag; or None."""
+    wanted = semver.find_version(selector) or semver.find_version(read_tags(spliced).get(selector, ""))
+    if wanted is None:
+        return None
+    # A fragment begins with the version as text. Another one may be meant that differs in build metadata alone.
+    for beginning in (f'"{wanted.text}":', f'"{wanted.key}":', f'"{wanted.key}+'):
+        for fragment in spliced.fragments:
+            if fragment.startswith(beginning.encode()):
+                return fragment
+    return None

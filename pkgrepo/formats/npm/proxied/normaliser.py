@@ -1,9 +1,10 @@
 """
-The normaliser of packuments: a document of an upstream -> its top, and an entry with fragments for each version.
+The normalisers of packuments, and of documents that are passed on as they are. They run in a child process.
 
-Values are not decoded but copied as JSON, so that what this program does not know arrives at clients unchanged, and
-a version costs only the parsing of its text. What a client would take for an address is replaced by one of ours. A
-version that cannot be installed is left out. This module runs in a child process and imports little.
+A packument of an upstream becomes its top, and an entry with fragments for each version. Values are not decoded but
+copied as JSON, so that what this program does not know arrives at clients unchanged, and a version costs only the
+parsing of its text. What a client would take for an address is replaced by one of ours. A version that cannot be
+installed is left out.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
-from pkgrepo.formats.npm.packument.document import Top
-from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME, full_fragment, short_fragment
+from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME, Top, full_fragment, short_fragment
+from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.untrusted.strict_json import ERRORS, describe
@@ -57,6 +57,11 @@ _REPLACEMENT: Final = rb"\ufffd"
 
 _decode_object = msgspec.json.Decoder(_OBJECT).decode
 _encode = msgspec.json.Encoder().encode
+
+KEYS_NORMALISER: Final = f"{__name__}:keep_keys"
+ATTESTATIONS_NORMALISER: Final = f"{__name__}:keep_attestations"
+LARGEST: Final = 8 * 1024 * 1024  # bytes; the attestations of a version have some 10 KiB
+_BODY: Final = "body"  # the key of the text in the top
 
 
 def normalise(source: bytes, context: Context) -> Normalised:
@@ -266,3 +271,31 @@ def _text(raw: msgspec.Raw | None) -> str | None:
         return None if raw is None else msgspec.json.decode(raw, type=str)
     except ERRORS:
         return None
+
+
+def keep_keys(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
+    """The keys of a registry. :raises Invalid: it is no list of them, such as an error that says 200"""
+    return _keep(source, "keys")
+
+
+def keep_attestations(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
+    """The attestations of a version. :raises Invalid: it is no list of them"""
+    return _keep(source, "attestations")
+
+
+def _keep(source: bytes, needed: str) -> Normalised:
+    """The document as the top of its parts, whose member ``needed`` is a list of objects."""
+    if len(source) > LARGEST:
+        raise Invalid(f"it is larger than {LARGEST} bytes")
+    try:
+        found = msgspec.json.decode(source, type=dict[str, msgspec.Raw])
+        text = source.decode()
+        msgspec.json.decode(found.get(needed, b""), type=list[dict[str, msgspec.Raw]])
+    except ERRORS as error:
+        raise Invalid(f"it is no JSON object with a list of {needed}: {describe(source, error)}") from None
+    return Normalised(top={_BODY: text}, entries=iter(()))
+
+
+def kept_text(top: dict[str, str]) -> str:
+    """The document in the top of its parts."""
+    return top[_BODY]

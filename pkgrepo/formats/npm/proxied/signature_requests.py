@@ -9,11 +9,12 @@ import msgspec
 from pkgrepo.errors import NotFound, UpstreamFailed, existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.layout import bundle_path
 from pkgrepo.formats.npm.packument.document import FULL_TYPE, attestations_document
 from pkgrepo.formats.npm.packument.requests import find_selected
-from pkgrepo.formats.npm.signing.keys import find_public_key
-from pkgrepo.formats.npm.signing.signatures import keys_document
+from pkgrepo.formats.npm.paths import bundle_path
+from pkgrepo.formats.npm.proxied.normaliser import kept_text
+from pkgrepo.formats.npm.proxied.upstream import attestations_question, keys_question
+from pkgrepo.formats.npm.signing import find_public_key, keys_document
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -22,9 +23,6 @@ from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
-
-from .questions import attestations_question, keys_question
-from .verbatim import kept_text
 
 _HEADERS: Final[Fields] = ((b"Cache-Control", b"no-cache"),)
 

@@ -15,8 +15,9 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.authorization import RepositoryRequests, check_access
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
-from pkgrepo.formats.npm.layout import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.packument.document import revision
+from pkgrepo.formats.npm.paths import BUNDLE_ROLE, bundle_path, tarball_path
+from pkgrepo.formats.npm.publish.envelope import read_bundle
 from pkgrepo.formats.npm.refusals import version_taken
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
@@ -28,7 +29,6 @@ from pkgrepo.storage.catalog.people import users
 
 from .envelope import Publication
 from .manifest import StoredManifest, check_announced, clean_manifest, make_dist, with_packed_fields
-from .provenance import read_bundle
 from .tarball import TarballContents, differing_fields, inspect_tarball
 
 

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import StorageFull
+from pkgrepo.formats.npm.search.rows import render_member
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
@@ -24,7 +25,6 @@ from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
 
-from .rendering import render_member
 from .rows import LISTED, ROW, read_row
 
 PAGE: Final = 200  # packages in one query

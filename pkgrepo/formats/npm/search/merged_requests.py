@@ -1,37 +1,38 @@
 """
-Answers searches in proxies and virtual repositories: in what the server has, and in what the upstreams find.
+Searches in proxies and virtual repositories: in what the server has, and in what the upstreams find.
 
 What the server has comes first, in pages; the upstreams' results follow. An upstream that does not answer in time is
-left out, and one that must not learn what people search for (``policy.pass_searches``) is not asked. Of a package that
-a hosted member has, or whose name is reserved, no result of an upstream is shown.
+left out, and one that must not learn what people search for (``policy.pass_searches``) gets no request. Of a package
+that a hosted member has, or whose name is reserved, no result of an upstream is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
-from attrs import evolve
+from attrs import Factory, evolve, frozen
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.search.requests import MOST_SIZE, Page, SearchRequests, read_page, read_query
+from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_answer
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Identity, Repository, RepositoryType
+from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.private_names import find_private, passes_searches
-from pkgrepo.proxy.uncached import ask_routes
+from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search_index import Query
-
-from .query import Page, read_page, read_query
-from .rendering import render_answer
-from .requests import SearchRequests
-from .rows import ROW, Row, read_entry, read_rows
-from .upstream_results import UpstreamResults, read_results, search_question
+from pkgrepo.untrusted.strict_json import ERRORS
 
 _Results = dict[str, tuple[float, Row]]  # score and row by package
+
+LIMITS: Final = ReadLimits(max_bytes=4 * 1024 * 1024, total_s=3.0)  # 250 results have 500 KiB; people wait for them
 
 
 class MergedSearchRequests(SearchRequests):
@@ -103,3 +104,48 @@ class MergedSearchRequests(SearchRequests):
         """Those of the names under which this repository shows nothing of the proxy."""
         leaf = self._services.proxy.resolver.leaf(self._repository, proxy)
         return await find_private(self._services.catalog, leaves, leaf, names)
+
+
+@frozen
+class UpstreamResults:
+    """A page of results: the objects of packages by name, the best first, and the number of all results."""
+
+    objects: Mapping[str, msgspec.Raw] = Factory(dict)
+    total: int = 0
+
+
+class _Package(msgspec.Struct):
+    name: str
+
+
+class _Object(msgspec.Struct):
+    package: _Package
+
+
+class _Answer(msgspec.Struct):
+    objects: list[msgspec.Raw]
+    total: int = 0
+
+
+def search_question(text: str, page: Page) -> UncachedQuestion:
+    """The question for a page of the packages that match a text."""
+    query = urlencode({"text": text, "size": page.size, "from": page.start})
+    return UncachedQuestion("search", f"-/v1/search?{query}", LIMITS)
+
+
+def read_results(body: bytes) -> UpstreamResults:
+    """The results in an answer; none in an answer that cannot be read. Results without a name are left out."""
+    try:
+        body.decode()
+        answer = msgspec.json.decode(body, type=_Answer)
+    except ERRORS:
+        return UpstreamResults()
+    found: dict[str, msgspec.Raw] = {}
+    for each in answer.objects[:MOST_SIZE]:
+        try:
+            name = msgspec.json.decode(each, type=_Object).package.name
+        except ERRORS:
+            continue
+        if names.is_readable(name):
+            found.setdefault(name, each)
+    return UpstreamResults(found, max(answer.total, len(found)))

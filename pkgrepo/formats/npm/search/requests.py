@@ -1,4 +1,9 @@
-"""Answers requests over all packages of a repository: search, the list of all, and lists by scope, owner or star."""
+"""
+Requests over all packages of a repository: search, the list of all, and lists by scope, owner or star.
+
+Words are searched for in name, description and keywords, and all of them must match. The terms ``keywords:a,b``,
+``author:x``, ``maintainer:x``, ``scope:x`` and ``@x`` restrict the results further.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +11,82 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from attrs import frozen
+
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
+from pkgrepo.formats.npm.search.listing import Listing
+from pkgrepo.formats.npm.search.rows import (
+    AUTHOR,
+    KEYWORD,
+    MAINTAINER,
+    ROW,
+    SCOPE,
+    STAR,
+    Row,
+    read_entry,
+    read_rows,
+    render_answer,
+)
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.search_index import Found, Query, SearchIndex, facet
+from pkgrepo.repositories.search_index import Found, Query, SearchIndex, facet, facet_with
 
-from .listing import Listing
-from .query import read_page, read_query
-from .rendering import render_answer
-from .rows import MAINTAINER, ROW, SCOPE, STAR, Row, read_entry, read_rows
+DEFAULT_SIZE: Final = 20
+MOST_SIZE: Final = 250
+MOST_FROM: Final = 10_000  # results; the last that a page may begin at
+LONGEST_TEXT: Final = 500  # characters; the rest is ignored
+MOST_WORDS: Final = 8  # and authors; each is one more pass over the packages that match the ones before
+MOST_TERMS: Final = 20
 
 T = TypeVar("T")
-
 CHECKED_AT_ONCE: Final = 100  # packages whose permissions are checked in one turn of the reactor; some ms
 ROWS_AT_ONCE: Final = 1000  # rows that are read in one call of a thread
+
+
+@frozen
+class Page:
+    """The part of the results that is requested."""
+
+    size: int = DEFAULT_SIZE
+    start: int = 0
+
+
+def read_query(text: str) -> Query:
+    """The query in a text. A term with an unknown qualifier is a word."""
+    found: dict[str, list[str]] = {"words": [], "keywords": [], "author": [], "maintainer": [], "scope": []}
+    for term in text[:LONGEST_TEXT].lower().split()[:MOST_TERMS]:
+        qualifier, colon, value = term.partition(":")
+        if colon and value and qualifier in found and qualifier != "words":
+            found[qualifier].append(value)
+        elif term.startswith("@") and "/" not in term and len(term) > 1:
+            found["scope"].append(term)
+        else:
+            found["words"].append(term)
+    groups = [tuple(facet(KEYWORD, each) for each in group.split(",") if each) for group in found["keywords"]]
+    groups += [(facet(MAINTAINER, each),) for each in found["maintainer"]]
+    groups += [(facet(SCOPE, each.removeprefix("@")),) for each in found["scope"]]
+    return Query(
+        words=tuple(found["words"][:MOST_WORDS]),
+        facets=tuple(groups),
+        patterns=tuple(facet_with(AUTHOR, each) for each in found["author"][:MOST_WORDS]),
+    )
+
+
+def read_page(size: str | None, start: str | None) -> Page:
+    """The page in the parameters ``size`` and ``from``; one that is no number is ignored."""
+    return Page(size=_number(size, DEFAULT_SIZE, MOST_SIZE), start=_number(start, 0, MOST_FROM))
+
+
+def _number(text: str | None, default: int, most: int) -> int:
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 9:
+        return default
+    return min(int(text), most)
 
 
 class SearchRequests(RepositoryRequests):

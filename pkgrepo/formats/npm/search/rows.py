@@ -1,7 +1,12 @@
-"""Search rows: the data of a package that search needs, stored as a fragment and renewed with each change."""
+"""
+The rows of packages: what search needs of a package, stored as a fragment and renewed with each change.
+
+Rows are rendered as results of a search, ``/-/v1/search``, and as members of the list of all packages, ``/-/all``.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -12,6 +17,7 @@ from attrs import evolve, field, frozen
 from pkgrepo.formats.npm import names
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
+from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.search_index import Entry, facet, join_text
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages
@@ -24,6 +30,10 @@ LONGEST_TEXT: Final = 500  # characters of a description
 
 # The facets of a package.
 AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR = "author", "keyword", "maintainer", "scope", "star"
+
+encode_row = msgspec.json.Encoder().encode
+_MOST_POPULAR: Final = 6.0  # log10 of the downloads at which popularity is 1
+_encode = msgspec.json.Encoder().encode
 
 
 @frozen
@@ -58,7 +68,6 @@ class Row:
 
 
 read_row = msgspec.json.Decoder(Row).decode
-encode_row = msgspec.json.Encoder().encode
 
 
 def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
@@ -141,3 +150,61 @@ def _text_or_member(value: Any, key: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def render_answer(results: Sequence[tuple[float, Row]], total: int, now: datetime, base_url: str) -> dict[str, Any]:
+    """The document of a search's results; ``base_url`` is the repository's address without a slash at the end."""
+    return {"objects": [_object(*each, base_url) for each in results], "total": total, "time": format_time(now)}
+
+
+def render_member(row: Row) -> bytes:
+    """The member of a package in the object at ``/-/all``."""
+    listed = {
+        "name": row.name,
+        "description": row.description,
+        "dist-tags": {"latest": row.version},
+        "maintainers": [{"name": each.name, "email": each.email} for each in row.maintainers],
+        "author": {"name": row.author},
+        "keywords": list(row.keywords),
+        "license": row.license,
+        "time": {"modified": format_time(row.date)},
+        "versions": {row.version: "latest"},
+    }
+    return b"%b:%b" % (_encode(row.name), _encode(listed))
+
+
+def _object(score: float, row: Row, base_url: str) -> dict[str, Any]:
+    popularity = min(math.log10(row.downloads + 1) / _MOST_POPULAR, 1.0)
+    scope = names.split_scope(row.name)[0]
+    package: dict[str, Any] = {
+        "name": row.name,
+        "scope": scope or "unscoped",
+        "version": row.version,
+        "description": row.description,
+        "keywords": list(row.keywords),
+        "date": format_time(row.date),
+        "links": {"npm": f"{base_url}/{row.name}", **row.links},
+        "publisher": _person_record(row.publisher),
+        "maintainers": [_person_record(each) for each in row.maintainers],
+    }
+    if row.author:
+        package["author"] = {"name": row.author}
+    if row.license:
+        package["license"] = row.license
+    return {
+        "package": package,
+        "score": {
+            "final": round(score, 3),
+            "detail": {
+                "quality": 0.5 if row.deprecated else 1.0,
+                "popularity": round(popularity, 3),
+                "maintenance": 1.0,
+            },
+        },
+        "searchScore": round(score, 3),
+        "flags": {"insecure": 0, **({"deprecated": True} if row.deprecated else {})},
+    }
+
+
+def _person_record(person: Person) -> dict[str, str]:
+    return {"username": person.name, "email": person.email}

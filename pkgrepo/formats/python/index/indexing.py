@@ -14,7 +14,8 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import MemberParts, merge_fragments, merge_versions
-from pkgrepo.repositories.publish.index import Change, PackageIndex, Spliced
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.packages import packages, versions
 

@@ -17,7 +17,7 @@ import msgspec
 from attrs import Factory, frozen
 
 from pkgrepo.formats.python.names import collapse
-from pkgrepo.repositories.publish.index import Spliced
+from pkgrepo.repositories.publish.splicing import Spliced
 
 JSON_PAGE = "simple.json"
 HTML_PAGE = "simple.html"

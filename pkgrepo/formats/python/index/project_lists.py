@@ -29,8 +29,8 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser

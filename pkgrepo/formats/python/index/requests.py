@@ -25,8 +25,8 @@ from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType, Version
-from pkgrepo.repositories.publish.index import render
 from pkgrepo.repositories.publish.package_lists import PackageLists
+from pkgrepo.repositories.publish.splicing import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.server import repositories

@@ -24,7 +24,7 @@ from pkgrepo.model import Document, File, Repository
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
-from pkgrepo.repositories.publish.index import Spliced, render
+from pkgrepo.repositories.publish.splicing import Spliced, render
 from pkgrepo.storage.catalog.packages import packages, versions
 
 

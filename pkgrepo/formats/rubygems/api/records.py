@@ -14,6 +14,7 @@ from pkgrepo.formats.rubygems.names import is_prerelease
 from pkgrepo.formats.rubygems.paths import gem_path
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version, VersionState
+from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.search_index import Entry, facet, join_text
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -109,7 +110,7 @@ def _dependencies(spec: GemSpec, kind: str) -> list[Mapping[str, str]]:
 
 
 def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"
+    return None if time is None else format_time(time)
 
 
 def find_latest(r: Reader, repository_id: int, name: str) -> Release | None:

@@ -30,8 +30,8 @@ from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASE, PRERELEASES, REL
 from pkgrepo.formats.rubygems.names import RUBY
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Repository
-from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import appended_lists, fragments
 from pkgrepo.storage.catalog.documents.appended_lists import ListState
 from pkgrepo.storage.catalog.packages import packages

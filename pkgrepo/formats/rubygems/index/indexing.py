@@ -27,7 +27,8 @@ from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
-from pkgrepo.repositories.publish.index import Change, PackageIndex, Spliced
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.documents import appended_lists, fragments
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories

@@ -17,8 +17,8 @@ from pkgrepo.gateway.answers.pieces import UNPACKED
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Content
 from pkgrepo.proxy.resolving.package_state import PackageState
-from pkgrepo.repositories.publish import index
-from pkgrepo.repositories.publish.index import Renderer, Spliced
+from pkgrepo.repositories.publish import splicing
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.pools import Pools
 
 FORM = "form"
@@ -46,7 +46,7 @@ class Package:
 
 @pytest.fixture
 def documents(monkeypatch: pytest.MonkeyPatch) -> SplicedDocuments:
-    monkeypatch.setattr(index, "LARGE", 5000)
+    monkeypatch.setattr(splicing, "LARGE", 5000)
     return SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000)
 
 
@@ -79,7 +79,7 @@ async def test_documents_have_the_digests_that_their_format_sends() -> None:
 async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
     plain = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
-    monkeypatch.setattr(index, "LARGE", 5000)
+    monkeypatch.setattr(splicing, "LARGE", 5000)
     large = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
     assert (large.body, large.size, large.etag) == (b"", len(plain.body), plain.etag)
     assert zstandard.ZstdDecompressor().decompressobj().decompress(large.zstd or b"") == plain.body
@@ -107,7 +107,7 @@ async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytes
 
 
 async def test_document_is_not_unpacked_any_further_for_a_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "LARGE", 5000)
+    monkeypatch.setattr(splicing, "LARGE", 5000)
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
     large = Renderer().render(spliced, "", content_type="text/plain", serial=1)
     pools = Pools(reactor, cpu_threads=1)

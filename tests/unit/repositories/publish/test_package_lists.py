@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish import package_lists as module
-from pkgrepo.repositories.publish.index import Spliced
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList, PackageLists
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog

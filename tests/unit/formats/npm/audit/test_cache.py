@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.formats.npm.audit.cache import CHECK_EVERY_MS, AdvisoriesUnreadable, AdvisoryCache
+from pkgrepo.formats.npm.audit.export import CHECK_EVERY_MS, AdvisoriesUnreadable, AdvisoryCache
 from pkgrepo.storage.pools import Pools
 from tests.support.proxy_world import ManualClock
 from tests.support.repositories import started_pools

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit import cvss, matching
+from pkgrepo.formats.npm.audit import advisories, matching
 from pkgrepo.formats.npm.audit.advisories import Advisory, affecting, read_record
 from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryIndex, read_export
 from pkgrepo.formats.npm.audit.matching import bulk_answer, quick_answer, read_bulk, read_tree
@@ -168,14 +168,14 @@ def test_severity_is_the_stated_or_the_computed_one(fields: dict[str, Any], seve
     ],
 )
 def test_base_scores_are_those_of_the_standard(vector: str, score: float | None) -> None:
-    assert cvss.base_score(vector) == score
+    assert advisories.base_score(vector) == score
 
 
 @pytest.mark.parametrize(
     ("score", "word"), [(0, "info"), (0.1, "low"), (3.9, "low"), (4, "moderate"), (7, "high"), (9, "critical")]
 )
 def test_scores_map_to_severities(score: float, word: str) -> None:
-    assert cvss.severity_of(score) == word
+    assert advisories.severity_of(score) == word
 
 
 def book(*records: bytes) -> AdvisoryIndex:

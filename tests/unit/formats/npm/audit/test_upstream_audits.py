@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit import upstream_audits
+from pkgrepo.formats.npm.audit import requests
 from pkgrepo.formats.npm.audit.export import AdvisoryIndex
 from pkgrepo.formats.npm.audit.matching import quick_answer, read_tree, versions_in
 from pkgrepo.formats.npm.semver import parse_version
@@ -41,7 +41,7 @@ def test_versions_in_a_tree_are_those_of_all_levels_that_a_registry_knows() -> N
 
 def test_answers_about_other_packages_are_ignored() -> None:
     body = json.dumps({"a": [{}], "unasked": [{}]}).encode()
-    assert list(upstream_audits.read_bulk_answer(body, ["a"])) == ["a"]
+    assert list(requests.read_bulk_answer(body, ["a"])) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_answers_about_other_packages_are_ignored() -> None:
 )
 def test_answer_that_is_none_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
-        upstream_audits.read_bulk_answer(body, ["a"])
+        requests.read_bulk_answer(body, ["a"])
 
 
 def test_tree_is_answered_with_the_advisories_of_an_upstream() -> None:
     tree = read_tree(json.dumps(TREE).encode())
-    answer = quick_answer(tree, AdvisoryIndex({"a": [upstream_audits.read_advisory("a", ENTRY)]}))
+    answer = quick_answer(tree, AdvisoryIndex({"a": [requests.read_advisory("a", ENTRY)]}))
     (advisory,) = answer["advisories"].values()
     assert answer["advisories"].keys() == {"1094544"}
     assert [(each["version"], each["paths"], each["dev"]) for each in advisory["findings"]] == [
@@ -71,7 +71,7 @@ def test_tree_is_answered_with_the_advisories_of_an_upstream() -> None:
 
 @pytest.mark.parametrize("entry", [{}, {"severity": "dreadful", "id": [], "cvss": 7, "cwe": "x"}])
 def test_what_an_advisory_does_not_say_is_taken_for_the_worst(entry: dict[str, Any]) -> None:
-    found = upstream_audits.read_advisory("a", entry)
+    found = requests.read_advisory("a", entry)
     assert found.severity == "critical"
     assert found.affects(parse_version("1.0.0"))
     assert found.patched_versions == "<0.0.0"
@@ -95,7 +95,7 @@ def test_what_an_advisory_does_not_say_is_taken_for_the_worst(entry: dict[str, A
     ],
 )
 def test_ranges(text: str, hit: list[str], missed: list[str]) -> None:
-    ranges = upstream_audits.read_ranges(text)
+    ranges = requests.read_ranges(text)
     found = [each for each in (*hit, *missed) if any(one.covers(parse_version(each)) for one in ranges)]
     assert found == hit
 

@@ -15,16 +15,15 @@ from pkgrepo.formats.npm.change import commands, requests
 from pkgrepo.formats.npm.change.document_change import DocumentChange
 from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.indexing import Publishing, index_package
-from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.packument.loading import read_parts
-from pkgrepo.formats.npm.packument.merging import splice
-from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
+from pkgrepo.formats.npm.packument.document import FULL, SHORT
+from pkgrepo.formats.npm.packument.splicing import read_parts, splice
+from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
-from pkgrepo.repositories.publish.index import BASE
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
+from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import rows
 from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
 from pkgrepo.storage.catalog.server import repositories

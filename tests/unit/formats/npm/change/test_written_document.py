@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.change import written_document as module
-from pkgrepo.formats.npm.change.pull_parser import PullParser
-from pkgrepo.formats.npm.change.written_document import WrittenDocument, read_written
+from pkgrepo.formats.npm.change.written_document import PullParser, WrittenDocument, read_written
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 
 TEXT = st.text(st.sampled_from('ab"\\{}[],:é\n'), max_size=6)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.formats.npm.login.sealing import seal, unseal
+from pkgrepo.formats.npm.login.web_login import seal, unseal
 
 KEY = b"key"
 SEALED = seal(KEY, "done", 1_800_000_000_000, "secret")

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.packument import version_fragments
 from pkgrepo.formats.npm.packument.document import Top
-from pkgrepo.formats.npm.rendering import format_time
-from pkgrepo.repositories.publish.index import BASE, Renderer, Spliced
+from pkgrepo.repositories.clock import format_time
+from pkgrepo.repositories.publish.splicing import BASE, Renderer, Spliced
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 89_999, UTC)
 URL = "https://host.example/prefix/repositories/main/npm"
@@ -39,7 +38,7 @@ def render(spliced: Spliced, url: str = URL) -> Any:
 
 
 def times(*versions: str) -> list[bytes]:
-    return [version_fragments.time_fragment(version, AT) for version in versions]
+    return [packument.time_fragment(version, AT) for version in versions]
 
 
 def test_full_form_has_all_fields() -> None:
@@ -53,7 +52,7 @@ def test_full_form_has_all_fields() -> None:
         modified="2026-03-04T06:06:07.089Z",
         fields={key: json.dumps(value) for key, value in fields.items()},
     )
-    document = render(packument.splice_full(top, times("1.0.0"), [version_fragments.full_fragment(latest)]))
+    document = render(packument.splice_full(top, times("1.0.0"), [packument.full_fragment(latest)]))
     assert document == {
         "_id": "@sc/x",
         "_rev": "7-a",
@@ -92,7 +91,7 @@ def test_abbreviated_form_has_its_fields_and_no_others() -> None:
         "hasInstallScript": True,
     }
     stored = manifest(**wanted, _npmUser={"name": "a"}, readme="no", types="x.d.ts")
-    fragment = version_fragments.short_fragment(stored, "old")
+    fragment = packument.short_fragment(stored, "old")
     document = render(packument.splice_short(TOP, times("1.0.0"), [fragment]))
     assert document == {
         "name": "@sc/x",
@@ -112,12 +111,12 @@ def test_abbreviated_form_has_its_fields_and_no_others() -> None:
 
 
 def test_absent_fields_stay_absent_in_the_abbreviated_form() -> None:
-    document = render(packument.splice_short(TOP, [], [version_fragments.short_fragment(manifest(cpu=None))]))
+    document = render(packument.splice_short(TOP, [], [packument.short_fragment(manifest(cpu=None))]))
     assert set(document["versions"]["1.0.0"]) == {"name", "version", "dist"}
 
 
 def test_deprecation_is_in_both_forms() -> None:
-    for render_fragment in (version_fragments.full_fragment, version_fragments.short_fragment):
+    for render_fragment in (packument.full_fragment, packument.short_fragment):
         assert (
             json.loads(b"{%b}" % render_fragment(manifest(), 'say "no"').replace(BASE, b""))["1.0.0"]["deprecated"]
             == 'say "no"'
@@ -129,14 +128,14 @@ def test_deprecation_is_in_both_forms() -> None:
 @pytest.mark.parametrize("before", ["", "old", 'say "no"', '","deprecated":"', "é\\"])
 @pytest.mark.parametrize("after", ["", "new", '"'])
 def test_a_deprecation_is_changed_in_the_fragment(fields: dict[str, Any], before: str, after: str) -> None:
-    for render_fragment in (version_fragments.full_fragment, version_fragments.short_fragment):
+    for render_fragment in (packument.full_fragment, packument.short_fragment):
         fragment = render_fragment(manifest(**fields), before)
-        assert version_fragments.with_deprecation(fragment, after) == render_fragment(manifest(**fields), after)
+        assert packument.with_deprecation(fragment, after) == render_fragment(manifest(**fields), after)
 
 
 def test_attestations_have_the_whole_address() -> None:
     stored = manifest(dist={"attestations": {"provenance": {"predicateType": "p"}}, "signatures": [{"keyid": "k"}]})
-    document = render(packument.splice_full(TOP, [], [version_fragments.full_fragment(stored)]))
+    document = render(packument.splice_full(TOP, [], [packument.full_fragment(stored)]))
     assert document["versions"]["1.0.0"]["dist"] == {
         "tarball": f"{URL}/@sc/x/-/x-1.0.0.tgz",
         "integrity": "sha512-A==",
@@ -152,15 +151,15 @@ def test_attestations_have_the_whole_address() -> None:
 
 
 def test_document_of_a_version_is_cut_from_its_fragment() -> None:
-    fragment = version_fragments.full_fragment(manifest("1.0.0-rc.1+b"))
-    version = json.loads(version_fragments.version_document(fragment).replace(BASE, b"http://h"))
+    fragment = packument.full_fragment(manifest("1.0.0-rc.1+b"))
+    version = json.loads(packument.version_document(fragment).replace(BASE, b"http://h"))
     assert version["version"] == "1.0.0-rc.1+b"
     assert version["dist"]["tarball"] == "http://h/@sc/x/-/x-1.0.0-rc.1+b.tgz"
 
 
 def test_versions_keep_their_order() -> None:
     versions = ["0.9.0", "1.0.0-rc.1", "1.0.0", "1.10.0"]
-    fragments = [version_fragments.full_fragment(manifest(each)) for each in versions]
+    fragments = [packument.full_fragment(manifest(each)) for each in versions]
     document = render(packument.splice_full(TOP, times(*versions), fragments))
     assert list(document["versions"]) == versions
     assert list(document["time"]) == ["created", "modified", *versions]
@@ -168,14 +167,14 @@ def test_versions_keep_their_order() -> None:
 
 def test_published_text_cannot_contain_the_placeholder() -> None:
     stored = manifest(description=BASE.decode(), custom={BASE.decode(): "\x00"})
-    document = render(packument.splice_full(TOP, [], [version_fragments.full_fragment(stored)]))
+    document = render(packument.splice_full(TOP, [], [packument.full_fragment(stored)]))
     assert document["versions"]["1.0.0"]["description"] == BASE.decode()
     assert document["versions"]["1.0.0"]["custom"] == {BASE.decode(): "\x00"}
 
 
 @pytest.mark.parametrize("url", ['http://h"/x', "http://h\\x", "http://é"])
 def test_unusual_address_is_escaped(url: str) -> None:
-    document = render(packument.splice_full(TOP, [], [version_fragments.full_fragment(manifest())]), url)
+    document = render(packument.splice_full(TOP, [], [packument.full_fragment(manifest())]), url)
     assert document["versions"]["1.0.0"]["dist"]["tarball"] == f"{url}/@sc/x/-/x-1.0.0.tgz"
 
 
@@ -191,7 +190,7 @@ def test_times_are_utc_with_milliseconds() -> None:
 
 
 def spliced(versions: list[str], salt: str = "") -> Spliced:
-    fragments = [version_fragments.short_fragment(manifest(each, bin={"x": salt + each * 20})) for each in versions]
+    fragments = [packument.short_fragment(manifest(each, bin={"x": salt + each * 20})) for each in versions]
     return packument.splice_short(TOP, times(*versions), fragments)
 
 
@@ -223,7 +222,7 @@ def test_validator_follows_bytes_and_address() -> None:
     def etag(parts: Spliced, url: str = URL) -> str:
         return renderer.render(parts, url, content_type=packument.SHORT_TYPE, serial=3).etag
 
-    fragments = [version_fragments.full_fragment(manifest(each)) for each in versions]
+    fragments = [packument.full_fragment(manifest(each)) for each in versions]
     etags = [
         etag(spliced(versions)),
         etag(spliced(versions[:-1])),

@@ -9,19 +9,20 @@ import msgspec
 import pytest
 
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.packument.document import Top, revision
-from pkgrepo.formats.npm.packument.merging import splice
-from pkgrepo.formats.npm.packument.version_fragments import (
+from pkgrepo.formats.npm.packument.document import (
     FULL,
     SHORT,
     TIME,
+    Top,
     full_fragment,
+    revision,
     short_fragment,
     time_fragment,
 )
+from pkgrepo.formats.npm.packument.splicing import splice
 from pkgrepo.model import Fragment
 from pkgrepo.proxy.resolving.members import MemberParts
-from pkgrepo.repositories.publish.index import BASE
+from pkgrepo.repositories.publish.splicing import BASE
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 

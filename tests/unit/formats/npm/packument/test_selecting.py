@@ -2,9 +2,8 @@
 
 import pytest
 
-from pkgrepo.formats.npm.packument.document import Top, splice_full, splice_short
-from pkgrepo.formats.npm.packument.selecting import find_fragment, read_tags
-from pkgrepo.formats.npm.packument.version_fragments import full_fragment
+from pkgrepo.formats.npm.packument.document import Top, full_fragment, splice_full, splice_short
+from pkgrepo.formats.npm.packument.requests import find_fragment, read_tags
 
 TAGS = {"latest": "1.0.0", "next": "2.0.0-rc.1+b"}
 VERSIONS = ("1.0.0", "1.0.1", "2.0.0-rc.1+b", "3.0.0", "3.0.0+b")

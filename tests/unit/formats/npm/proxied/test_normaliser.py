@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import README_LENGTH
-from pkgrepo.formats.npm.packument.version_fragments import (
+from pkgrepo.formats.npm.packument.document import (
     FULL,
     SHORT,
     TIME,
@@ -26,7 +26,7 @@ from pkgrepo.formats.npm.packument.version_fragments import (
 )
 from pkgrepo.formats.npm.proxied.normaliser import LARGEST_FIELD, NORMALISER, normalise
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
-from pkgrepo.repositories.publish.index import BASE
+from pkgrepo.repositories.publish.splicing import BASE
 
 URL = "https://registry.example/@sc%2fx"
 STAMP = "2024-05-06T07:08:09.123Z"

@@ -3,8 +3,8 @@
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.proxied.questions import attestations_question, keys_question, packument_question
-from pkgrepo.formats.npm.proxied.verbatim import LARGEST, keep_attestations, keep_keys, kept_text
+from pkgrepo.formats.npm.proxied.normaliser import LARGEST, keep_attestations, keep_keys, kept_text
+from pkgrepo.formats.npm.proxied.upstream import attestations_question, keys_question, packument_question
 from pkgrepo.proxy.parts.values import Context
 
 ROOT = "https://registry.example/npm"

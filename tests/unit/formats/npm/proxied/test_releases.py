@@ -7,9 +7,9 @@ from typing import Any
 from attrs import evolve
 
 from pkgrepo.formats.npm.indexing import index_package
-from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME
+from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME
 from pkgrepo.formats.npm.proxied.normaliser import normalise
-from pkgrepo.formats.npm.proxied.releases import LARGEST_MANIFEST, make_release
+from pkgrepo.formats.npm.proxied.upstream import LARGEST_MANIFEST, make_release
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, read_row
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo

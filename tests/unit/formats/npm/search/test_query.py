@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.formats.npm.search.query import Page, read_page, read_query
+from pkgrepo.formats.npm.search.requests import Page, read_page, read_query
 from pkgrepo.formats.npm.search.rows import Person, Row, encode_row, read_entry
 from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
 

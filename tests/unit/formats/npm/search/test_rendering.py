@@ -3,8 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-from pkgrepo.formats.npm.search.rendering import render_answer, render_member
-from pkgrepo.formats.npm.search.rows import Person, Row
+from pkgrepo.formats.npm.search.rows import Person, Row, render_answer, render_member
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ALICE, BOB = Person("alice", "a@example.org"), Person("bob")

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from pkgrepo.formats.npm.search.query import MOST_SIZE, Page
-from pkgrepo.formats.npm.search.upstream_results import UpstreamResults, read_results, search_question
+from pkgrepo.formats.npm.search.merged_requests import UpstreamResults, read_results, search_question
+from pkgrepo.formats.npm.search.requests import MOST_SIZE, Page
 
 
 def result(name: Any) -> dict[str, Any]:

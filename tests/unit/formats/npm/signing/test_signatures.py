@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from pkgrepo.formats.npm.signing.signatures import PublicKey, Signer, keys_document
+from pkgrepo.formats.npm.signing import PublicKey, Signer, keys_document
 
 
 def verify(document: dict, signature: dict, message: str) -> None:

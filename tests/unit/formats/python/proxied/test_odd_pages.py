@@ -18,7 +18,7 @@ from pkgrepo.formats.python.proxied.normaliser import normalise
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
 from pkgrepo.proxy.parts.writing import write_parts
-from pkgrepo.repositories.publish.index import BASE
+from pkgrepo.repositories.publish.splicing import BASE
 from tests.support.index_pages import (
     FULL,
     SDIST,

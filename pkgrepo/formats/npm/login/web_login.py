@@ -15,7 +15,9 @@ which is not logged; ``loginUrl`` has only its digest.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import hmac
 import secrets
 from html import escape
 from typing import Final
@@ -25,6 +27,7 @@ from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.login.accounts import AccountRequests
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
@@ -35,9 +38,6 @@ from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people import web_logins as logins
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
-
-from .account_requests import AccountRequests
-from .sealing import seal, unseal
 
 LIFE_MS: Final = 5 * 60 * 1000
 POLL_S: Final = 2  # seconds between two polls of a client
@@ -179,3 +179,24 @@ def _html(body: str, status: int = 200) -> Answer:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def seal(key: bytes, purpose: str, until_ms: int, value: str) -> str:
+    """A value with its expiry time and their HMAC; a value sealed for one purpose is invalid for another."""
+    return f"{until_ms}.{value}.{_mac(key, purpose, until_ms, value)}"
+
+
+def unseal(key: bytes, purpose: str, sealed: str) -> tuple[str, int] | None:
+    """The value in a seal and its expiry time, in milliseconds; None when the HMAC does not match."""
+    until, _, rest = sealed.partition(".")
+    value, _, mac = rest.partition(".")
+    if not (until.isascii() and until.isdigit() and len(until) < 16 and value.isascii() and mac.isascii()):
+        return None
+    if not hmac.compare_digest(mac, _mac(key, purpose, int(until), value)):
+        return None
+    return value, int(until)
+
+
+def _mac(key: bytes, purpose: str, until_ms: int, value: str) -> str:
+    digest = hmac.digest(key, f"{purpose}.{until_ms}.{value}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")

@@ -13,7 +13,6 @@ from typing import Any
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
-from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of, may_see_email, unknown
 from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
@@ -21,6 +20,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
+from pkgrepo.repositories.clock import format_time
 from pkgrepo.storage.catalog.people.users import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email

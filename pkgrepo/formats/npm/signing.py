@@ -2,7 +2,7 @@
 Signatures of the registry over published versions: ECDSA on P-256 with SHA-256, as ``npm audit signatures`` verifies.
 
 The signed text is ``name@version:integrity``, so that a proxy between registry and client cannot replace the bytes of
-a version by other bytes, or by those of another version.
+a version by other bytes, or by those of another version. The key is in the catalog: all processes sign with the same.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ import base64
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from attrs import frozen
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pkgrepo.formats.npm.rendering import format_time
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.repositories.clock import format_time
+from pkgrepo.storage.catalog.server import settings
 
 KEY_TYPE: Final = "ecdsa-sha2-nistp256"
+
+SETTING: Final = "npm_signing_key"
 
 
 @frozen
@@ -96,3 +101,23 @@ def keys_document(keys: Iterable[PublicKey]) -> dict[str, Any]:
             for key in keys
         ]
     }
+
+
+def ensure_signer(tx: Transaction) -> Signer:
+    """The registry's signer; the first call generates the key."""
+    pem = settings.get(tx, SETTING)
+    if pem is None:
+        pem = Signer.generate().dump().decode("ascii")
+        settings.put(tx, SETTING, pem)
+    return _load(pem)
+
+
+def find_public_key(reader: Reader) -> PublicKey | None:
+    """The public key that verifies the signatures; None before anything was signed."""
+    pem = settings.get(reader, SETTING)
+    return None if pem is None else _load(pem).public
+
+
+@lru_cache(maxsize=4)
+def _load(pem: str) -> Signer:
+    return Signer.load(pem.encode("ascii"))

@@ -11,7 +11,7 @@ from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.rendering import format_time
+from pkgrepo.formats.npm.login.accounts import AccountRequests
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.callers.token_limits import PERSONAL
@@ -19,9 +19,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, Token
+from pkgrepo.repositories.clock import format_time
 from pkgrepo.untrusted.text import quoted
-
-from .account_requests import AccountRequests
 
 SHOWN = 6  # characters of a token's text in lists
 PAGE = 50

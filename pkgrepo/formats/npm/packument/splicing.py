@@ -1,22 +1,107 @@
-"""One packument from what several repositories have of a package, without the versions that a rule hides."""
+"""
+Packuments are spliced from what repositories have of a package: read from the catalog or from upstreams, and merged.
+
+Versions that a rule hides are left out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import evolve
 
+from pkgrepo.errors import existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
+from pkgrepo.formats.npm.packument import document as packument
+from pkgrepo.formats.npm.packument.document import (
+    FULL,
+    SHORT,
+    TIME,
+    TOP_FIELDS,
+    Top,
+    revision,
+    splice_full,
+    splice_short,
+    version_document,
+)
+from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
-from pkgrepo.repositories.publish.index import BASE, Spliced
+from pkgrepo.repositories.clock import format_time
+from pkgrepo.repositories.publish.splicing import BASE, Spliced
+from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
-from .document import TOP_FIELDS, Top, revision, splice_full, splice_short
-from .version_fragments import FULL, SHORT, TIME, version_document
+CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of cached documents, plain and gzip together
+
+README_FIELDS: Final = ("readme", "readmeFilename")
+WITHDRAWN: Final = "this version was withdrawn"
+CONTENT_TYPES: Final = {FULL: packument.FULL_TYPE, SHORT: packument.SHORT_TYPE}
+
+_encode = msgspec.json.Encoder().encode
+
+
+KINDS: Final = {form: (form, TIME) for form in (FULL, SHORT)}
 
 _README: Final = {"readme": '""', "readmeFilename": '""'}
+
+
+def make_packuments() -> SplicedDocuments:
+    """The spliced packuments of all repositories, with one cache."""
+    return SplicedDocuments(CONTENT_TYPES, cache_size=CACHE_SIZE)
+
+
+def manifest_of(version: Version) -> dict[str, Any]:
+    """The manifest of a version, without the readme, which only the top of the document has."""
+    return {key: value for key, value in version.meta.items() if key not in README_FIELDS}
+
+
+def deprecation(version: Version | VersionRow) -> str:
+    """The message that clients print when they install the version; empty when it is not deprecated."""
+    if version.state is VersionState.LIVE:
+        return ""
+    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
+
+
+def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tuple[MemberParts, Package]:
+    """
+    What a hosted repository has of a package, for one form of its document, and the package, from one snapshot.
+
+    :raises NotFound: no such package
+    """
+    package = existing(packages.find_package(reader, repository_id, name), "package", name)
+    top = msgspec.to_builtins(read_top(reader, package, whole=form == FULL))
+    return MemberParts(top, {kind: fragments.list_fragments(reader, package.id, kind) for kind in KINDS[form]}), package
+
+
+def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
+    """The top of a document, from the catalog; without ``whole`` only what the abbreviated form needs."""
+    tagged = tags.tagged_versions(reader, package.id)
+    version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
+    latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
+    return Top(
+        name=package.name,
+        tags=tagged,
+        revision=packument.revision(package.name, package.serial),
+        created=format_time(package.created_at),
+        modified=format_time(package.updated_at),
+        fields={} if latest is None else _fields(package, latest),
+    )
+
+
+def _fields(package: Package, latest: Version) -> dict[str, str]:
+    """The further members of the full form: of the package, and of its latest version."""
+    found = {"maintainers": package.meta.get("maintainers", [])}
+    found |= {key: latest.meta[key] for key in packument.TOP_FIELDS if latest.meta.get(key) is not None}
+    found |= {key: str(latest.meta.get(key, "")) for key in README_FIELDS}
+    if users := package.meta.get("users"):
+        found["users"] = dict.fromkeys(sorted(users), True)
+    return {key: _encode(value).decode() for key, value in found.items()}
 
 
 def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:

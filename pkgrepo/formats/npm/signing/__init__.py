@@ -1,1 +1,0 @@
-"""Signatures of the registry over name, version and integrity of each tarball; the key lies in the catalog."""
