@@ -12,7 +12,7 @@ from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.commands.terminal import EXIT_CODES, fail
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing
-from pkgrepo.storage.catalog.people import login_unlocks, users
+from pkgrepo.storage.catalog.people import logins, users
 
 from .offline import check_catalog, run_offline
 from .settings import Sources
@@ -88,9 +88,7 @@ def unlock(sources: Sources, username: str, address: str) -> None:
     async def lift(core: Core) -> None:
         if username and await core.catalog.look(users.find_user_by_name, username) is None:
             raise NotFound("user", username)
-        await core.catalog.write(
-            login_unlocks.add_unlock, username=username, address=address, now_ms=core.clock.now_ms()
-        )
+        await core.catalog.write(logins.add_unlock, username=username, address=address, now_ms=core.clock.now_ms())
         click.echo(f"logins of {' and '.join(filter(None, (username, address)))} are not blocked any more")
 
     run_offline(config, lift)

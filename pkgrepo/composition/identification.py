@@ -20,7 +20,7 @@ from pkgrepo.config import Config
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.repositories.clock import seconds_of
-from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock_id
+from pkgrepo.storage.catalog.people.logins import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core

@@ -43,7 +43,7 @@ from pkgrepo.proxy.mistrusted import MistrustedFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
 FILES, DOCUMENTS, SETTLE = "proxy.files", "proxy.documents", "proxy.settle"

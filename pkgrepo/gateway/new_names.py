@@ -19,7 +19,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.packages.retired_names import ownership
+from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.untrusted.text import quoted
 
 from .services import Services

@@ -22,8 +22,7 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.server.statistics import repository_figures
-from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS, cache_counts
-from pkgrepo.storage.catalog.usage.daily import DayCounts, daily_counts
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, DayCounts, cache_counts, daily_counts
 
 
 class TopImage(Record):

@@ -23,8 +23,8 @@ from pkgrepo.proxy.upkeep.purge import PURGE, PurgeReport, Selection
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.upstreams.upstream_documents import DocumentFigures, document_figures
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts, cache_counts
+from pkgrepo.storage.catalog.upstream_documents import DocumentFigures, document_figures
+from pkgrepo.storage.catalog.usage_counts import CacheCounts, cache_counts
 from pkgrepo.untrusted.text import seconds_of
 
 

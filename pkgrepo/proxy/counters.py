@@ -9,7 +9,7 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import FLUSH_S
-from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS, CacheCounts, Place, add_cache_counts
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, CacheCounts, Place, add_cache_counts
 
 NOTHING = CacheCounts()
 

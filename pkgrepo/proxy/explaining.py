@@ -13,7 +13,7 @@ from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .documents.freshness import FAILURES

@@ -18,7 +18,7 @@ from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
 
 from .configuration import find_route

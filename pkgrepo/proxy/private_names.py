@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.storage.catalog.packages import retired_names
+from pkgrepo.storage.catalog.packages import packages
 
 from .resolving.leaves import Leaf
 
@@ -41,5 +41,5 @@ def _find_private(reader: Reader, hosted: Sequence[int], proxy: Leaf, keys: Coll
         key
         for key in keys
         if any(each.reserved_by(key) is not None for each in rules)
-        or (not proxy.merges(key) and any(retired_names.ownership(reader, each, key) is not None for each in hosted))
+        or (not proxy.merges(key) and any(packages.ownership(reader, each, key) is not None for each in hosted))
     }

@@ -10,7 +10,7 @@ import msgspec
 from attrs import Factory, define
 
 from pkgrepo.errors import UpstreamDenied
-from pkgrepo.storage.catalog.packages.retired_names import RETIRED
+from pkgrepo.storage.catalog.packages.packages import RETIRED
 
 
 class StepKind(StrEnum):

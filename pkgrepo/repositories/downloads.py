@@ -12,7 +12,7 @@ from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog.usage import downloads
+from pkgrepo.storage.catalog import usage_counts
 
 from .clock import Clock
 
@@ -70,7 +70,7 @@ class DownloadRecorder(PeriodicTask):
         super().__init__(self.flush, reactor, every_s=FLUSH_S, what="downloads", failed=failed, last=self.flush)
         self._catalog = catalog
         self._clock = clock
-        self._pending: list[downloads.Download] = []
+        self._pending: list[usage_counts.Download] = []
         self._writing = FairSemaphore(1, reactor)
 
     def record(self, item: Item, identity: Identity, *, fetched: bool = False) -> None:
@@ -82,7 +82,7 @@ class DownloadRecorder(PeriodicTask):
         if len(self._pending) >= MAX_PENDING:
             return
         self._pending.append(
-            downloads.Download(
+            usage_counts.Download(
                 kind=_kind(item),
                 item_id=item.id,
                 repository_id=item.repository_id,
@@ -107,13 +107,13 @@ class DownloadRecorder(PeriodicTask):
             while self._pending:
                 batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
                 try:
-                    await self._catalog.write(downloads.record_downloads, batch)
+                    await self._catalog.write(usage_counts.record_downloads, batch)
                 except (StorageFull, StorageFailed):  # which the catalog has logged
                     self._pending = batch + self._pending
                     return
 
 
-def _kind(item: Item) -> downloads.Kind:
+def _kind(item: Item) -> usage_counts.Kind:
     if isinstance(item, CachedBlob):
         return "blob"
     return "manifest" if isinstance(item, ImagePull) else "file"

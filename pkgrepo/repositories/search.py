@@ -31,9 +31,8 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.search_index import Entry, SearchIndex
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.catalog.usage import downloads
 from pkgrepo.storage.gil import GilReleaser
 
 log = Logger()
@@ -116,10 +115,10 @@ class SearchIndexCache:
 def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) -> tuple[SearchIndex, int]:
     index, gil, after = SearchIndex(), GilReleaser(), ""
     seq = events.last_seq_of_repository(reader, repository_id)
-    counts = dict(downloads.downloads_by_package(reader, repository_id))
+    counts = dict(usage_counts.downloads_by_package(reader, repository_id))
     entries: dict[str, Entry] = {}
     while len(entries) < MAX_PACKAGES:
-        page = fragments.fragments_after(reader, repository_id, kind, after, PAGE)
+        page = index_documents.fragments_after(reader, repository_id, kind, after, PAGE)
         if not page:
             break
         for key, body in page:
@@ -142,7 +141,7 @@ def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: i
     gil = GilReleaser()
     changed, seq = events.changed_packages(reader, repository_id, seq, MAX_EVENTS)
     for key in changed:
-        body = fragments.find_single_fragment(reader, repository_id, key, kind)
+        body = index_documents.find_single_fragment(reader, repository_id, key, kind)
         if body is None:
             index.remove(key)
         elif key in index or len(index) < MAX_PACKAGES:

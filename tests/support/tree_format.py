@@ -10,7 +10,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import IFormat, IPathFormat, Reader
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages
 
 KEPT = "kept"
@@ -45,7 +45,9 @@ class TreeFormat(FormatBase):
         package = packages.find_package(reader, repository_id, directory)
         if package is None:
             return None
-        found = [each.body for kind in (KEPT, NAMES) for each in fragments.list_fragments(reader, package.id, kind)]
+        found = [
+            each.body for kind in (KEPT, NAMES) for each in index_documents.list_fragments(reader, package.id, kind)
+        ]
         return b"\n".join(found) if found else None
 
     def resource(self, repository: Any, services: Any) -> Any:

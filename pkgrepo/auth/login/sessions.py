@@ -23,7 +23,7 @@ from typing import Final
 from pkgrepo.errors import AuthenticationRequired, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Identity, User
-from pkgrepo.storage.catalog.people.sessions import (
+from pkgrepo.storage.catalog.people.logins import (
     Session,
     add_session,
     find_session,

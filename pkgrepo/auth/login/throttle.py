@@ -28,7 +28,7 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.interfaces import NOT_NOW, ICatalog
-from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock, unlocks_after
+from pkgrepo.storage.catalog.people.logins import LoginUnlock, unlocks_after
 
 WINDOW_S = 60.0
 MAX_BLOCK_S = 900.0  # seconds; guessing is hopeless, and the owner of the account can still wait

@@ -34,11 +34,11 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .proxied.holders import Holder
 

@@ -15,7 +15,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
-from pkgrepo.storage.catalog.images.promises import ANY_CLIENT, is_fresh
+from pkgrepo.storage.catalog.images.linked_blobs import ANY_CLIENT, is_fresh
 
 
 @frozen(eq=False)

@@ -37,8 +37,8 @@ from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 
 class RemovalRequests:

@@ -18,8 +18,8 @@ from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row, r
 from pkgrepo.formats.npm.signing import ensure_signer
 from pkgrepo.model import SYSTEM, Actor, File, Fragment, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
-from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages.versions import VersionRow
 
 from . import semver
 from .names import DEFAULT_TAG
@@ -38,18 +38,18 @@ def index_package(index: PackageIndex, change: Change) -> None:
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Write the new deprecation of many versions into their fragments."""
     for kind in (document.FULL, document.SHORT):
-        bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
+        bodies = versions.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
             (row, document.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
         ]
-        version_batches.put_fragments(index.tx, index.package.id, kind, parts)
+        versions.put_fragments(index.tx, index.package.id, kind, parts)
     index_package(index, Change())
 
 
 def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Remove the fragments of many removed versions, and set ``latest`` when it is missing."""
     for kind in (document.FULL, document.SHORT, document.TIME):
-        version_batches.remove_fragments(index.tx, index.package.id, kind, rows)
+        versions.remove_fragments(index.tx, index.package.id, kind, rows)
     index_package(index, Change())
 
 

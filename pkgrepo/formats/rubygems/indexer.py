@@ -11,7 +11,7 @@ from pkgrepo.formats.rubygems.paths import hidden_path, public_path
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import files, packages, spellings, versions
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
 OWNERS: Final = "owners"
 
@@ -34,7 +34,7 @@ def apply_change(index: PackageIndex, change: Change) -> None:
     """
     package = index.package
     if change.added:
-        spellings.put_spelling(index.tx, package.repository_id, package.id, spelling(package.name))
+        packages.put_spelling(index.tx, package.repository_id, package.id, spelling(package.name))
     if change.version is not None and not change.added and not change.removed:
         _place_files(index, index.files(change.version), hidden=change.version.state is VersionState.YANKED)
     index_gem(index, change)

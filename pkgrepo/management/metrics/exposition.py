@@ -35,7 +35,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts, all_cache_counts
+from pkgrepo.storage.catalog.usage_counts import CacheCounts, all_cache_counts
 from pkgrepo.storage.pools import Pools
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}

@@ -15,7 +15,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages import images
 from pkgrepo.management.packages.schema import ImageRecord, ImageStep, PlatformRecord, ReferrerRecord
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
-from pkgrepo.storage.catalog.images.referrers import Referrer, list_referrers, signers_of
+from pkgrepo.storage.catalog.images.summaries import Referrer, list_referrers, signers_of
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MOST_VALUES: Final = 100_000  # in a document

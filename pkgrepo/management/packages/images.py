@@ -22,7 +22,7 @@ from pkgrepo.storage.catalog.images.summaries import (
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument, documents_of_package
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, documents_of_package
 
 from .records import file_url, repository_url
 from .schema import FileRecord, VersionRecord, VersionSummaryRecord

@@ -43,8 +43,7 @@ from pkgrepo.storage.catalog.packages.summaries import (
 )
 from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
 from pkgrepo.storage.catalog.rows import to_ms
-from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
-from pkgrepo.storage.catalog.usage.downloads import downloads_of_package, package_downloads_by_day
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, downloads_of_package, package_downloads_by_day
 
 MOST_TAGS = 1000
 MOST_FILES = 100_000  # of a version

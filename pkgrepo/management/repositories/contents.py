@@ -15,7 +15,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
-from pkgrepo.storage.catalog.packages.retired_names import list_retired, release
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
 _LONGEST_ID: Final = 64  # characters
@@ -128,7 +128,7 @@ class Released(Record):
 async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
     """Only names that no package has now. Repositories that are not hosted have none."""
     return await call.page(
-        list_retired, call.repository.id, by=lambda each: each.key, show=RetiredNameRecord.from_attributes
+        packages.list_retired, call.repository.id, by=lambda each: each.key, show=RetiredNameRecord.from_attributes
     )
 
 
@@ -150,6 +150,6 @@ async def release_name(call: Call, body: Release) -> Released:
 
 def _release(tx: Transaction, repository_id: int, key: str) -> None:
     """:raises NotFound: the name is not retired"""
-    if not release(tx, repository_id, key):
+    if not packages.release_name(tx, repository_id, key):
         raise NotFound("retired name", key)
     repositories.bump_names_serial(tx, repository_id)  # lists of virtual repositories show it from now on

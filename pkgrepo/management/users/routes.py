@@ -23,7 +23,7 @@ from pkgrepo.management.users.permissions import (
     find_user,
 )
 from pkgrepo.model import User, UserKind
-from pkgrepo.storage.catalog.people import login_unlocks, users
+from pkgrepo.storage.catalog.people import logins, users
 
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
@@ -208,7 +208,7 @@ async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
 async def unlock_user(call: Call, id: str) -> None:
     """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
     user = await find_manageable(call.catalog, call, id)
-    await call.write(call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms)
+    await call.write(call.entry(user.username), logins.add_unlock, username=user.username, now_ms=call.now_ms)
 
 
 @table.route(

@@ -17,7 +17,7 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import grants, users
-from pkgrepo.storage.catalog.people.sessions import Session, end_other_sessions, end_session, list_sessions
+from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, end_session, list_sessions
 
 table = Table("account")
 

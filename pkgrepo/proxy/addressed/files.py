@@ -32,7 +32,7 @@ from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .context import Context
 from .request import FileRequest

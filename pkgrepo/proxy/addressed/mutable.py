@@ -35,9 +35,9 @@ from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog import upstream_documents
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .context import Context
 from .request import FileRequest

@@ -29,7 +29,7 @@ from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .appending import Claims, Extension, KnownSums, extend, receive_rest
 from .held import Composition, DocumentRequest, Growing, Sources

@@ -42,8 +42,8 @@ from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route, refuse_proxy_loop
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .asking import Asker, Confirmed, Received
 from .composing import RouteSources

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
 

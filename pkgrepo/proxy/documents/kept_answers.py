@@ -34,9 +34,9 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.blobs.syscalls import memory_file
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
 from .asking import Received

@@ -12,7 +12,7 @@ import io
 from pkgrepo.model import Origin
 from pkgrepo.proxy.parts.values import Normalised
 from pkgrepo.proxy.parts.writing import write_parts
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .held import DocumentRequest
 

@@ -32,10 +32,10 @@ from pkgrepo.proxy.refusals import MemberInactive, NameReserved
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace, owner_step
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.retired_names import ownership
+from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .file_rules import FileRules
 from .found_files import FoundFile, Want, same_file

@@ -18,8 +18,8 @@ from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.refusals import NameRetired
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .addressed_files import AddressedMembers
 from .file_rules import FileRules

@@ -37,7 +37,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
+from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.pools import Pools
 
 from .leaves import Leaf, Leaves

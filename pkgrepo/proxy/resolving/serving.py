@@ -9,10 +9,10 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
+from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .release_age import AgeRule
 

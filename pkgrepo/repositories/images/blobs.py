@@ -14,7 +14,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
 from pkgrepo.repositories.publish.package_changes import append_package_event
 from pkgrepo.storage.catalog.blobs import blobs, uploads
-from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises, signatures
+from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
@@ -99,7 +99,7 @@ def promise_blob(
     if not linked_blobs.touch_link(tx, package_id, sha256, now_ms):
         return False
     if client is not None:
-        promises.promise(tx, package_id, digest, client, now_ms)
+        linked_blobs.promise(tx, package_id, digest, client, now_ms)
     return blobs.touch_blob(tx, repository.storage_id, sha256, now_ms)
 
 
@@ -141,7 +141,7 @@ def _link(
             signatures.mark_unverified(tx, package.id)
             append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
     if client is not None:
-        promises.promise(tx, package.id, f"sha256:{sha256}", client, now_ms)
+        linked_blobs.promise(tx, package.id, f"sha256:{sha256}", client, now_ms)
 
 
 def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: int) -> Package:

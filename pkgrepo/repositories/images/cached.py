@@ -11,11 +11,11 @@ from pkgrepo.repositories.images.blobs import StillNeeded, Stored, delete_blob, 
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_manifest
 from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.publish.package_changes import EVICTED, append_package_event, bump_package_serial
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images import first_sights, manifests
 from pkgrepo.storage.catalog.images.contents import blobs_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
 def keep_manifest(

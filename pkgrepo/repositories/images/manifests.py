@@ -26,9 +26,9 @@ from pkgrepo.repositories.images.push import (
 )
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises, signatures, trust
+from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
 from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
-from pkgrepo.storage.catalog.packages import packages, retired_names, tags
+from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
 
 
@@ -67,7 +67,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if quarantine is not None:
         trust.quarantine_manifest(tx, package.id, new.digest, quarantine.expires_ms, new=added)
     if added or moved:
-        retired_names.release(tx, repository.id, image)
+        packages.release_name(tx, repository.id, image)
         bump_package_serial(tx, repository, package, now_ms)
         kind = "tagged" if not added else "published" if push.upstream is None else "cached"
         append_package_event(tx, package, kind, _event_data(push, moved), actor, now_ms)
@@ -85,7 +85,7 @@ def promise_manifest(
     if not manifests.touch_manifest(tx, package_id, digest, now_ms):
         return False
     if client is not None:
-        promises.promise(tx, package_id, digest, client, now_ms)
+        linked_blobs.promise(tx, package_id, digest, client, now_ms)
     return True
 
 
@@ -178,11 +178,11 @@ def _end_promises(
     for name in [name for name in names if name.startswith("sha512:")]:
         found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, name)
         names += [] if found is None else [f"sha256:{found.sha256}"]
-    promises.end_promises(tx, package.id, names, client)
+    linked_blobs.end_promises(tx, package.id, names, client)
     if push.tags or new.subject is not None:
-        promises.end_promises(tx, package.id, [new.digest], client)
+        linked_blobs.end_promises(tx, package.id, [new.digest], client)
     else:
-        promises.promise(tx, package.id, new.digest, client, now_ms)
+        linked_blobs.promise(tx, package.id, new.digest, client, now_ms)
 
 
 @frozen

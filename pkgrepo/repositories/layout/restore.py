@@ -19,11 +19,11 @@ from pkgrepo.repositories.layout.sidecars import BurnedSidecar, PackageSidecar, 
 from pkgrepo.repositories.layout.trees import KeptSidecar
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import bump_package_serial, set_package_meta
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.images import manifests, trust
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
-from pkgrepo.storage.catalog.packages import packages, retired_names, tags, versions
-from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages.files import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
 
 BATCH = 50  # blobs, manifests or tags per transaction
@@ -69,14 +69,14 @@ def restore_kept(tx: Transaction, repository: Repository, sidecar: KeptSidecar, 
     missing = [
         each
         for each in sidecar.fragments
-        if fragments.find_fragment(tx, package.id, each.kind, each.sort, each.key) is None
+        if index_documents.find_fragment(tx, package.id, each.kind, each.sort, each.key) is None
     ]
     for each in missing:
-        fragments.put_fragment(tx, package.id, each.kind, each.sort, each.key, each.body)
+        index_documents.put_fragment(tx, package.id, each.kind, each.sort, each.key, each.body)
     if added:
         repositories.add_usage(tx, repository.id, 0, 1)
         repositories.bump_names_serial(tx, repository.id)
-        retired_names.release(tx, repository.id, package.key)
+        packages.release_name(tx, repository.id, package.key)
     if added or missing:
         bump_package_serial(tx, repository, package, now_ms)
 

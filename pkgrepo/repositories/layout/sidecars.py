@@ -16,7 +16,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.model.structs import from_attributes
-from pkgrepo.storage.catalog.packages.tombstones import Tombstone
+from pkgrepo.storage.catalog.packages.files import Tombstone
 
 Sidecar = TypeVar("Sidecar", bound=msgspec.Struct)
 

@@ -40,7 +40,7 @@ from pkgrepo.repositories.layout.sidecars import (
     encode,
 )
 from pkgrepo.repositories.layout.writer import EntrySnapshot, LayoutWriter, Plan, read_package, read_version
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.layout_folder import LayoutFolder, shorten
 
@@ -320,7 +320,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         return tuple(
             (kind, fragment)
             for kind in self._format.kept_kinds
-            for fragment in fragments.list_fragments(reader, package.id, kind)
+            for fragment in index_documents.list_fragments(reader, package.id, kind)
         )
 
     def _existing(self, *places: str) -> tuple[str, ...]:

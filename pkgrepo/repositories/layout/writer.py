@@ -12,7 +12,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
-from pkgrepo.storage.catalog.packages.tombstones import Tombstone, tombstones_of_package
+from pkgrepo.storage.catalog.packages.files import Tombstone, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder, shorten
 
 from .sidecars import (

@@ -14,9 +14,9 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import File, Fragment, Package, Version
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+from pkgrepo.storage.catalog.packages.versions import VersionRow
 
 
 @frozen
@@ -69,15 +69,15 @@ class PackageIndex:
 
     def put_fragment(self, kind: str, sort: bytes, key: str, body: bytes) -> None:
         """Set a fragment of a document; fragments are joined in the order of (sort, key)."""
-        fragments.put_fragment(self.tx, self.package.id, kind, sort, key, body)
+        index_documents.put_fragment(self.tx, self.package.id, kind, sort, key, body)
 
     def put_fragments(self, new: Sequence[tuple[str, Fragment]]) -> None:
         """Set several fragments, given with their kinds, by one statement."""
-        fragments.put_fragments(self.tx, self.package.id, new)
+        index_documents.put_fragments(self.tx, self.package.id, new)
 
     def remove_fragment(self, kind: str, sort: bytes, key: str) -> None:
         """Remove a fragment."""
-        fragments.remove_fragment(self.tx, self.package.id, kind, sort, key)
+        index_documents.remove_fragment(self.tx, self.package.id, kind, sort, key)
 
 
 class Indexer(Protocol):

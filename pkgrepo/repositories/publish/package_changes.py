@@ -15,8 +15,8 @@ from pkgrepo.errors import NotFound, ReadOnly, RepositoryInactive, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, RepositoryType, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, VersionsIndexer
-from pkgrepo.storage.catalog.packages import about, events, files, packages, version_batches, versions
-from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+from pkgrepo.storage.catalog.packages import events, files, packages, text_index, versions
+from pkgrepo.storage.catalog.packages.versions import VersionRow
 from pkgrepo.storage.catalog.server import repositories
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def set_version_state(
     version = evolve(version, state=state, reason=reason)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
-    about.put_about(tx, package.id, package.name, version)
+    text_index.put_about(tx, package.id, package.name, version)
     append_package_event(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
     return version
 
@@ -114,12 +114,12 @@ def set_version_states(
     """Yank, deprecate or restore many versions: each gets the state and the reason of its row."""
     if not rows:
         return
-    version_batches.set_states(tx, rows)
+    versions.set_states(tx, rows)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), rows)
-    about.put_about(tx, package.id, package.name)
+    text_index.put_about(tx, package.id, package.name)
     happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
-    version_batches.append_events(tx, package, happened, actor, now_ms)
+    versions.append_events(tx, package, happened, actor, now_ms)
 
 
 def remove_files(
@@ -162,7 +162,7 @@ def remove_files(
     if last:
         _remove_package(tx, repository, package)
     else:
-        about.put_about(tx, package.id, package.name)
+        text_index.put_about(tx, package.id, package.name)
     return [file.path for file in doomed]
 
 
@@ -182,22 +182,22 @@ def remove_versions(
     :raises NotFound: no such package
     """
     package = _find_package(tx, repository, package_key)
-    rows = version_batches.version_rows(tx, package.id, version_keys)
+    rows = versions.version_rows(tx, package.id, version_keys)
     if not rows:
         return
-    found = version_batches.paths_and_sizes(tx, rows)
+    found = versions.paths_and_sizes(tx, rows)
     happened = [(row, "deleted", {"paths": [path for path, _ in found.get(row.id, ())]}) for row in rows]
-    version_batches.append_events(tx, package, happened, actor, now_ms)
+    versions.append_events(tx, package, happened, actor, now_ms)
     if tombstone:
-        version_batches.add_tombstones(tx, package.key, rows, actor, now_ms)
+        versions.add_tombstones(tx, package.key, rows, actor, now_ms)
     repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
     package = bump_package_serial(tx, repository, package, now_ms)
     if len(rows) == versions.count_versions(tx, package.id):
         _remove_package(tx, repository, package)
     else:
-        version_batches.remove_versions(tx, rows)
+        versions.remove_versions(tx, rows)
         indexer(PackageIndex(tx, package, now_ms), rows)
-        about.put_about(tx, package.id, package.name)
+        text_index.put_about(tx, package.id, package.name)
 
 
 def remove_package(

@@ -26,7 +26,7 @@ from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import about, events, files, packages, release_batches, versions
+from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
 from pkgrepo.storage.catalog.server import repositories
 
@@ -280,7 +280,7 @@ def _write(
         whole = tuple(sorted(each.files, key=_path)) if len(changed) == 1 and at not in before else None
         index = PackageIndex(tx, package, now_ms)
         indexer(index, Change(version=version, added=each.files, removed=tuple(each.removed), files=whole))
-        about.put_about(tx, package.id, package.name, version)
+        text_index.put_about(tx, package.id, package.name, version)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
 

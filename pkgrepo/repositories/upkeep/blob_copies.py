@@ -12,7 +12,7 @@ from pkgrepo.model import BlobInfo, Storage
 from pkgrepo.repositories.context import FAILURES, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import BlobReference
+from pkgrepo.storage.catalog.blobs.gc import BlobReference
 from pkgrepo.storage.layout_folder import layout_folder_of
 from pkgrepo.storage.pools import Pools
 

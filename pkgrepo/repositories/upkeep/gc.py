@@ -38,7 +38,7 @@ from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
-from pkgrepo.storage.catalog.images.promises import remove_expired_promises
+from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
 
 log = Logger()

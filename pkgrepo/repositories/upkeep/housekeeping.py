@@ -22,9 +22,9 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector, GcOptions
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
-from pkgrepo.storage.catalog.documents import superseded_documents
-from pkgrepo.storage.catalog.images.promises import remove_expired_promises
-from pkgrepo.storage.catalog.packages import about
+from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
+from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments
 from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
@@ -39,7 +39,12 @@ BATCH = 500  # rows removed by one transaction
 FILLED = 20  # packages of which one transaction writes what searches read, in 10 ms; other writes take turns
 REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
 # Each removes so many rows that have expired at a time, and returns whether there may be more.
-_REMOVALS = (remove_expired_promises, expire_deployments, remove_expired_claims, superseded_documents.remove_expired)
+_REMOVALS = (
+    remove_expired_promises,
+    expire_deployments,
+    remove_expired_claims,
+    index_documents.remove_expired_superseded,
+)
 DAY_MS = 24 * 3600 * 1000
 OPTIONS = GcOptions(grace_s=24 * 3600)
 
@@ -111,9 +116,9 @@ class Housekeeping(PeriodicTask):
     async def _fill_about(self) -> None:
         """Write what searches read of packages that have none of it yet; see L{about}."""
         after = 0
-        while found := await self._catalog.scan(about.without_about, after, BATCH):
+        while found := await self._catalog.scan(text_index.without_about, after, BATCH):
             for start in range(0, len(found), FILLED):
-                await self._catalog.write(about.fill, found[start : start + FILLED])
+                await self._catalog.write(text_index.fill_abouts, found[start : start + FILLED])
             after = found[-1]
 
     def _before_ms(self, kept: timedelta) -> int:

@@ -27,10 +27,9 @@ from pkgrepo.repositories.publish.package_changes import append_package_event, b
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 KIND = "rebuild"  # of the job
 PAGE = 100  # packages
@@ -99,14 +98,14 @@ def rebuild_package(
     package = packages.find_package(tx, repository.id, package_key)
     if package is None:
         raise NotFound("package", package_key)
-    before = fragments.all_fragments(tx, package.id)
+    before = index_documents.all_fragments(tx, package.id)
     for kind, (sort, key, _) in before:
         if kind not in kept_kinds:
-            fragments.remove_fragment(tx, package.id, kind, sort, key)
+            index_documents.remove_fragment(tx, package.id, kind, sort, key)
     index = PackageIndex(tx, package, now_ms)
     for version in versions.list_versions(tx, package.id):
         indexer(index, Change(version=version, added=tuple(files.files_of_version(tx, version.id))))
-    if fragments.all_fragments(tx, package.id) == before:
+    if index_documents.all_fragments(tx, package.id) == before:
         raise _Unchanged
     package = bump_package_serial(tx, repository, package, now_ms)
     append_package_event(tx, package, "rebuilt", {}, actor, now_ms)

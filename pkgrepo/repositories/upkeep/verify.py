@@ -26,9 +26,9 @@ from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, Sweep
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references, blobs_in_repository
+from pkgrepo.storage.catalog.blobs.gc import BlobReference, blob_references, blobs_in_repository
 from pkgrepo.storage.catalog.packages import events, files, packages
-from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
+from pkgrepo.storage.catalog.packages.files import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
 
 from .blob_copies import BlobRepair

@@ -22,7 +22,7 @@ from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
 from pkgrepo.proxy.addressed.winners import Winners
 from pkgrepo.proxy.mistrusted import MistrustedFiles
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
 class Workers:

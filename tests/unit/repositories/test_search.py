@@ -11,7 +11,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories import search as module
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.repositories.search_index import Entry, Query, SearchIndex, join_text
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
@@ -42,7 +42,7 @@ class World:
 
         def command(tx: Any) -> None:
             package, _ = packages.ensure_package(tx, repository_id, key=key, name=key, serial=0, now_ms=NOW)
-            fragments.put_fragment(tx, package.id, KIND, b"", "", text.encode())
+            index_documents.put_fragment(tx, package.id, KIND, b"", "", text.encode())
             tell(tx, repository_id, package.id, key)
 
         self.catalog.do(command)

@@ -60,7 +60,7 @@ from pkgrepo.repositories.publish.deployments import PublishedDeployment, Staged
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments, files
-from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
+from pkgrepo.storage.catalog.packages.files import has_tombstone
 
 TICKET_MS: Final = 15 * 60_000  # until the file must begin to arrive
 MOST_OPEN: Final = 100  # uploads of one user in one channel that are not published yet

@@ -20,7 +20,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -187,11 +187,11 @@ class PackageRecords:
 
 def read_all(reader: Reader, repository_id: int) -> list[tuple[str, PackageRecords]]:
     """The records of all packages of a channel, ordered by name."""
-    exports = dict(fragments.fragments_by_package(reader, repository_id, EXPORTS))
-    about = dict(fragments.fragments_by_package(reader, repository_id, ABOUT))
+    exports = dict(index_documents.fragments_by_package(reader, repository_id, EXPORTS))
+    about = dict(index_documents.fragments_by_package(reader, repository_id, ABOUT))
     return [
         (name, _join(name, records, exports.get(name, ()), about.get(name, ())))
-        for name, records in fragments.fragments_by_package(reader, repository_id, RECORD)
+        for name, records in index_documents.fragments_by_package(reader, repository_id, RECORD)
     ]
 
 
@@ -200,7 +200,9 @@ def read_one(reader: Reader, repository_id: int, name: str) -> PackageRecords | 
     package = packages.find_package(reader, repository_id, name)
     if package is None:
         return None
-    records, exports, about = (fragments.list_fragments(reader, package.id, kind) for kind in (RECORD, EXPORTS, ABOUT))
+    records, exports, about = (
+        index_documents.list_fragments(reader, package.id, kind) for kind in (RECORD, EXPORTS, ABOUT)
+    )
     return _join(name, records, exports, about) if records else None
 
 

@@ -16,7 +16,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository
-from pkgrepo.storage.catalog.documents import superseded_documents
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.server import repositories
 
 from .documents import CHANNELDATA, FOLDER_DOCUMENTS, FROM_PACKAGES, REPODATA, SHARDS_INDEX, Form
@@ -81,7 +81,7 @@ class IndexRequests:
             return shard.name, shard.body
         key = f"{path.subdir}/{path.sha256}"
         found: tuple[str, bytes] | None = await self._services.catalog.look(
-            superseded_documents.find_superseded, self._repository.id, key
+            index_documents.find_superseded, self._repository.id, key
         )
         return existing(found, "shard", path.sha256)
 
@@ -92,7 +92,7 @@ class IndexRequests:
         if document.superseded:
             rows = [(f"{form.subdir}/{each.digest.hex()}", each.name, each.body) for each in document.superseded]
             document.superseded.clear()
-            put = superseded_documents.put_superseded
+            put = index_documents.put_superseded
             await services.catalog.write(put, repository.id, rows, services.clock.now_ms())
         return document
 

@@ -45,7 +45,7 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.catalog.packages import retired_names
+from pkgrepo.storage.catalog.packages import packages
 
 from .members import ChannelState, Upstream, find_members
 from .normaliser import NAMES
@@ -173,7 +173,7 @@ class _Writing:
         parts: dict[int, tuple[Hashable, Part]] = {}
         taken: set[str] = set()
         if self.state.hosted:
-            taken |= await self.services.catalog.scan(retired_names.owned_keys, [each.id for each in self.state.hosted])
+            taken |= await self.services.catalog.scan(packages.owned_keys, [each.id for each in self.state.hosted])
             parts[_HOSTED] = await self._write_hosted()
         seen = set[str]() if merges else None
         for number, each in enumerate(upstreams):

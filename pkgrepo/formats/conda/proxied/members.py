@@ -20,8 +20,8 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.leaves import Leaf
 from pkgrepo.proxy.resolving.release_age import AgeRule, find_age_rule
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 STEP_MS: Final = 300_000  # of time after which files are looked at again: large channels have one in every few seconds
 

@@ -31,7 +31,7 @@ from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .registry_client import RegistryClient
 

@@ -19,10 +19,10 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import REFUSALS, Explanation, FoundManifest, Platform, Serving
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifest
 from pkgrepo.storage.catalog.images.trust import Keys
 from pkgrepo.storage.catalog.packages.packages import package_serial
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 
 from .holders import Holder
 

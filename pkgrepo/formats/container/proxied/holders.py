@@ -28,11 +28,10 @@ from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step, owner_step
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages.packages import package_serial
-from pkgrepo.storage.catalog.packages.retired_names import RETIRED, ownership
+from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership, package_serial
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument, list_documents
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, list_documents
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 
 class Outcome(Enum):

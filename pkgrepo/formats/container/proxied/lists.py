@@ -33,8 +33,8 @@ from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog import upstream_documents
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
 PAGE: Final = 1000

@@ -62,11 +62,11 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
 from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
 from pkgrepo.storage.catalog.packages.packages import find_package
-from pkgrepo.storage.catalog.upstreams import upstream_documents
-from pkgrepo.storage.catalog.upstreams.upstream_documents import UpstreamDocument
-from pkgrepo.storage.catalog.usage.cache_counts import CacheCounts
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.usage_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
 
 T = TypeVar("T")

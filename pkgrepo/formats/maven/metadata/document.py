@@ -30,7 +30,7 @@ from pkgrepo.formats.maven.metadata.reading import (
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.interfaces import Reader
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 
 _DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -180,7 +180,7 @@ def encode(uploaded: Uploaded) -> bytes:
 
 def find_uploaded(reader: Reader, package_id: int, version: str = "") -> Uploaded | None:
     """The upload for the directory of a package, or of one of its snapshots; None if there was none."""
-    body = fragments.find_fragment(reader, package_id, UPLOADED, b"", version)
+    body = index_documents.find_fragment(reader, package_id, UPLOADED, b"", version)
     return None if body is None else _decoder.decode(body)
 
 

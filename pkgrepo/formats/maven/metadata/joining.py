@@ -50,7 +50,7 @@ from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
@@ -223,7 +223,7 @@ class _Snapshot:
 def _stored(reader: Reader, package: Package, form: str, version: str) -> list[Fragment]:
     """The fragments of the stored files that a document shows."""
     kind = build_kind(version) if form == SNAPSHOT_FORM else VERSION
-    return fragments.list_fragments(reader, package.id, kind)
+    return index_documents.list_fragments(reader, package.id, kind)
 
 
 def _parts(package: Package, form: str, stored: list[Fragment], uploaded: Uploaded) -> MemberParts:
@@ -302,7 +302,7 @@ def index_artifact(index: PackageIndex, change: Change) -> None:
         index.remove_fragment(VERSION, version.sort, version.text)
         if snapshot and version.state is not VersionState.YANKED:
             index.remove_fragment(UPLOADED, b"", version.text)
-    elif fragments.find_fragment(index.tx, index.package.id, VERSION, version.sort, version.text) is None:
+    elif index_documents.find_fragment(index.tx, index.package.id, VERSION, version.sort, version.text) is None:
         index.put_fragment(VERSION, version.sort, version.text, version_fragment(version.text))
         _fold(index, "")
         if snapshot:

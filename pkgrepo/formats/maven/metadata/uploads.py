@@ -50,7 +50,7 @@ from pkgrepo.repositories.publish.package_changes import append_package_event, b
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.pools import Pools
 
@@ -275,7 +275,7 @@ def put_uploaded(
     if said == before:
         return Stored.SAME
     package = bump_package_serial(tx, repository, package, now_ms)
-    fragments.put_fragment(tx, package.id, UPLOADED, b"", key, encode(said))
+    index_documents.put_fragment(tx, package.id, UPLOADED, b"", key, encode(said))
     version = None if not key else versions.find_version(tx, package.id, key)
     append_package_event(tx, package, "changed", {"path": target.path}, actor, now_ms, version=version)
     return Stored.CHANGED

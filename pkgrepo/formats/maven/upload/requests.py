@@ -43,8 +43,8 @@ from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import checksum_claims, events, files, packages, versions
+from pkgrepo.storage.catalog.packages.files import has_tombstone
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
-from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 from pkgrepo.storage.catalog.packages.tree import check_place
 
 

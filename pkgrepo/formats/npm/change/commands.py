@@ -26,7 +26,7 @@ from pkgrepo.model import Actor, Package, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
-from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
+from pkgrepo.storage.catalog.packages import packages, tags, versions
 
 from .document_change import DocumentChange
 
@@ -41,7 +41,7 @@ def deprecate(
     """
     package = _get_package(tx, repository, name)
     changed = []
-    for row in version_batches.version_rows(tx, package.id, messages):
+    for row in versions.version_rows(tx, package.id, messages):
         message = messages[row.key]
         if deprecation(row) != message:
             state = VersionState.DEPRECATED if message else VersionState.LIVE

@@ -34,8 +34,7 @@ from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits
-from pkgrepo.storage.catalog.people import users
-from pkgrepo.storage.catalog.people import web_logins as logins
+from pkgrepo.storage.catalog.people import logins, users
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
 

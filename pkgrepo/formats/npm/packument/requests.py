@@ -25,7 +25,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
 from pkgrepo.proxy.resolving.package_state import PackageState
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
 
@@ -230,7 +230,9 @@ class PackageRequests(RepositoryRequests):
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:
     """The fragment, in the full form, of a version selected by its number or a tag; None when there is none."""
     version = find_selected(reader, package_id, selector)
-    return None if version is None else fragments.find_fragment(reader, package_id, FULL, version.sort, version.key)
+    return (
+        None if version is None else index_documents.find_fragment(reader, package_id, FULL, version.sort, version.key)
+    )
 
 
 def find_selected(reader: Reader, package_id: int, selector: str) -> Version | None:

@@ -33,9 +33,9 @@ from pkgrepo.model import Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions
-from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+from pkgrepo.storage.catalog.packages.versions import VersionRow
 
 CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of cached documents, plain and gzip together
 
@@ -76,7 +76,9 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     """
     package = existing(packages.find_package(reader, repository_id, name), "package", name)
     top = msgspec.to_builtins(read_top(reader, package, whole=form == FULL))
-    return MemberParts(top, {kind: fragments.list_fragments(reader, package.id, kind) for kind in KINDS[form]}), package
+    return MemberParts(
+        top, {kind: index_documents.list_fragments(reader, package.id, kind) for kind in KINDS[form]}
+    ), package
 
 
 def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:

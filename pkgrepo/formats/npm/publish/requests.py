@@ -24,7 +24,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages import packages, tombstones, versions
+from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.people import users
 
 from .envelope import Publication
@@ -136,9 +136,9 @@ def check_free(reader: Reader, repository_id: int, name: str, version: semver.Ve
     if reuse:
         return
     path = tarball_path(name, version.key)
-    if tombstones.has_tombstone(reader, repository_id, path):
+    if files.has_tombstone(reader, repository_id, path):
         raise version_taken(version.key)
-    with_build = tombstones.tombstone_paths(
+    with_build = files.tombstone_paths(
         reader, repository_id, tarball_path(name, f"{version.key}+").removesuffix(".tgz"), 1
     )
     if with_build:

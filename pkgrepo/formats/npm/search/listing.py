@@ -21,7 +21,7 @@ from pkgrepo.formats.npm.search.rows import render_member
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
 
@@ -78,7 +78,7 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
     file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
     gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
-    while page := fragments.fragments_after(reader, repository_id, LISTED, after, PAGE):
+    while page := index_documents.fragments_after(reader, repository_id, LISTED, after, PAGE):
         for key, body in page:
             listed = body if body is not None else _make_from_row(reader, repository_id, key)
             if listed is not None and (keys is None or key in keys):
@@ -92,5 +92,5 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
 
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
     """The member of a package that was indexed by a version of this program that wrote no members."""
-    body = fragments.find_single_fragment(reader, repository_id, key, ROW)
+    body = index_documents.find_single_fragment(reader, repository_id, key, ROW)
     return None if body is None else render_member(read_row(body))

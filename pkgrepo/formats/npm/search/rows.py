@@ -19,9 +19,8 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.search_index import Entry, facet, join_text
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.usage import downloads
 
 ROW: Final = "npm.row"  # the kind of fragment of a row
 LISTED: Final = "npm.listed"  # the kind of fragment of a package's member in ``/-/all``
@@ -113,9 +112,9 @@ def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[R
     found: list[Row] = []
     for key in keys:
         package = packages.find_package(reader, repository_id, key)
-        body = None if package is None else fragments.find_fragment(reader, package.id, ROW, b"", "")
+        body = None if package is None else index_documents.find_fragment(reader, package.id, ROW, b"", "")
         if package is not None and body is not None:
-            count = downloads.downloads_of_package(reader, package.id)
+            count = usage_counts.downloads_of_package(reader, package.id)
             found.append(evolve(read_row(body), downloads=count))
     return found
 

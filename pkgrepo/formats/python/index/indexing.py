@@ -16,7 +16,7 @@ from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.proxy.resolving.members import MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
 
 from . import pages
@@ -83,7 +83,7 @@ def read_parts(reader: Reader, repository_id: int, project: str, form: str) -> t
     top = {"status": package.meta.get("status", "active"), "reason": package.meta.get("status_reason")}
     if is_quarantined(package):
         return MemberParts(top, {form: ()}), package
-    found = fragments.list_fragments(reader, package.id, form)
+    found = index_documents.list_fragments(reader, package.id, form)
     return MemberParts(top, {form: found}, versions.sorted_texts(reader, package.id)), package
 
 

@@ -18,7 +18,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE, format_time, quote
 from pkgrepo.formats.python.names import FileName, find_version, parse_filename
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.gil import GilReleaser
 
@@ -245,7 +245,7 @@ def read_document(
         base_url=base_url,
         serial=package.serial,
         selected=selected,
-        simple_files=[each.body for each in fragments.list_fragments(reader, package.id, JSON_PAGE)]
+        simple_files=[each.body for each in index_documents.list_fragments(reader, package.id, JSON_PAGE)]
         if simple
         else None,
     )

@@ -27,10 +27,10 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType, Version
 from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.repositories.publish.splicing import render
+from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.usage import downloads
 
 JSON_V1 = b"application/vnd.pypi.simple.v1+json"
 HTML_V1 = b"application/vnd.pypi.simple.v1+html"
@@ -319,7 +319,7 @@ class Figures:
 
 def read_figures(reader: Reader, repository: Repository) -> Figures:
     """Read the figures of a repository: a row for each file and day, so this belongs in a reader thread."""
-    counted = sum(count for _, count in downloads.downloads_by_day(reader, repository.id, *ALL_DAYS))
+    counted = sum(count for _, count in usage_counts.downloads_by_day(reader, repository.id, *ALL_DAYS))
     last = last_activity(reader, repository.id)
     return Figures(counted, repository.updated_at if last is None else max(last, repository.updated_at))
 

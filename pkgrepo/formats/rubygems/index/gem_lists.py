@@ -32,8 +32,8 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Repository
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.documents import appended_lists, fragments
-from pkgrepo.storage.catalog.documents.appended_lists import ListState
+from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.index_documents import ListState
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.gil import GilReleaser
@@ -69,8 +69,8 @@ def _make_rows(name: str, releases: Sequence[Fragment], prereleases: Sequence[Fr
 
 
 def _read_all(reader: Reader, repository_id: int) -> list[tuple[str, GemRows]]:
-    releases = dict(fragments.fragments_by_package(reader, repository_id, RELEASE))
-    prereleases = dict(fragments.fragments_by_package(reader, repository_id, PRERELEASE))
+    releases = dict(index_documents.fragments_by_package(reader, repository_id, RELEASE))
+    prereleases = dict(index_documents.fragments_by_package(reader, repository_id, PRERELEASE))
     keys = sorted(releases.keys() | prereleases.keys())
     rows = ((key, _make_rows(key, releases.get(key, ()), prereleases.get(key, ()))) for key in keys)
     return [(key, each) for key, each in rows if each is not None]
@@ -80,7 +80,7 @@ def _read_one(reader: Reader, repository_id: int, key: str) -> GemRows | None:
     package = packages.find_package(reader, repository_id, key)
     if package is None:
         return None
-    kinds = (fragments.list_fragments(reader, package.id, kind) for kind in (RELEASE, PRERELEASE))
+    kinds = (index_documents.list_fragments(reader, package.id, kind) for kind in (RELEASE, PRERELEASE))
     return _make_rows(key, *kinds)
 
 
@@ -142,7 +142,7 @@ class VersionsLists:
 
         :raises StorageFull: there is no room for the file
         """
-        state: ListState | None = await catalog.look(appended_lists.find_list, repository.id)
+        state: ListState | None = await catalog.look(index_documents.find_list, repository.id)
         kept = self._kept.get(repository.id)
         if kept is not None and kept.state == state:
             self._kept.move_to_end(repository.id)
@@ -161,7 +161,7 @@ class VersionsLists:
 def read_lines(reader: Reader, repository: Repository, seq: int = 0) -> Iterator[bytes]:
     """The lines of a repository's list from the number ``seq`` on, several at a time."""
     gil = GilReleaser()
-    while lines := appended_lists.lines_from(reader, repository.id, seq, PAGE):
+    while lines := index_documents.lines_from(reader, repository.id, seq, PAGE):
         yield b"".join(line + b"\n" for _, line in lines)
         seq = lines[-1][0] + 1
         gil.release_if_due()
@@ -176,7 +176,7 @@ def versions_head(repository: Repository, state: ListState | None) -> bytes:
 
 def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -> VersionsList:
     """The list in the present state, in the file of ``kept`` if that is its beginning."""
-    state = appended_lists.find_list(reader, repository.id)
+    state = index_documents.find_list(reader, repository.id)
     if kept is not None and _continues(kept.state, state):
         writer, seq = ListWriter.continuing(kept.file), 0 if kept.state is None else kept.state.next_seq
     else:

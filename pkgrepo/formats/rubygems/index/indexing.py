@@ -29,7 +29,7 @@ from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionS
 from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.documents import appended_lists, fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import repositories
 
@@ -44,7 +44,7 @@ def index_gem(index: PackageIndex, change: Change) -> None:
     version = change.version
     if version is None:
         return
-    before = fragments.find_fragment(index.tx, index.package.id, INFO, _push_order(version), version.key)
+    before = index_documents.find_fragment(index.tx, index.package.id, INFO, _push_order(version), version.key)
     line = None if change.last else _put_version(index, version)
     if line is None and before is not None:
         _remove_version(index, version)
@@ -77,11 +77,11 @@ def _append(index: PackageIndex, version: Version, *, removal: bool) -> None:
     options = configuration.compact_index(repository)
     lines = info_lines(tx, package.id, created_at=options.created_at)
     if removal and not lines and options.drop_yanked:
-        appended_lists.remove_lines(tx, repository.id, package.key, index.now_ms)
+        index_documents.remove_lines(tx, repository.id, package.key, index.now_ms)
         return
     sign = "-" if removal else ""
     text = f"{package.name} {sign}{version.key} {info_md5(lines)}"
-    state = appended_lists.append_line(
+    state = index_documents.append_line(
         tx, repository.id, package.key, text.encode(), began_ms=began_ms(repository), removal=removal
     )
     if state.removals >= FEWEST_REMOVALS and 3 * state.removals > state.next_seq:
@@ -90,7 +90,7 @@ def _append(index: PackageIndex, version: Version, *, removal: bool) -> None:
 
 def info_lines(tx: Transaction, package_id: int, *, created_at: bool) -> list[bytes]:
     """The lines of the live versions of a gem, in order, with their times or without."""
-    found = fragments.list_fragments(tx, package_id, INFO)
+    found = index_documents.list_fragments(tx, package_id, INFO)
     return [each.body if created_at else without_time(each.body) for each in found]
 
 
@@ -105,12 +105,12 @@ def compact_versions(tx: Transaction, repository: Repository, now_ms: int) -> No
 
     Clients that have the old list notice by its digest, and read the new one. Takes seconds for 100,000 gems.
     """
-    appended_lists.replace_lines(tx, repository.id, _compacted(tx, repository), now_ms)
+    index_documents.replace_lines(tx, repository.id, _compacted(tx, repository), now_ms)
 
 
 def _compacted(tx: Transaction, repository: Repository) -> Iterator[tuple[str, bytes]]:
     options = configuration.compact_index(repository)
-    for key, found in fragments.fragments_by_package(tx, repository.id, INFO):
+    for key, found in index_documents.fragments_by_package(tx, repository.id, INFO):
         lines = [each.body if options.created_at else without_time(each.body) for each in found]
         versions = ",".join(each.key for each in found)
         yield key, f"{key} {versions} {info_md5(lines)}".encode()
@@ -138,7 +138,7 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     """
     package = existing(packages.find_package(reader, repository_id, name), "gem", name)
     options = configuration.compact_index(repositories.get_repository(reader, repository_id))
-    found = fragments.list_fragments(reader, package.id, form)
+    found = index_documents.list_fragments(reader, package.id, form)
     if not found and options.drop_yanked:
         existing(None, "gem", name)
     if not options.created_at:

@@ -32,7 +32,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Document, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_lists import PackageLists
-from pkgrepo.storage.catalog.documents import appended_lists
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.pools import Pool
@@ -155,7 +155,7 @@ class IndexRequests:
             repository,
             answer,
             package=None,
-            fresh=lambda r: appended_lists.find_list(r, repository.id) == found.state,
+            fresh=lambda r: index_documents.find_list(r, repository.id) == found.state,
             generation=generation,
         )
         return answer

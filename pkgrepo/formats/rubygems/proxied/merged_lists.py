@@ -29,10 +29,9 @@ from pkgrepo.proxy.configuration import Rules, virtual_config_of
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.documents import appended_lists
-from pkgrepo.storage.catalog.packages import retired_names
+from pkgrepo.storage.catalog import index_documents, upstream_documents
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 from pkgrepo.storage.gil import GilReleaser
 
 VERSIONS: Final[DocumentRequest] = versions_question()
@@ -182,7 +181,7 @@ class MergedState:
         return all(
             upstream_documents.latest_fetched_at(reader, each.repository.id, keys) == each.held.document.fetched_ms
             for each in self.upstreams
-        ) and all(appended_lists.find_list(reader, id_) == state for id_, state in self.hosted)
+        ) and all(index_documents.find_list(reader, id_) == state for id_, state in self.hosted)
 
 
 class MergedLists:
@@ -254,7 +253,7 @@ class MergedLists:
         begun = await self._cached(repository, "upstreams", state, join)
         if not hosted:
             return state, begun
-        states = tuple([(each.id, await services.catalog.look(appended_lists.find_list, each.id)) for each in hosted])
+        states = tuple([(each.id, await services.catalog.look(index_documents.find_list, each.id)) for each in hosted])
         active = [each for each in hosted if each.active]
         state = evolve(state, hosted=states)
         whole = await self._cached(
@@ -298,7 +297,7 @@ class MergedLists:
         kept = self._joined.get(repository.id)
         joined = None if kept is None or kept[0] != begins else await kept[1].extend(services, upstreams)
         if joined is None:
-            taken: set[str] = await services.catalog.scan(retired_names.owned_keys, [each.id for each in hosted])
+            taken: set[str] = await services.catalog.scan(packages.owned_keys, [each.id for each in hosted])
             merges = repository.type is RepositoryType.VIRTUAL and virtual_config_of(repository).merges
             writer = ListWriter.new()
             if not upstreams:

@@ -26,8 +26,8 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Repository, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages import files, packages, spellings, versions
-from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages.files import has_tombstone
 
 QUICK_ROLE = "quick"  # of the specification beside a gem
 
@@ -137,7 +137,7 @@ def _check_number(r: Reader, package_id: int, spec: GemSpec) -> None:
 
 
 def _check_spelling(r: Reader, repository_id: int, name: str) -> None:
-    others = [each for each in spellings.live_names(r, repository_id, spelling(name)) if each != name]
+    others = [each for each in packages.live_names(r, repository_id, spelling(name)) if each != name]
     if not others:
         return
     if any(each.lower() == name.lower() for each in others):

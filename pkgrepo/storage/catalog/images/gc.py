@@ -24,11 +24,11 @@ from graphlib import CycleError, TopologicalSorter
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.images.linked_blobs import is_promised, list_promised
+from pkgrepo.storage.catalog.images.summaries import subject_of_tag
 
 from .linked_blobs import is_needed
 from .manifests import has_manifest
-from .promises import is_promised, list_promised
-from .referrers import subject_of_tag
 
 
 @frozen

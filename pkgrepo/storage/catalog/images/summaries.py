@@ -1,7 +1,8 @@
-"""Summaries of images for lists: one entry per tag, and one per manifest to which no tag and no index refers."""
+"""Summaries of images for lists: an entry per tag, and per manifest without a tag or an index; and referrers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -9,11 +10,10 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.storage.catalog.images.linked_blobs import find_in_package
+from pkgrepo.storage.catalog.images.trust import Keys, visible
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import at, column, every, find, load, number
-
-from .linked_blobs import find_in_package
-from .trust import Keys, visible
 
 MAX_PARTS = 10_000  # manifests and blobs that one call of image_parts reads
 
@@ -174,3 +174,70 @@ def _version(row: Row) -> ImageVersion:
         annotations=load(row[7]),
         waiting=row[8] is not None,
     )
+
+
+TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
+_TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")
+
+
+@frozen
+class Referrer:
+    """A manifest about another one. ``tag`` is the one that says so; empty if its subject does. ``size`` in bytes."""
+
+    digest: str
+    artifact_type: str
+    media_type: str
+    size: int
+    tag: str
+    annotations: Mapping[str, str]
+    pushed_at: datetime
+
+
+_REFERRER = "m.digest, COALESCE(m.artifact_type, ''), m.media_type, m.size"
+
+
+def subject_of_tag(tag: str) -> str | None:
+    """The digest of the manifest that a tag of cosign is about; None for other tags."""
+    match = _TAG.fullmatch(tag)
+    return None if match is None else f"sha256:{match[1]}"
+
+
+def list_referrers(r: Reader, package_id: int, digest: str, limit: int) -> list[Referrer]:
+    """At most ``limit`` manifests that have this one as subject, and those at the tags of cosign."""
+    by_subject = every(
+        r,
+        _referrer,
+        f"""
+        SELECT {_REFERRER}, '', m.annotations, m.created_at FROM manifest m
+        WHERE m.package_id = ? AND m.subject = ? ORDER BY m.digest LIMIT ?
+        """,
+        (package_id, digest, limit),
+    )
+    stem = digest.replace(":", "-")
+    tagged = every(
+        r,
+        _referrer,
+        f"""
+        SELECT {_REFERRER}, t.name, m.annotations, m.created_at FROM tag t
+        JOIN manifest m ON m.package_id = t.package_id AND m.digest = t.digest
+        WHERE t.package_id = ? AND t.name IN (?, ?, ?) ORDER BY t.name
+        """,
+        (package_id, *(f"{stem}.{suffix}" for suffix in TAG_SUFFIXES)),
+    )
+    return [*by_subject, *tagged]
+
+
+def signers_of(r: Reader, package_id: int, digest: str) -> list[str]:
+    """The ids of the keys by whose signatures a manifest is trusted, in order."""
+    return column(
+        r,
+        """
+        SELECT x.key_id FROM manifest_trust x JOIN manifest m ON m.id = x.manifest_id
+        WHERE m.package_id = ? AND m.digest = ? ORDER BY x.key_id
+        """,
+        (package_id, digest),
+    )
+
+
+def _referrer(row: Row) -> Referrer:
+    return Referrer(row[0], row[1], row[2], row[3], row[4], load(row[5]), at(row[6]))

@@ -1,15 +1,33 @@
-"""Packages of a repository: queries and write commands."""
+"""
+Packages of a repository and their names: queries and write commands.
+
+A retired name is that of a package that a hosted repository had, and has not any more. A publish under such a name to
+an upstream would reach the clients that still install it. So the name belongs to the hosted repository until it is
+released, or published there again:
+
+=============  =====================  =================================================================================
+name           becomes                by
+=============  =====================  =================================================================================
+of a package   retired                the removal of the package with its last version
+retired        that of a package      a publish
+retired        free: upstreams are    a release by a caller who may edit the repository
+               asked for it
+=============  =====================  =================================================================================
+
+A spelling is what the names of packages have in common that people mistake for each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Package
-from pkgrepo.storage.catalog.rows import at, batches, dump, every, find, load, number, placeholders
-
-from . import retired_names
+from pkgrepo.model import Package, RepositoryType, VersionState
+from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, exists, find, load, number, placeholders
 
 PACKAGE_COLUMNS = "id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s"
 PACKAGE = f"SELECT {PACKAGE_COLUMNS} FROM package"
@@ -32,7 +50,7 @@ def ensure_package(
     """
     The package with this key, added if it did not exist, and whether it was added.
 
-    With the serial 0 it does not own its name before its first change; see L{retired_names.ownership}.
+    With the serial 0 it does not own its name before its first change; see L{ownership}.
     """
     found = find_package(tx, repository_id, key)
     if found is not None:
@@ -48,7 +66,7 @@ def ensure_package(
     found = find_package(tx, repository_id, key)
     assert found is not None
     if serial:
-        retired_names.release(tx, repository_id, key)
+        release_name(tx, repository_id, key)
     return found, bool(added)
 
 
@@ -107,7 +125,7 @@ def remove_package(tx: Transaction, package_id: int) -> None:
 
     Its documents are removed separately, by key.
     """
-    retired_names.retire(tx, package_id)
+    retire_name(tx, package_id)
     tx.send("DELETE FROM package WHERE id = ?", (package_id,))
 
 
@@ -168,4 +186,95 @@ def to_package(row: Row) -> Package:
         created_at=at(row[7]),
         updated_at=at(row[8]),
         modified_s=row[9],
+    )
+
+
+def put_spelling(tx: Transaction, repository_id: int, package_id: int, spelling: str) -> None:
+    """Record the spelling of a package, which never changes. It is removed with the package."""
+    tx.send(
+        """
+        INSERT INTO package_spelling (package_id, repository_id, spelling) VALUES (?, ?, ?)
+        ON CONFLICT (package_id) DO NOTHING
+        """,
+        (package_id, repository_id, spelling),
+    )
+
+
+def live_names(r: Reader, repository_id: int, spelling: str) -> list[str]:
+    """The names of the packages with this spelling that have a live version, in order."""
+    return column(
+        r,
+        """
+        SELECT p.name FROM package_spelling s JOIN package p ON p.id = s.package_id
+        WHERE s.repository_id = ? AND s.spelling = ?
+          AND EXISTS (SELECT 1 FROM version v WHERE v.package_id = p.id AND v.state = ?)
+        ORDER BY p.name
+        """,
+        (repository_id, spelling, VersionState.LIVE),
+    )
+
+
+RETIRED: Final = -1  # in place of the serial of a package
+
+
+@frozen
+class RetiredName:
+    """A retired name (the key of the package), and when the package was removed."""
+
+    key: str
+    retired_at: datetime
+
+
+def ownership(r: Reader, repository_id: int, key: str) -> int | None:
+    """
+    The serial of a package, ``RETIRED`` if its name is; None if the repository has never had it.
+
+    A package with the serial 0 does not count: an image of which only blobs were uploaded.
+    """
+    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ? AND serial > 0", (repository_id, key))
+    if row is not None:
+        return int(row[0])
+    sql = "SELECT 1 FROM retired_name WHERE repository_id = ? AND package_key = ?"
+    return RETIRED if exists(r, sql, (repository_id, key)) else None
+
+
+def owned_keys(r: Reader, repository_ids: Iterable[int]) -> set[str]:
+    """The keys of all packages that repositories have or had: no upstream is asked for them."""
+    sql = """
+        SELECT key FROM package WHERE repository_id = ? AND serial > 0
+        UNION SELECT package_key FROM retired_name WHERE repository_id = ?
+    """
+    return {key for each in repository_ids for (key,) in r.all(sql, (each, each))}
+
+
+def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[RetiredName]:
+    """A page of retired names after the key ``after``, ordered by key."""
+    return every(
+        r,
+        lambda row: RetiredName(row[0], at(row[1])),
+        """
+        SELECT package_key, retired_at FROM retired_name WHERE repository_id = ? AND package_key > ?
+        ORDER BY package_key LIMIT ?
+        """,
+        (repository_id, after, limit),
+    )
+
+
+def retire_name(tx: Transaction, package_id: int) -> None:
+    """Retire the name of a package that is about to be removed, if its repository is hosted and owned the name."""
+    tx.send(
+        """
+        INSERT INTO retired_name (repository_id, package_key, retired_at)
+        SELECT p.repository_id, p.key, p.updated_at FROM package p JOIN repository r ON r.id = p.repository_id
+        WHERE p.id = ? AND r.type = ? AND p.serial > 0
+        ON CONFLICT (repository_id, package_key) DO UPDATE SET retired_at = excluded.retired_at
+        """,
+        (package_id, RepositoryType.HOSTED.value),
+    )
+
+
+def release_name(tx: Transaction, repository_id: int, key: str) -> bool:
+    """Forget that a name is retired; returns whether it was."""
+    return bool(
+        tx.execute("DELETE FROM retired_name WHERE repository_id = ? AND package_key = ?", (repository_id, key))
     )

@@ -1,21 +1,75 @@
 """
-Narrows queries for parts of names, and of what packages say of themselves, to what the index of trigrams finds.
+The indexes of trigrams: what they have of each package, and queries that are narrowed to what they find.
 
 ``package_text`` has the key of each package by its parts of three characters, and ``about_text`` the text in
 ``package_about``. On SQLite they are FTS5 tables, which triggers keep up; on PostgreSQL views, and trigram indexes of
-the tables themselves are used. They cover all repositories.
-A pattern for it must have no ESCAPE, so it stands for at least the texts of the pattern that it is made from:
-queries test that one, too.
+the tables themselves are used. They cover all repositories. A pattern for an index must have no ESCAPE, so it stands
+for at least the texts of the pattern that it is made from: queries test that one, too.
+
+The text about a package is its name, and the summary and the keywords of its highest live version; its length is
+bounded. It is written in the transaction that changes the package. Packages that have none yet, since they are from an
+earlier release or have no versions (images), get theirs from L{fill_abouts}.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Version, VersionState
+from pkgrepo.storage.catalog.packages import versions
+from pkgrepo.storage.catalog.rows import column, number
+
+LONGEST_ABOUT: Final = 500  # characters; most summaries have less than 100
+_SUMMARIES: Final = ("summary", "description")  # the first that there is; some formats have a long text in the second
+
+
+def about_text(name: str, meta: Mapping[str, Any]) -> str:
+    """The text of a package from its name and the metadata of a version."""
+    summary = next((text for key in _SUMMARIES if isinstance(text := meta.get(key), str) and text.strip()), "")
+    keywords = meta.get("keywords")
+    words = [each for each in keywords if isinstance(each, str)] if isinstance(keywords, Sequence) else []
+    if isinstance(keywords, str):
+        words = [keywords]
+    # Keywords come before a long summary: they are what the package is meant to be found by.
+    joined = " ".join((name, *(each[:LONGEST_ABOUT] for each in words[:LONGEST_ABOUT]), summary[: 4 * LONGEST_ABOUT]))
+    return " ".join(joined.split())[:LONGEST_ABOUT].lower()
+
+
+def put_about(tx: Transaction, package_id: int, name: str, known: Version | None = None) -> None:
+    """Bring the text of a package up to date; ``known`` is the version that was changed, if it was one."""
+    keys = versions.newest_keys(tx, package_id, VersionState.LIVE, 1)
+    found = known if known is not None and keys == [known.key] else None
+    if found is None and keys:
+        found = versions.find_version(tx, package_id, keys[0])
+    text = about_text(name, {} if found is None else found.meta)
+    tx.send(
+        """
+        INSERT INTO package_about (package_id, text) VALUES (?, ?)
+        ON CONFLICT (package_id) DO UPDATE SET text = excluded.text WHERE package_about.text <> excluded.text
+        """,
+        (package_id, text),
+    )
+
+
+def without_about(r: Reader, after: int, limit: int) -> list[int]:
+    """The ids of packages behind ``after`` that have no text yet. Reads the index of all packages in the worst case."""
+    sql = """
+        SELECT p.id FROM package p
+        WHERE p.id > ? AND NOT EXISTS (SELECT 1 FROM package_about a WHERE a.package_id = p.id) ORDER BY p.id LIMIT ?
+    """
+    return column(r, sql, (after, limit))
+
+
+def fill_abouts(tx: Transaction, package_ids: Sequence[int]) -> None:
+    """Write the texts of packages that have none; those that were removed meanwhile are skipped."""
+    for package_id in package_ids:
+        row = tx.one("SELECT name FROM package WHERE id = ?", (package_id,))
+        if row is not None:
+            put_about(tx, package_id, row[0])
+
 
 # Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
 FEW: Final = 1000

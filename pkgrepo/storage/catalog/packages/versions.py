@@ -1,13 +1,24 @@
-"""Versions of a package: queries and write commands. The format of the package defines their order (``sort``)."""
+"""
+Versions of a package: queries and write commands, for one version and for many. The format of the package defines their
+order (``sort``).
+
+Each statement for many versions handles some hundred rows. With one statement per row, a package with thousands of
+versions would block other writers, and other threads of the process, for seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Version, VersionState
-from pkgrepo.storage.catalog.rows import at, column, dump, every, find, load, number
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.model import Actor, Fragment, Package, Version, VersionState
+from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.packages.files import UPSERT
+from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders
 
 VERSION_COLUMNS = "id, package_id, key, text, sort, state, reason, meta, published_at, publisher"
 VERSION = f"SELECT {VERSION_COLUMNS} FROM version"
@@ -104,3 +115,131 @@ def to_version(row: Row) -> Version:
         published_at=at(row[8]),
         publisher=row[9],
     )
+
+
+_SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder
+
+
+@frozen
+class VersionRow:
+    """A version without its ``meta``, publisher and time."""
+
+    id: int
+    key: str
+    text: str
+    sort: bytes
+    state: VersionState
+    reason: str
+
+
+def version_rows(r: Reader, package_id: int, keys: Iterable[str]) -> list[VersionRow]:
+    """The versions with these keys that exist; in the format's order if the keys are in that order."""
+    found: list[VersionRow] = []
+    for some in batches(list(keys)):
+        rows = r.all(
+            f"""
+            SELECT id, key, text, sort, state, reason FROM version
+            WHERE package_id = ? AND key IN ({placeholders(len(some))}) ORDER BY sort, key
+            """,
+            (package_id, *some),
+        )
+        found += [
+            VersionRow(id=row[0], key=row[1], text=row[2], sort=row[3], state=VersionState(row[4]), reason=row[5])
+            for row in rows
+        ]
+    return found
+
+
+def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
+    """Write the state and the reason of each row to its version."""
+    ids_by_state: dict[tuple[VersionState, str], list[int]] = {}
+    for row in rows:
+        ids_by_state.setdefault((row.state, row.reason), []).append(row.id)
+    for (state, reason), ids in ids_by_state.items():
+        for some in batches(ids):
+            tx.send(
+                f"UPDATE version SET state = ?, reason = ? WHERE id IN ({placeholders(len(some))})",
+                (state, reason, *some),
+            )
+
+
+def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tuple[str, int]]]:
+    """Path and size of each file, by version id and ordered by path; versions without files are left out."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for some in batches([row.id for row in rows]):
+        sql = f"SELECT version_id, path, size FROM file WHERE version_id IN ({placeholders(len(some))}) ORDER BY path"
+        for version_id, path, size in r.all(sql, some):
+            found.setdefault(version_id, []).append((path, size))
+    return found
+
+
+def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: Actor, now_ms: int) -> None:
+    """Add tombstones for the paths of all files of these versions."""
+    for some in batches([row.id for row in rows]):
+        tx.send(
+            f"""
+            INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
+            SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({placeholders(len(some))})
+            {UPSERT}
+            """,
+            (package_key, now_ms, actor.name, *some),
+        )
+
+
+def remove_versions(tx: Transaction, rows: Iterable[VersionRow]) -> None:
+    """Remove versions with their files and tags. Their fragments are removed separately, by key."""
+    for some in batches([row.id for row in rows]):
+        tx.send(f"DELETE FROM version WHERE id IN ({placeholders(len(some))})", some)
+
+
+def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[VersionRow]) -> dict[str, bytes]:
+    """The fragments of one kind of these versions, by version key."""
+    found: dict[str, bytes] = {}
+    for some in batches(list(rows)):
+        found |= r.all(
+            f"""
+            SELECT key, body FROM fragment
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {placeholders(len(some), _SORT_AND_KEY)})
+            """,
+            (package_id, kind, *_sort_and_key(some)),
+        )
+    return found
+
+
+def put_fragments(tx: Transaction, package_id: int, kind: str, bodies: Iterable[tuple[VersionRow, bytes]]) -> None:
+    """Upsert the fragment of one kind of each version."""
+    new = [(kind, Fragment(row.sort, row.key, body)) for row, body in bodies]
+    index_documents.put_fragments(tx, package_id, new)
+
+
+def remove_fragments(tx: Transaction, package_id: int, kind: str, rows: Iterable[VersionRow]) -> None:
+    """Remove the fragments of one kind of these versions, where they exist."""
+    for some in batches(list(rows)):
+        tx.send(
+            f"""
+            DELETE FROM fragment
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {placeholders(len(some), _SORT_AND_KEY)})
+            """,
+            (package_id, kind, *_sort_and_key(some)),
+        )
+
+
+def append_events(
+    tx: Transaction,
+    package: Package,
+    entries: Iterable[tuple[VersionRow, str, Mapping[str, Any]]],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """Append one event for each entry (version, event kind, data); the version's text is added to the data."""
+    new = (
+        events.NewEvent(package.repository_id, package.id, package.key, row.key, kind, {"version": row.text, **data})
+        for row, kind, data in entries
+    )
+    events.append_events(tx, new, actor, now_ms)
+
+
+def _sort_and_key(rows: Iterable[VersionRow]) -> Iterator[Value]:
+    for row in rows:
+        yield row.sort
+        yield row.key

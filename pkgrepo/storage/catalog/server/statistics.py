@@ -11,7 +11,7 @@ from pkgrepo.storage.catalog.blobs.gc import unreferenced
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
 from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.rows import number
-from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
 TOP = 10  # packages in the list of those with the most tags or versions
 

@@ -10,7 +10,7 @@ from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import USE_RECORDED_S, BrowserSessions, csrf_of, is_csrf
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.model import ANONYMOUS
-from pkgrepo.storage.catalog.people.sessions import MOST_SESSIONS, list_sessions
+from pkgrepo.storage.catalog.people.logins import MOST_SESSIONS, list_sessions
 from tests.support.auth import AuthServices
 
 HOUR = 3600

@@ -3,7 +3,7 @@ import pytest
 from pkgrepo.auth.login import throttle as module
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.errors import TooManyAttempts
-from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock
+from pkgrepo.storage.catalog.people.logins import LoginUnlock
 from tests.support.auth import SettableTime
 from tests.support.repositories import now
 

@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.images import promises
-from pkgrepo.storage.catalog.images.promises import FRESH_MS, LASTS_MS
+from pkgrepo.storage.catalog.images import linked_blobs
+from pkgrepo.storage.catalog.images.linked_blobs import FRESH_MS, LASTS_MS
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
 from tests.support.memory_server import Stack
 
@@ -380,11 +380,11 @@ async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -
         return int(catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
 
     now_ms = registry.stack.assembly.core.clock.now_ms()
-    for number in range(3 * promises.MAX_CLIENTS):
-        await catalog.write(promises.promise, 1, digest, f"client {number}", now_ms)
-    assert rows() <= promises.MAX_CLIENTS + 1
-    await catalog.write(promises.end_promises, 1, [digest], "client 40")
-    assert catalog.peek(promises.is_promised, 1, digest, now_ms)
+    for number in range(3 * linked_blobs.MAX_CLIENTS):
+        await catalog.write(linked_blobs.promise, 1, digest, f"client {number}", now_ms)
+    assert rows() <= linked_blobs.MAX_CLIENTS + 1
+    await catalog.write(linked_blobs.end_promises, 1, [digest], "client 40")
+    assert catalog.peek(linked_blobs.is_promised, 1, digest, now_ms)
     advance(registry.stack, LAST_MS)
     await collect(registry)
     assert rows() == 0

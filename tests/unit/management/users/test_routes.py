@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.storage.catalog.people.login_unlocks import unlocks_after
+from pkgrepo.storage.catalog.people.logins import unlocks_after
 from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 

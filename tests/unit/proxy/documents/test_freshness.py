@@ -12,8 +12,8 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upkeep.purge import Selection
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.upstreams import upstream_documents
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.errors import NotFound, RepositoryInactive
 from pkgrepo.proxy.refusals import NameRetired
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.packages import retired_names
+from pkgrepo.storage.catalog.packages import packages
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.messages import HEAD, Fault
@@ -54,7 +54,7 @@ async def test_name_of_a_removed_package_is_not_asked_upstream_until_it_is_relea
             await world.files.find(world.now(everything), "secret", "secret/-/secret-9.0.0.tgz")
     assert up.count() == 0
     assert kinds(await world.steps(everything, "secret")) == ["own retired"]
-    await world.core.catalog.write(retired_names.release, own.id, "secret")
+    await world.core.catalog.write(packages.release_name, own.id, "secret")
     assert await world.versions(everything, "secret") == ["9.0.0"]
     state = await world.resolver.state(world.now(everything), "secret")
     await world.own(own, "secret")

@@ -8,7 +8,7 @@ from pkgrepo.errors import UpstreamFailed
 from pkgrepo.model import File, Repository
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.storage.catalog.upstreams import upstream_documents
+from pkgrepo.storage.catalog import upstream_documents
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
 

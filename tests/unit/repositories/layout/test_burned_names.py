@@ -7,7 +7,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout.sidecars import BurnedSidecar, decode
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.tombstones import has_tombstone, tombstones_of_package
+from pkgrepo.storage.catalog.packages.files import has_tombstone, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.python_packages import make_sdist, make_wheel

@@ -14,7 +14,7 @@ from pkgrepo.formats.rubygems.push.requests import read_gem
 from pkgrepo.model import SYSTEM, NewFile, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.repositories.publish.releases import Release
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
 from tests.support.gems import make_gem
 from tests.support.repositories import RepositoryServices, chunks
@@ -135,6 +135,6 @@ def documents(world, name):
     def read(reader):
         package = packages.find_package(reader, world.repository.id, name)
         states = [(each.key, each.state, each.published_at) for each in versions.list_versions(reader, package.id)]
-        return states, sorted(each.body for each in fragments.list_fragments(reader, package.id, INFO))
+        return states, sorted(each.body for each in index_documents.list_fragments(reader, package.id, INFO))
 
     return world.catalog.peek(read)

@@ -11,7 +11,7 @@ from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.releases import Release
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from tests.support.repositories import RepositoryServices, chunks
@@ -59,7 +59,7 @@ class TreeServices(RepositoryServices):
                 tx, repository.id, key=package, name=package, serial=0, now_ms=now_ms
             )
             repositories.add_usage(tx, repository.id, 0, int(added))
-            fragments.put_fragment(tx, found.id, KEPT, b"\0\xff", "k", body)
+            index_documents.put_fragment(tx, found.id, KEPT, b"\0\xff", "k", body)
             PackageIndex(tx, found, now_ms)
             from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 

@@ -12,7 +12,7 @@ from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.repositories import NOW, chunks
@@ -74,7 +74,7 @@ async def test_lost_and_superfluous_fragments_are_corrected(world, maven):
 
     def harm(tx):
         tx.execute("DELETE FROM fragment WHERE package_id = ? AND key IN ('1.10', ?)", (own, f"app-{BUILDS[1]}.pom"))
-        fragments.put_fragment(tx, own, "version", b"\xff", "9.9", b"<version>9.9</version>")
+        index_documents.put_fragment(tx, own, "version", b"\xff", "9.9", b"<version>9.9</version>")
 
     world.catalog.do(harm)
     assert shown(world, maven) != right
@@ -85,9 +85,9 @@ async def test_lost_and_superfluous_fragments_are_corrected(world, maven):
 
 async def test_what_was_uploaded_is_kept(world, maven):
     own = package_id(world, maven)
-    world.catalog.do(fragments.put_fragment, own, "uploaded", b"", "", b"\x95\x90\x90\x90\xc4\x00\xc4\x00")
+    world.catalog.do(index_documents.put_fragment, own, "uploaded", b"", "", b"\x95\x90\x90\x90\xc4\x00\xc4\x00")
     assert await rebuild(world, maven) == (2, 0)
-    assert world.catalog.peek(fragments.find_fragment, own, "uploaded", b"", "") is not None
+    assert world.catalog.peek(index_documents.find_fragment, own, "uploaded", b"", "") is not None
 
 
 async def test_a_package_that_does_not_exist_is_not_found(world, maven):

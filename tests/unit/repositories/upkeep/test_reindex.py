@@ -10,7 +10,7 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM, Actor, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
+from pkgrepo.storage.catalog.packages.files import has_tombstone
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.python_packages import make_sdist, make_wheel

@@ -10,7 +10,7 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.upkeep.housekeeping import EVERY_S, Housekeeping
 from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, UNCLAIMED_KEPT, UPLOAD_GRACE, Sweep
-from pkgrepo.storage.catalog.packages import about, packages
+from pkgrepo.storage.catalog.packages import packages, text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import LASTS_MS, claims_for, put_claim
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
@@ -152,7 +152,7 @@ async def test_housekeeping_sweeps_every_storage_at_the_start_and_hourly(world, 
     world.catalog.do(packages.ensure_package, world.repository.id, key="old", name="Old", serial=1, now_ms=now_ms)
     service.startService()
     assert rounds == [("main", NOW)]
-    assert world.catalog.peek(about.without_about, 0, 9) == []
+    assert world.catalog.peek(text_index.without_about, 0, 9) == []
     assert world.catalog.do(claims_for, world.repository.id, "old.jar", 0) == {}
     assert world.catalog.do(claims_for, world.repository.id, "new.jar", 0) == {"md5": "00"}
     assert [row.action for row in world.catalog.peek(list_audit)] == ["399 days ago"]

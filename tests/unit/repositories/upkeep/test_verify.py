@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import blob_references
+from pkgrepo.storage.catalog.blobs.gc import blob_references
 from pkgrepo.storage.catalog.server import storages
 from tests.support.image_layouts import top, verify
 from tests.support.images import make_image

@@ -25,7 +25,7 @@ from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import rows
-from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
+from pkgrepo.storage.catalog.packages import events, files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog, MemoryTransaction
 from tests.support.catalog import add_repository as add_to
@@ -139,8 +139,8 @@ def test_a_batch_of_removals_equals_single_ones(burn: bool) -> None:
     assert gone == [event for event in single.happened() if event[0] == "deleted"]
     assert gone[0] == ("deleted", "1.0.0", {"version": "1.0.0", "paths": ["x/-/x-1.0.0.tgz"]})
     assert (many.repository.bytes_used, many.repository.package_count) == (20, 1)
-    left = many.catalog.peek(tombstones.tombstones_of_package, 1, "x")
-    assert left == single.catalog.peek(tombstones.tombstones_of_package, 1, "x")
+    left = many.catalog.peek(files.tombstones_of_package, 1, "x")
+    assert left == single.catalog.peek(files.tombstones_of_package, 1, "x")
     assert [each.path for each in left] == sorted(f"x/-/x-{text}.tgz" for text in TEXTS if text not in kept and burn)
 
 
@@ -154,7 +154,7 @@ def test_a_package_is_removed_in_one_change() -> None:
     assert (after.serial, after.bytes_used, after.package_count) == (serial + 1, 0, 0)
     for table in ("version", "file", "fragment", "tag"):
         assert package.catalog.tx.one(f"SELECT COUNT(*) FROM {table}") == (0,)
-    assert len(package.catalog.peek(tombstones.tombstones_of_package, 1, "x")) == len(TEXTS)
+    assert len(package.catalog.peek(files.tombstones_of_package, 1, "x")) == len(TEXTS)
 
 
 class _Counting(MemoryTransaction):

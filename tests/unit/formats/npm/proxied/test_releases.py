@@ -16,7 +16,7 @@ from pkgrepo.model import SYSTEM, BlobInfo
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.releases import Release, publish_release
-from pkgrepo.storage.catalog.documents import fragments
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog, add_repository
@@ -53,7 +53,7 @@ class Proxy:
         return self.catalog.peek(tags.tagged_versions, package.id)
 
     def fragment(self, kind: str) -> bytes | None:
-        found: bytes | None = self.catalog.peek(fragments.find_single_fragment, 1, "x", kind)
+        found: bytes | None = self.catalog.peek(index_documents.find_single_fragment, 1, "x", kind)
         return found
 
 

@@ -15,7 +15,7 @@ from pkgrepo.formats.npm.search.listing import Listing
 from pkgrepo.formats.npm.search.rows import LISTED
 from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM
-from pkgrepo.storage.catalog.documents import fragments as documents
+from pkgrepo.storage.catalog import index_documents as documents
 from pkgrepo.storage.catalog.packages import events, packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository

@@ -11,7 +11,7 @@ from pkgrepo.repositories.images.blobs import delete_blob, link_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
-from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises
+from pkgrepo.storage.catalog.images import linked_blobs, manifests
 from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import tags
@@ -114,7 +114,7 @@ def list_in_an_index(scene: Scene) -> None:
 
 
 def promise_manifest(scene: Scene) -> None:
-    scene.catalog.do(promises.promise, scene._package().id, digest_of(b"untagged"), "client 1", LATER)
+    scene.catalog.do(linked_blobs.promise, scene._package().id, digest_of(b"untagged"), "client 1", LATER)
 
 
 def tag_manifest(scene: Scene) -> None:
@@ -203,7 +203,7 @@ def test_a_signature_stays_whose_subject_is_needed_after_the_plan(scene: Scene, 
 BLOB_CHANGES: dict[str, Callable[[Scene], object]] = {
     "touched": lambda scene: scene.link("unused", now_ms=LATER),
     "promised": lambda scene: scene.catalog.do(
-        promises.promise, scene._package().id, digest_of(b"unused"), "client 1", LATER
+        linked_blobs.promise, scene._package().id, digest_of(b"unused"), "client 1", LATER
     ),
     "referred to": lambda scene: scene.put("of unused", "unused", tag="v2", now_ms=NOW),
 }

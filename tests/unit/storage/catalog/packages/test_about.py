@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pkgrepo.model import SYSTEM, VersionState
-from pkgrepo.storage.catalog.packages import about, name_search, packages, versions
-from pkgrepo.storage.catalog.packages.about import LONGEST, text_of
+from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.storage.catalog.packages import name_search, packages, text_index, versions
 from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.usage import downloads
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 
@@ -48,9 +48,9 @@ def add(catalog: Any, key: str, meta: Mapping[str, Any], count: int = 0, *, vers
         publisher=SYSTEM,
         now_ms=NOW,
     )
-    catalog.do(about.put_about, package.id, key)
-    one = downloads.Download(count, repository_id, package.id, key, None, None, NOW)
-    catalog.do(downloads.record_downloads, [one] * count)
+    catalog.do(text_index.put_about, package.id, key)
+    one = usage_counts.Download(count, repository_id, package.id, key, None, None, NOW)
+    catalog.do(usage_counts.record_downloads, [one] * count)
     identifier: int = package.id
     return identifier
 
@@ -106,7 +106,7 @@ def test_the_text_is_that_of_the_highest_live_version(catalog: Any) -> None:
     assert search(catalog, "browser") == ["web"]
     version = catalog.peek(versions.find_version, package_id, "2")
     catalog.do(versions.set_state, version.id, VersionState.YANKED, "")
-    catalog.do(about.put_about, package_id, "web", version)
+    catalog.do(text_index.put_about, package_id, "web", version)
     assert (search(catalog, "browser"), search(catalog, "client")) == ([], ["web"])
     catalog.do(packages.remove_package, package_id)
     assert search(catalog, "client") == []
@@ -117,11 +117,11 @@ def test_the_text_is_that_of_the_highest_live_version(catalog: Any) -> None:
 def test_packages_without_a_text_get_one(catalog: Any) -> None:
     catalog.tx.execute("DELETE FROM package_about")
     assert search(catalog, "client") == []
-    first = catalog.peek(about.without_about, 0, 2)
+    first = catalog.peek(text_index.without_about, 0, 2)
     assert len(first) == 2
-    rest = catalog.peek(about.without_about, first[-1], 9)
-    catalog.do(about.fill, [*first, *rest, 999])
-    assert catalog.peek(about.without_about, 0, 9) == []
+    rest = catalog.peek(text_index.without_about, first[-1], 9)
+    catalog.do(text_index.fill_abouts, [*first, *rest, 999])
+    assert catalog.peek(text_index.without_about, 0, 9) == []
     assert search(catalog, "client") == ["web"]
 
 
@@ -137,10 +137,10 @@ def test_packages_without_a_text_get_one(catalog: Any) -> None:
     ],
 )
 def test_a_text_has_name_keywords_and_summary(meta: Mapping[str, Any], text: str) -> None:
-    assert text_of("X.Y", meta) == text
+    assert about_text("X.Y", meta) == text
 
 
 def test_a_text_is_bounded() -> None:
     meta = {"summary": "s" * 10**6, "keywords": ["k" * 10**6] * 10_000}
-    assert len(text_of("x", meta)) == LONGEST
-    assert len(text_of("x", {"summary": " " * 10**6 + "s"})) <= LONGEST
+    assert len(about_text("x", meta)) == LONGEST_ABOUT
+    assert len(about_text("x", {"summary": " " * 10**6 + "s"})) <= LONGEST_ABOUT

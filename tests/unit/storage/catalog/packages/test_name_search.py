@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import name_search, packages, summaries, text_index
 from pkgrepo.storage.catalog.packages.matches import Match, count_packages, matching_packages
 from pkgrepo.storage.catalog.packages.name_search import search_packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.catalog.usage import downloads
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 
@@ -34,8 +34,8 @@ def add(catalog: Any, key: str, number: int = 99, count: int = 0) -> int:
     repository_id = catalog.repository.id
     package, _ = catalog.do(packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + number)
     catalog.do(ensure_version, package.id, key="1", text="1", sort=b"1", meta={}, publisher=SYSTEM, now_ms=NOW)
-    one = downloads.Download(number, repository_id, package.id, key, None, None, NOW)
-    catalog.do(downloads.record_downloads, [one] * count)
+    one = usage_counts.Download(number, repository_id, package.id, key, None, None, NOW)
+    catalog.do(usage_counts.record_downloads, [one] * count)
     identifier: int = package.id
     return identifier
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.tombstones import Tombstone, restore_tombstone
+from pkgrepo.storage.catalog.packages.files import Tombstone, restore_tombstone
 from pkgrepo.storage.catalog.rows import at
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository

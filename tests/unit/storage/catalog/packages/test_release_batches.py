@@ -4,7 +4,7 @@ import pytest
 
 from pkgrepo.model import Actor, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import files, packages, release_batches, retired_names
+from pkgrepo.storage.catalog.packages import files, packages, release_batches
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
 from pkgrepo.storage.catalog.rows import BATCH
 from tests.support.catalog import MemoryCatalog
@@ -67,10 +67,10 @@ def test_a_package_that_comes_back_is_changed_later_than_it_was_removed_and_not_
     later = NOW + 90_000
     catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=later)
     catalog.do(packages.remove_package, file.package_id)
-    assert [each.key for each in catalog.peek(retired_names.list_retired, catalog.repository.id)] == ["old"]
+    assert [each.key for each in catalog.peek(packages.list_retired, catalog.repository.id)] == ["old"]
     found = add_packages(catalog, "new", "old")
     assert (found["old"].modified_s, found["new"].modified_s) == (later // 1000 + 1, NOW // 1000)
-    assert catalog.peek(retired_names.list_retired, catalog.repository.id) == []
+    assert catalog.peek(packages.list_retired, catalog.repository.id) == []
 
 
 def test_versions_are_found_by_package_and_key(catalog):

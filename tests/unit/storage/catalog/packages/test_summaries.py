@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, VersionState
+from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages, summaries, versions
 from pkgrepo.storage.catalog.people import tokens, users
-from pkgrepo.storage.catalog.usage import downloads
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version, publish
 
@@ -50,8 +50,8 @@ def test_the_latest_is_what_the_format_says_or_the_highest_live_version(catalog:
 
 def test_downloads_are_added_up(catalog: Any) -> None:
     package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
-    one = downloads.Download(1, catalog.repository.id, package.id, "demo/1/a", None, None, NOW)
-    catalog.do(downloads.record_downloads, [one, one])
+    one = usage_counts.Download(1, catalog.repository.id, package.id, "demo/1/a", None, None, NOW)
+    catalog.do(usage_counts.record_downloads, [one, one])
     assert demo(catalog).downloads == 2
 
 
@@ -74,8 +74,8 @@ def test_the_pages_of_every_order_of_packages_are_the_whole_list(catalog: Any, o
         package, _ = catalog.do(
             packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + number % 2
         )
-        one = downloads.Download(number, repository_id, package.id, key, None, None, NOW)
-        catalog.do(downloads.record_downloads, [one] * (number % 3))
+        one = usage_counts.Download(number, repository_id, package.id, key, None, None, NOW)
+        catalog.do(usage_counts.record_downloads, [one] * (number % 3))
     every = catalog.peek(summaries.list_package_summaries, repository_id, order=order)
     positions = [summaries.PACKAGE_ORDERS[order].position(each) for each in every]
     assert positions == sorted(positions, reverse=order.startswith("-"))

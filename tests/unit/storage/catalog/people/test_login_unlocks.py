@@ -1,5 +1,5 @@
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.people.login_unlocks import MAX_ROWS, add_unlock, newest_unlock_id, unlocks_after
+from pkgrepo.storage.catalog.people.logins import MAX_ROWS, add_unlock, newest_unlock_id, unlocks_after
 from tests.support.catalogs import NOW, SqliteCase
 
 

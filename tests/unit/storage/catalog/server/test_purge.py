@@ -2,8 +2,8 @@ import pytest
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import StagedFile
+from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.documents import fragments
 from pkgrepo.storage.catalog.images import first_sights
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, packages, tags
 from pkgrepo.storage.catalog.server import purge, repositories
@@ -31,7 +31,7 @@ GONE = {"serial": 0, "now_ms": NOW}
 def fill(tx, repository):
     for n in range(7):
         file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
-        fragments.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
+        index_documents.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
     for n in range(3):
         checksum_claims.put_claim(tx, repository.id, f"{n}", "md5", "00", NOW)

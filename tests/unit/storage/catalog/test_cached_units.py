@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.storage.catalog.upstreams import cached_units
-from pkgrepo.storage.catalog.upstreams.cached_units import START, CachedUnit
-from pkgrepo.storage.catalog.usage.cache_counts import DAY_MS
+from pkgrepo.storage.catalog import cached_units
+from pkgrepo.storage.catalog.cached_units import START, CachedUnit
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from tests.support.catalog import MemoryCatalog, add_repository
 
 A, B, C = (bytes([number]) * 32 for number in (1, 2, 3))

@@ -1,8 +1,8 @@
 from attrs import evolve
 
+from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.usage import downloads
-from pkgrepo.storage.catalog.usage.downloads import DAY_MS, Download
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 
@@ -28,21 +28,21 @@ def test_downloads_are_counted_by_day_across_batches():
     catalog = filled()
     later = evolve(ONE, at_ms=ONE.at_ms + 1)
     next_day = evolve(ONE, at_ms=11 * DAY_MS, item_id=2)
-    catalog.do(downloads.record_downloads, [ONE, later, next_day])
-    catalog.do(downloads.record_downloads, [ONE, evolve(ONE, repository_id=2, package_id=6, item_id=3)])
-    assert catalog.peek(downloads.downloads_by_day, 1, 10, 12) == [(10, 3), (11, 1)]
-    assert catalog.peek(downloads.downloads_by_day, 1, 11, 12) == [(11, 1)]
-    assert catalog.peek(downloads.downloads_of_package, 5) == 4
-    assert catalog.peek(downloads.downloads_of_package, 99) == 0
-    assert catalog.peek(downloads.package_downloads_by_day, 5, 10, 12) == [(10, 3), (11, 1)]
-    assert catalog.peek(downloads.package_downloads_by_day, 5, 11, 12) == [(11, 1)]
-    assert catalog.peek(downloads.package_downloads_by_day, 6, 10, 12) == []  # it was removed meanwhile
+    catalog.do(usage_counts.record_downloads, [ONE, later, next_day])
+    catalog.do(usage_counts.record_downloads, [ONE, evolve(ONE, repository_id=2, package_id=6, item_id=3)])
+    assert catalog.peek(usage_counts.downloads_by_day, 1, 10, 12) == [(10, 3), (11, 1)]
+    assert catalog.peek(usage_counts.downloads_by_day, 1, 11, 12) == [(11, 1)]
+    assert catalog.peek(usage_counts.downloads_of_package, 5) == 4
+    assert catalog.peek(usage_counts.downloads_of_package, 99) == 0
+    assert catalog.peek(usage_counts.package_downloads_by_day, 5, 10, 12) == [(10, 3), (11, 1)]
+    assert catalog.peek(usage_counts.package_downloads_by_day, 5, 11, 12) == [(11, 1)]
+    assert catalog.peek(usage_counts.package_downloads_by_day, 6, 10, 12) == []  # it was removed meanwhile
 
 
 def test_only_downloads_with_a_token_are_logged():
     catalog = filled()
     named = [evolve(ONE, token_id=3, user_id=8, path=path) for path in ("x", "y", "z")]
-    catalog.do(downloads.record_downloads, [ONE, *named, evolve(ONE, token_id=4)])
+    catalog.do(usage_counts.record_downloads, [ONE, *named, evolve(ONE, token_id=4)])
     logged = catalog.tx.all("SELECT path, user_id, package_id, at FROM download WHERE token_id = 3 ORDER BY seq")
     assert logged == [(path, 8, 5, 10 * DAY_MS) for path in ("x", "y", "z")]
-    assert catalog.peek(downloads.downloads_of_package, 5) == 5
+    assert catalog.peek(usage_counts.downloads_of_package, 5) == 5

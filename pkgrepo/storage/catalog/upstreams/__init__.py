@@ -1,1 +1,0 @@
-"""Queries and write commands for what proxy repositories keep of their upstreams."""

@@ -1,0 +1,304 @@
+"""
+How the server is used: downloads, uploads, and reads of the caches of proxy repositories.
+
+Downloads have a counter per item and day, and a log of those that were made with a token. Caches have counters for each
+repository and day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import add, attrgetter
+from typing import Literal, Self
+
+from attrs import evolve, fields, frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.rows import column, every, number
+
+Kind = Literal["file", "manifest", "blob"]
+
+_SIZES = {
+    "file": "SELECT size FROM file WHERE id = ?",
+    "manifest": "SELECT size FROM manifest WHERE id = ?",
+}
+
+
+@frozen
+class Download:
+    """
+    One complete download.
+
+    ``kind`` is file or manifest (for an image pull), ``item_id`` the row id in the table of that kind. ``package_id``
+    is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client. A ``blob`` with
+    its ``size`` (bytes) is only a hit of a cache. What was ``fetched`` from an upstream for this download is none.
+    """
+
+    item_id: int
+    repository_id: int
+    package_id: int | None
+    path: str
+    user_id: int | None
+    token_id: int | None
+    at_ms: int
+    kind: Kind = "file"
+    size: int | None = None
+    fetched: bool = False
+
+
+def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
+    """
+    Add a batch of downloads to the counters, and add those made with a token to the log.
+
+    A download from a proxy repository is also a hit of its cache, unless it was fetched for it.
+    """
+    add_cache_counts(tx, _cache_hits(tx, batch))
+    batch = [each for each in batch if each.kind != "blob"]
+    counts = Counter(
+        (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
+    )
+    for (kind, item_id, day, repository_id, package_id), count in counts.items():
+        tx.execute(
+            """
+            INSERT INTO download_count (kind, item_id, day, repository_id, package_id, count)
+            VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (kind, item_id, day) DO UPDATE SET count = download_count.count + excluded.count
+            """,
+            (kind, item_id, day, repository_id, package_id, count),
+        )
+    _count_packages(tx, batch)
+    for each in batch:
+        if each.token_id is not None:
+            tx.execute(
+                """
+                INSERT INTO download (kind, item_id, repository_id, package_id, path, user_id, token_id, at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+                (
+                    each.kind,
+                    each.item_id,
+                    each.repository_id,
+                    each.package_id,
+                    each.path,
+                    each.user_id,
+                    each.token_id,
+                    each.at_ms,
+                ),
+            )
+
+
+def _count_packages(tx: Transaction, batch: Sequence[Download]) -> None:
+    """Add downloads to the totals of their packages; those of a package that was removed meanwhile are left out."""
+    by_day = Counter((each.package_id, each.at_ms // DAY_MS) for each in batch if each.package_id is not None)
+    for (package_id, day), count in by_day.items():
+        tx.execute(
+            """
+            INSERT INTO package_download (package_id, day, count)
+            SELECT id, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM package WHERE id = ?
+            ON CONFLICT (package_id, day) DO UPDATE SET count = package_download.count + excluded.count
+            """,
+            (day, count, package_id),
+        )
+    for package_id, count in Counter(each.package_id for each in batch if each.package_id is not None).items():
+        tx.execute("UPDATE package SET downloads = downloads + ? WHERE id = ?", (count, package_id))
+
+
+def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, CacheCounts]:
+    proxies = set(column(tx, "SELECT id FROM repository WHERE type = 'Proxy'"))
+    sizes: dict[tuple[Kind, int], int] = {}
+    hits: Counter[Place] = Counter()
+    saved_bytes: Counter[Place] = Counter()
+    for each in batch:
+        if each.fetched or each.repository_id not in proxies:
+            continue
+        size, item = each.size, (each.kind, each.item_id)
+        if size is None:
+            if item not in sizes:
+                sizes[item] = number(tx, _SIZES[each.kind], (each.item_id,))
+            size = sizes[item]
+        place = each.repository_id, each.at_ms // DAY_MS
+        hits[place] += 1
+        saved_bytes[place] += size
+    return {place: CacheCounts(hits=count, saved_bytes=saved_bytes[place]) for place, count in hits.items()}
+
+
+def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:
+    """
+    The downloads of a repository per day, as pairs (day, count), oldest day first.
+
+    Days are counted from 1970-01-01 UTC. ``from_day`` is included, ``to_day`` is not; days without downloads are
+    left out.
+    """
+    return r.all(
+        """
+        SELECT day, SUM(count) FROM download_count WHERE repository_id = ? AND day >= ? AND day < ?
+        GROUP BY day ORDER BY day
+        """,
+        (repository_id, from_day, to_day),
+    )
+
+
+def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]:
+    """
+    The downloads per package, as pairs (package key, count), highest count first.
+
+    Packages without downloads are left out.
+    """
+    return r.all(
+        "SELECT key, downloads FROM package WHERE repository_id = ? AND downloads > 0 ORDER BY downloads DESC, key",
+        (repository_id,),
+    )
+
+
+def downloads_of_package(r: Reader, package_id: int) -> int:
+    """The total number of downloads of a package's files or manifests."""
+    return number(r, "SELECT downloads FROM package WHERE id = ?", (package_id,))
+
+
+def package_downloads_by_day(r: Reader, package_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:
+    """The same as L{downloads_by_day} for one package."""
+    return r.all(
+        "SELECT day, count FROM package_download WHERE package_id = ? AND day >= ? AND day < ? ORDER BY day",
+        (package_id, from_day, to_day),
+    )
+
+
+@frozen
+class DayCounts:
+    """Complete downloads, published versions, and requests to proxies by whether an upstream was needed."""
+
+    downloads: int = 0
+    uploads: int = 0
+    hits: int = 0
+    misses: int = 0
+
+    @property
+    def hit_ratio(self) -> float | None:
+        """The part of the requests to proxies that needed no upstream; None without any."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else None
+
+
+def daily_counts(r: Reader, from_day: int) -> dict[int, DayCounts]:
+    """The counts by day since the epoch (UTC), from ``from_day`` on; days without any are left out."""
+    found: dict[int, DayCounts] = {}
+    # by repository, since the index with the day begins with it
+    rows = r.all(
+        """
+        SELECT d.day, SUM(d.count) FROM repository r JOIN download_count d ON d.repository_id = r.id AND d.day >= ?
+        GROUP BY d.day
+        """,
+        (from_day,),
+    )
+    for day, count in rows:
+        found[day] = DayCounts(downloads=int(count))
+    for day, count in _uploads(r, from_day):
+        found[day] = evolve(found.get(day, DayCounts()), uploads=count)
+    rows = r.all(
+        """
+        SELECT day, SUM(hits + stale), SUM(misses + confirmed) FROM cache_count WHERE day >= ? GROUP BY day
+        """,
+        (from_day,),
+    )
+    for day, hits, misses in rows:
+        found[day] = evolve(found.get(day, DayCounts()), hits=int(hits), misses=int(misses))
+    return found
+
+
+def _uploads(r: Reader, from_day: int) -> list[tuple[int, int]]:
+    # Events have no index by time, and follow each other in time: those before the days are not read.
+    before = number(r, "SELECT seq FROM event WHERE at < ? ORDER BY seq DESC LIMIT 1", (from_day * DAY_MS,))
+    return r.all(
+        """
+        SELECT at / ?, COUNT(*) FROM event WHERE seq > ? AND kind = 'published' AND at >= ? GROUP BY 1 ORDER BY 1
+        """,
+        (DAY_MS, before, from_day * DAY_MS),
+    )
+
+
+DAY_MS = 86_400_000
+
+Place = tuple[int, int]  # the id of a repository, and a day since the epoch
+
+
+@frozen
+class CacheCounts:
+    """
+    Numbers of requests, by how they were answered, and what was got from upstreams.
+
+    ``hits`` were answered with what is kept, ``misses`` with what an upstream sent, ``confirmed`` with what is kept,
+    after an upstream had confirmed it; ``stale`` with what is kept, because an upstream failed; ``absent`` asked for
+    what no upstream has. ``saved_bytes`` is the size of the kept files that were sent, ``fetched_bytes`` that of the
+    bodies that upstreams sent, ``upstream_ms`` the time that they took.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    confirmed: int = 0
+    stale: int = 0
+    absent: int = 0
+    saved_bytes: int = 0
+    fetched_bytes: int = 0
+    upstream_ms: int = 0
+
+    def __add__(self, other: Self) -> CacheCounts:
+        return CacheCounts(*map(add, _FIGURES(self), _FIGURES(other)))
+
+    @property
+    def hit_ratio(self) -> float | None:
+        """The part of the requests for what exists that needed no upstream; None without any."""
+        asked = self.hits + self.misses + self.confirmed + self.stale
+        return None if not asked else (self.hits + self.stale) / asked
+
+
+_FIGURES = attrgetter(*(each.name for each in fields(CacheCounts)))  # attrs.astuple takes ten times as long
+
+_SUMS = """
+    SUM(hits), SUM(misses), SUM(confirmed), SUM(stale), SUM(absent), SUM(saved_bytes), SUM(fetched_bytes),
+    SUM(upstream_ms)
+"""
+
+
+def add_cache_counts(tx: Transaction, counts: Mapping[Place, CacheCounts]) -> None:
+    """Add to the counters."""
+    for (repository_id, day), found in counts.items():
+        tx.execute(
+            """
+            INSERT INTO cache_count (repository_id, day, hits, misses, confirmed, stale, absent, saved_bytes,
+                fetched_bytes, upstream_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (repository_id, day) DO UPDATE
+            SET hits = cache_count.hits + excluded.hits, misses = cache_count.misses + excluded.misses,
+                confirmed = cache_count.confirmed + excluded.confirmed, stale = cache_count.stale + excluded.stale,
+                absent = cache_count.absent + excluded.absent,
+                saved_bytes = cache_count.saved_bytes + excluded.saved_bytes,
+                fetched_bytes = cache_count.fetched_bytes + excluded.fetched_bytes,
+                upstream_ms = cache_count.upstream_ms + excluded.upstream_ms
+            """,
+            (repository_id, day, *_FIGURES(found)),
+        )
+
+
+def cache_counts(r: Reader, repository_id: int) -> CacheCounts:
+    """The counters of a repository over all days."""
+    row = r.one(f"SELECT {_SUMS} FROM cache_count WHERE repository_id = ?", (repository_id,))
+    assert row is not None, "sums have a row"
+    return _counts(row)
+
+
+def all_cache_counts(r: Reader) -> list[tuple[str, CacheCounts]]:
+    """The path of each proxy repository that was used, with its counters over all days."""
+    return every(
+        r,
+        lambda row: (f"{row[0]}/{row[1]}", _counts(row[2:])),
+        f"""
+        SELECT s.name, r.name, {_SUMS} FROM cache_count c
+        JOIN repository r ON r.id = c.repository_id JOIN storage s ON s.id = r.storage_id
+        WHERE r.deleted_at IS NULL GROUP BY r.id, s.name, r.name ORDER BY s.name, r.name
+        """,
+    )
+
+
+def _counts(row: Row) -> CacheCounts:
+    return CacheCounts(*(int(value or 0) for value in row))
