@@ -1,4 +1,8 @@
-"""Shows the configuration to people: every value with its origin, and a template file."""
+"""
+The settings for people: every value with its origin, a template file, and the page of the book.
+
+A test compares the page with ``pkgrepo/docs/settings.md``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,7 @@ from functools import reduce
 
 from attrs import frozen
 
-from .keys import REQUIRED, Key, iter_keys, keys_of, sections_of
-from .kinds import toml
+from .keys import REQUIRED, Key, Section, iter_keys, keys_of, sections_of
 from .settings import Config
 
 
@@ -26,7 +29,7 @@ def explain(config: Config) -> Iterator[Explanation]:
     for name, key in iter_keys(Config):
         *sections, _ = name.split(".")
         owner = reduce(getattr, sections, config)
-        yield Explanation(name, _shown(key, getattr(owner, key.attribute)), config.origins.get(name, "default"))
+        yield Explanation(name, key.show(getattr(owner, key.attribute)), config.origins.get(name, "default"))
 
 
 def template() -> str:
@@ -34,13 +37,7 @@ def template() -> str:
     return "\n".join(["# pkgrepo's settings. What is commented out is the default.", *_template(Config, "")])
 
 
-def _shown(key: Key, value: object) -> str:
-    if value is None and key.default is None:
-        return ""
-    return "***" if key.kind.secret else key.kind.show(value)
-
-
-def _template(owner: type, prefix: str) -> Iterator[str]:
+def _template(owner: type[Section], prefix: str) -> Iterator[str]:
     if prefix:
         yield f"\n# {summary(owner)}"
     keys = keys_of(owner)
@@ -65,10 +62,50 @@ def _template(owner: type, prefix: str) -> Iterator[str]:
 def _template_of_key(key: Key) -> Iterator[str]:
     needed = "needed; " if key.default is REQUIRED else ""
     yield f"# {key.explanation} ({needed}{key.kind.what})"
-    default = "" if key.default is None or key.default is REQUIRED else toml(key.default)
-    yield f"#{key.name} = {default}".rstrip()
+    yield f"#{key.name} = {key.show(key.default)}".rstrip()
 
 
-def summary(owner: type) -> str:
+def summary(owner: type[Section]) -> str:
     """The meaning of a section, from the first line of its docstring."""
     return (owner.__doc__ or "").replace("``", "").strip().partition("\n")[0]
+
+
+_INTRODUCTION = """\
+# Settings
+
+Look up what can be set, what it means, and what holds without it. `pkgrepo init` writes a file with all of them, and
+`pkgrepo check-config --explain` shows the values of a server and where each comes from. A setting `section.key` is also
+the variable `PKGREPO_SECTION__KEY`, and the option `--set section.key=value`.
+"""
+
+
+def settings_page() -> str:
+    """The page, in Markdown."""
+    return "\n".join([_INTRODUCTION, *_section(Config, "")]).rstrip() + "\n"
+
+
+def _section(owner: type[Section], name: str) -> Iterator[str]:
+    keys = keys_of(owner)
+    yield from _table(name, summary(owner), [key for key in keys.values() if key.kind.item is None])
+    for key in keys.values():
+        if key.kind.item is not None:
+            inner = f"[{name}.{key.name}]"
+            yield from _table(inner, summary(key.kind.item), list(keys_of(key.kind.item).values()))
+    for inner_name, section in sections_of(owner).items():
+        yield from _section(section, f"{name}.{inner_name}" if name else inner_name)
+
+
+def _table(name: str, meaning: str, keys: list[Key]) -> Iterator[str]:
+    if not keys:
+        return
+    yield f"## [{name}]\n\n{meaning}\n\n| setting | default | meaning |\n| --- | --- | --- |"
+    for key in keys:
+        shown = key.show(key.default)
+        default = "needed" if key.default is REQUIRED else f"`{shown}`" if shown else ""
+        also = f"; or `{key.name}_file`, a file that holds it" if key.kind.secret else ""
+        yield f"| `{key.name}` | {default} | {_cell(f'{key.explanation} ({key.kind.what}){also}')} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("``", "`")

@@ -1,4 +1,4 @@
-"""The types of setting values: how each is parsed, validated and shown."""
+"""The kinds of setting values: how each is parsed, validated and shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from attrs import frozen
@@ -19,6 +19,7 @@ from pkgrepo.untrusted.text import BYTES, SECONDS, bytes_of, seconds_of
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
 MAX_PORT = 65_535
 SECRET_KEYS = frozenset({"password", "token"})  # in tables that are validated elsewhere
+NOT_EMPTY: Final = "a text that is not empty"
 
 
 @frozen
@@ -28,8 +29,8 @@ class Kind:
 
     ``read`` takes a TOML value and the base folder of relative paths; it returns the validated value or raises
     ``SettingError``. With ``bare`` the text of an environment variable is the value itself; otherwise it is parsed as a
-    TOML literal. ``show`` formats a value for people; a ``secret`` is never shown. ``item`` is the class of each table
-    if the value is a list of tables.
+    TOML literal. ``show`` formats a value for people; a ``secret`` is never shown. ``automatic``: None is "auto", not
+    unset. ``item`` is the class of each table if the value is a list of tables.
     """
 
     what: str
@@ -37,6 +38,7 @@ class Kind:
     bare: bool = True
     secret: bool = False
     show: Callable[[Any], str] = json.dumps
+    automatic: bool = False
     item: type | None = None
 
 
@@ -71,15 +73,14 @@ class Secret:
         return hash(self._text)
 
 
-def boolean() -> Kind:
+def _read_boolean(value: object, _folder: Path) -> bool:
     """True or false; no other words are accepted."""
+    if not isinstance(value, bool):
+        raise SettingError("must be true or false")
+    return value
 
-    def read(value: object, _folder: Path) -> bool:
-        if not isinstance(value, bool):
-            raise SettingError("must be true or false")
-        return value
 
-    return Kind("true or false", read, bare=False)
+BOOLEAN = Kind("true or false", _read_boolean, bare=False)
 
 
 def integer(low: int, high: int, *, automatic: bool = False) -> Kind:
@@ -98,10 +99,10 @@ def integer(low: int, high: int, *, automatic: bool = False) -> Kind:
     def show(value: int | None) -> str:
         return json.dumps("auto" if value is None else value)
 
-    return Kind(what, read, bare=automatic, show=show)
+    return Kind(what, read, bare=automatic, show=show, automatic=automatic)
 
 
-def text(pattern: str = r".+", what: str = "a text that is not empty") -> Kind:
+def text(pattern: str = r".+", what: str = NOT_EMPTY) -> Kind:
     """A text that matches the whole pattern."""
     matcher = re.compile(pattern)
 
@@ -113,7 +114,7 @@ def text(pattern: str = r".+", what: str = "a text that is not empty") -> Kind:
     return Kind(what, read)
 
 
-def secret(what: str = "a text that is not empty") -> Kind:
+def secret(what: str = NOT_EMPTY) -> Kind:
     """A text that is never shown."""
 
     def read(value: object, _folder: Path) -> Secret:
@@ -136,7 +137,7 @@ def choice(*options: str) -> Kind:
     return Kind(what, read)
 
 
-def duration(low_s: float, high_s: float) -> Kind:
+def duration(low: float, high: float) -> Kind:
     """A duration, in seconds."""
     what = "a duration such as 500ms, 60s, 5m, 12h or 7d; a bare number is seconds"
 
@@ -144,8 +145,8 @@ def duration(low_s: float, high_s: float) -> Kind:
         seconds = seconds_of(value)
         if seconds is None:
             raise SettingError(f"must be {what}")
-        if not low_s <= seconds <= high_s:
-            raise SettingError(f"must be from {show_duration(low_s)} to {show_duration(high_s)}")
+        if not low <= seconds <= high:
+            raise SettingError(f"must be from {show_duration(low)} to {show_duration(high)}")
         return seconds
 
     return Kind(what, read, show=lambda seconds: json.dumps(show_duration(seconds)))
@@ -168,31 +169,28 @@ def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
     def show(count: int | None) -> str:
         return json.dumps("auto" if count is None else show_size(count))
 
-    return Kind(what, read, show=show)
+    return Kind(what, read, show=show, automatic=automatic)
 
 
-def path() -> Kind:
+def _read_path(value: object, folder: Path) -> Path:
     """An absolute path; a relative one is resolved against the folder of the configuration file."""
-
-    def read(value: object, folder: Path) -> Path:
-        if not isinstance(value, str) or not value or "\0" in value:
-            raise SettingError("must be a path")
-        return folder / Path(value).expanduser()
-
-    return Kind("a path", read, show=lambda found: json.dumps(str(found)))
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise SettingError("must be a path")
+    return folder / Path(value).expanduser()
 
 
-def existing_file() -> Kind:
+PATH = Kind("a path", _read_path, show=lambda found: json.dumps(str(found)))
+
+
+def _read_file(value: object, folder: Path) -> Path:
     """The path of an existing file."""
-    inner = path()
+    found = _read_path(value, folder)
+    if not found.is_file():
+        raise SettingError(f"must be the path of a file; {found} is none")
+    return found
 
-    def read(value: object, folder: Path) -> Path:
-        found: Path = inner.read(value, folder)
-        if not found.is_file():
-            raise SettingError(f"must be the path of a file; {found} is none")
-        return found
 
-    return Kind("the path of a file", read, show=inner.show)
+EXISTING_FILE = Kind("the path of a file", _read_file, show=PATH.show)
 
 
 def several(item: Kind, what: str) -> Kind:
@@ -211,83 +209,77 @@ def several(item: Kind, what: str) -> Kind:
     return Kind(what, read, bare=False, show=lambda values: f"[{', '.join(item.show(each) for each in values)}]")
 
 
-def endpoint() -> Kind:
+def _read_endpoint(value: object, _folder: Path) -> str:
     """A server endpoint description of Twisted."""
-
-    def read(value: object, _folder: Path) -> str:
-        if not isinstance(value, str) or ":" not in value:
-            raise SettingError('is not an endpoint such as "tcp:8081:interface=127.0.0.1"')
-        # Parsing other endpoints opens files or inherited sockets; that is left to the start.
-        if value.startswith(("tcp:", "tcp6:", "unix:")):
-            try:
-                serverFromString(object(), value)
-            except (TypeError, ValueError) as error:
-                raise SettingError(f"is not an endpoint: {error}") from None
-            port = PORT.match(value)
-            if port is not None and int(port[1]) > MAX_PORT:
-                raise SettingError(f"is not an endpoint: there is no port above {MAX_PORT}")
-        return value
-
-    return Kind("a Twisted server endpoint", read)
+    if not isinstance(value, str) or ":" not in value:
+        raise SettingError('is not an endpoint such as "tcp:8081:interface=127.0.0.1"')
+    # Parsing other endpoints opens files or inherited sockets; that is left to the start.
+    if value.startswith(("tcp:", "tcp6:", "unix:")):
+        try:
+            serverFromString(object(), value)
+        except (TypeError, ValueError) as error:
+            raise SettingError(f"is not an endpoint: {error}") from None
+        port = PORT.match(value)
+        if port is not None and int(port[1]) > MAX_PORT:
+            raise SettingError(f"is not an endpoint: there is no port above {MAX_PORT}")
+    return value
 
 
-def base_url() -> Kind:
+ENDPOINT = Kind("a Twisted server endpoint", _read_endpoint)
+
+
+def _read_base_url(value: object, _folder: Path) -> str:
     """An http(s) URL without query, returned without a trailing slash; empty means none."""
-    what = 'an address such as "https://packages.example", or empty'
-
-    def read(value: object, _folder: Path) -> str:
-        if value == "":
-            return ""
-        if not isinstance(value, str):
-            raise SettingError(f"must be {what}")
-        try:
-            parts = urlsplit(value)
-            port_is_number = parts.port is None or parts.port > 0
-        except ValueError:
-            raise SettingError(f"must be {what}") from None
-        plain = not (parts.query or parts.fragment or parts.username) and value.isprintable() and " " not in value
-        if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not port_is_number:
-            raise SettingError(f"must be {what}")
-        return value.rstrip("/")
-
-    return Kind(what, read)
+    if value == "":
+        return ""
+    if not isinstance(value, str):
+        raise SettingError(f"must be {BASE_URL.what}")
+    try:
+        parts = urlsplit(value)
+        port_is_number = parts.port is None or parts.port > 0
+    except ValueError:
+        raise SettingError(f"must be {BASE_URL.what}") from None
+    plain = not (parts.query or parts.fragment or parts.username) and value.isprintable() and " " not in value
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not port_is_number:
+        raise SettingError(f"must be {BASE_URL.what}")
+    return value.rstrip("/")
 
 
-def network() -> Kind:
+BASE_URL = Kind('an address such as "https://packages.example", or empty', _read_base_url)
+
+
+def _read_network(value: object, _folder: Path) -> str:
     """An IPv4 or IPv6 address or network in canonical form; ``unix`` means peers on a Unix socket."""
-
-    def read(value: object, _folder: Path) -> str:
-        if value == "unix":
-            return "unix"
-        try:
-            return str(ipaddress.ip_network(str(value)))
-        except ValueError as error:
-            raise SettingError(f"is not a network: {error}") from None
-
-    return Kind('a network such as 10.0.0.0/8, or "unix"', read)
+    if value == "unix":
+        return "unix"
+    try:
+        return str(ipaddress.ip_network(str(value)))
+    except ValueError as error:
+        raise SettingError(f"is not a network: {error}") from None
 
 
-def target() -> Kind:
+NETWORK = Kind('a network such as 10.0.0.0/8, or "unix"', _read_network)
+
+
+def _read_target(value: object, _folder: Path) -> str:
     """A host, host pattern, address or network that upstream connections may go to."""
-
-    def read(value: object, _folder: Path) -> str:
-        try:
-            return check_exception(str(value))
-        except ValueError as error:
-            raise SettingError(str(error)) from None
-
-    return Kind("a host, address or network", read)
+    try:
+        return check_exception(str(value))
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
-def table() -> Kind:
+TARGET = Kind("a host, address or network", _read_target)
+
+
+def _read_table(value: object, _folder: Path) -> Mapping[str, Any]:
     """A table that is validated elsewhere, such as a repository's configuration."""
+    if not isinstance(value, Mapping):
+        raise SettingError("must be a table")
+    return dict(value)
 
-    def read(value: object, _folder: Path) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise SettingError("must be a table")
-        return dict(value)
 
-    return Kind("a table", read, bare=False, show=lambda value: toml(_masked(value)))
+TABLE = Kind("a table", _read_table, bare=False, show=lambda value: toml(_masked(value)))
 
 
 def _masked(value: object) -> object:
@@ -320,3 +312,12 @@ def show_size(count: int) -> str:
         if count >= BYTES[unit] and count % BYTES[unit] == 0:
             return f"{count // BYTES[unit]}{unit}B"
     return f"{count}B"
+
+
+Seconds = Annotated[float, duration]
+Bytes = Annotated[int, size]
+ExistingFile = Annotated[Path, EXISTING_FILE]
+Endpoint = Annotated[str, ENDPOINT]
+BaseUrl = Annotated[str, BASE_URL]
+Network = Annotated[str, NETWORK]
+Target = Annotated[str, TARGET]

@@ -2,15 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .checks import check
-from .keys import iter_keys, keys_of, sections_of
-from .kinds import SettingError
-from .settings import Config
-from .sources import RawValue, Source, as_toml, from_caller, from_environment, from_file
+from attrs import define, field, frozen
+from msgspec.structs import replace
+
+from pkgrepo.auth.login.passwords import check_password
+from pkgrepo.config.keys import Key, Section, iter_keys, keys_of, sections_of, unknown
+from pkgrepo.config.kinds import SettingError
+from pkgrepo.config.settings import Admin, BootstrapToken, Config, Tls
+from pkgrepo.errors import Invalid
+
+PREFIX = "PKGREPO_"
+SHORTCUTS = {
+    "PKGREPO_ADMIN_USER": "bootstrap.admin.user",
+    "PKGREPO_ADMIN_PASSWORD": "bootstrap.admin.password",
+    "PKGREPO_ADMIN_PASSWORD_FILE": "bootstrap.admin.password_file",
+}
+# Read by the scripts in bin/ and by the command line, before the configuration is read.
+NOT_SETTINGS = re.compile(
+    r"PKGREPO_(CONFIG|PYTHON|VENV|REQUIRE_CLIENTS|BENCH_\w+|DEPLOY_(TOKEN|USER|PASSWORD)"
+    r"|PROFILES?|URL|TOKEN(_FILE)?|CA_FILE)"
+)
+# Kubernetes sets these in every container if there is a service named pkgrepo.
+FROM_KUBERNETES = re.compile(r"PKGREPO_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
+
+
+@frozen
+class RawValue:
+    """A value as written, its origin, and the base folder of relative paths."""
+
+    value: object
+    origin: str
+    folder: Path
+
+
+@define
+class Source:
+    """The raw values of one source, and the problems found in it."""
+
+    known: Mapping[str, Key]
+    values: dict[str, RawValue] = field(factory=dict)
+    problems: list[str] = field(factory=list)
+
+    def take(self, name: str, raw: RawValue, *, called: str | None = None, any_file: bool = False) -> bool:
+        """
+        Record the value of the setting ``name``; returns False if there is no such setting.
+
+        ``<key>_file`` names a file that holds the value: for every key with ``any_file``, otherwise only for secrets.
+        """
+        target = name
+        if name not in self.known:
+            target = name.removesuffix("_file")
+            if target == name or target not in self.known or not (any_file or self.known[target].kind.secret):
+                return False
+            content = self._content(called or name, raw)
+            if content is None:
+                return True
+            raw = content
+        if target in self.values:
+            self.problems.append(f"{target}: is said twice, by {self.values[target].origin} and by {raw.origin}")
+        self.values[target] = raw
+        return True
+
+    def _content(self, called: str, raw: RawValue) -> RawValue | None:
+        path = raw.folder / str(raw.value)
+        try:
+            value = path.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(f"{called}: cannot read {path}: {_why(error)}")
+            return None
+        return RawValue(value, f"{raw.origin} ({path})", raw.folder)
+
+
+def from_file(path: Path, known: Mapping[str, Key]) -> Source:
+    """Read a TOML file; relative paths are resolved against its folder."""
+    found = Source(known)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        found.problems.append(f"{path}: {_why(error)}")
+        return found
+    folder = path.absolute().parent
+    for name, value in _flat(content, known):
+        if not found.take(name, RawValue(value, str(path), folder)):
+            found.problems.append(f"{path}: {name} {unknown(name, known)}")
+    return found
+
+
+def from_environment(environ: Mapping[str, str], known: Mapping[str, Key], folder: Path) -> Source:
+    """Read variables such as ``PKGREPO_SERVER__LISTEN``, and the short names for the first admin."""
+    found = Source(known)
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or NOT_SETTINGS.fullmatch(variable) or FROM_KUBERNETES.fullmatch(variable):
+            continue
+        name = SHORTCUTS.get(variable) or variable.removeprefix(PREFIX).lower().replace("__", ".")
+        raw = RawValue(environ[variable], f"environment {variable}", folder)
+        shaped = variable in SHORTCUTS or "__" in variable
+        if not shaped or not found.take(name, raw, called=variable, any_file=True):
+            spelled = {PREFIX + each.upper().replace(".", "__"): None for each in known} | dict.fromkeys(SHORTCUTS)
+            found.problems.append(f"environment: {variable} {unknown(variable, spelled)}")
+    return found
+
+
+def from_caller(overrides: Mapping[str, object], known: Mapping[str, Key], folder: Path, origin: str) -> Source:
+    """Read overrides from the command line or an embedding program, by dotted names."""
+    found = Source(known)
+    for name, value in overrides.items():
+        if not found.take(name, RawValue(value, origin, folder)):
+            found.problems.append(f"{origin}: {name} {unknown(name, known)}")
+    return found
+
+
+def as_toml(text: str) -> object:
+    """Parse a TOML literal; any other text is returned unchanged."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _flat(content: Mapping[str, object], known: Mapping[str, Key], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every value with its dotted name; a table that is not the value of a key is flattened."""
+    for name, value in content.items():
+        dotted = prefix + name
+        if isinstance(value, Mapping) and dotted not in known:
+            if value or not any(each.startswith(dotted + ".") for each in known):
+                yield from _flat(value, known, dotted + ".") if value else iter([(dotted, value)])
+        else:
+            yield dotted, value
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
 
 KEYS = dict(iter_keys(Config))
 
@@ -58,7 +188,7 @@ def read_config(
     return config
 
 
-def _build(owner: type, prefix: str, raw: Mapping[str, RawValue], problems: list[str]) -> Any:
+def _build(owner: type[Section], prefix: str, raw: Mapping[str, RawValue], problems: list[str]) -> Any:
     """Build a section from the values of its keys; None if a value is invalid."""
     values: dict[str, object] = {}
     before = len(problems)
@@ -81,3 +211,62 @@ def _build(owner: type, prefix: str, raw: Mapping[str, RawValue], problems: list
     if owner is Config:
         values["origins"] = {name: each.origin for name, each in raw.items()}
     return owner(**values)
+
+
+def check(config: Config) -> tuple[Config, list[str]]:
+    """Replace token files by the hashes of their content. Returns the configuration and the contradictions found."""
+    problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin, config.auth.password_min)]
+    if not config.server.listen:
+        problems.append("server.listen: must name at least one address")
+    if config.database.replica_url and config.database_path:
+        problems.append("database.replica_url: has a meaning with PostgreSQL only, which database.url does not name")
+    for name in ("storages", "repositories", "tokens"):
+        problems += _check_twins(f"bootstrap.{name}", [_identity(each) for each in getattr(config.bootstrap, name)])
+    tokens = []
+    for index, token in enumerate(config.bootstrap.tokens):
+        try:
+            tokens.append(_with_hash(token))
+        except (OSError, ValueError) as error:
+            problems.append(f"bootstrap.tokens[{index}]: {error}")
+    return replace(config, bootstrap=replace(config.bootstrap, tokens=tuple(tokens))), problems
+
+
+def _check_tls(tls: Tls) -> Iterator[str]:
+    if tls.cert and not tls.key:
+        yield "tls.key: is missing, since tls.cert is set"
+    if tls.key and not tls.cert:
+        yield "tls.cert: is missing, since tls.key is set"
+
+
+def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:
+    if admin.password and admin.password_hash:
+        yield "bootstrap.admin: give password or password_hash, not both"
+    if admin.password_hash and not admin.password_hash.reveal().startswith("$argon2id$"):
+        yield "bootstrap.admin.password_hash: must begin with $argon2id$"
+    if admin.password:
+        try:
+            check_password(admin.password.reveal(), username=admin.user, min_length=password_min)
+        except Invalid as error:
+            yield f"bootstrap.admin.password: {error}"
+
+
+def _identity(item: object) -> str:
+    """The identifying name of a list entry."""
+    parts = [getattr(item, name) for name in ("user", "storage", "name") if hasattr(item, name)]
+    return "/".join(part.lower() for part in parts)
+
+
+def _check_twins(place: str, names: Sequence[str]) -> Iterator[str]:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{place}: {name} is there more than once"
+
+
+def _with_hash(token: BootstrapToken) -> BootstrapToken:
+    if (token.hash is None) == (token.file is None):
+        raise ValueError("give either hash or file")
+    if token.file is None:
+        return token
+    text = token.file.read_text(encoding="utf-8").strip()
+    if not text.startswith("pkgr_"):
+        raise ValueError(f"{token.file} holds no token (they begin with pkgr_)")
+    return replace(token, hash=hashlib.sha256(text.encode()).hexdigest(), file=None)

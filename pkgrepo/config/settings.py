@@ -9,357 +9,379 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from attrs import field, frozen
+from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
-from .keys import REQUIRED, section, setting
-from .kinds import (
-    Secret,
-    base_url,
-    boolean,
-    choice,
-    duration,
-    endpoint,
-    existing_file,
-    integer,
-    network,
-    path,
-    secret,
-    several,
-    size,
-    table,
-    target,
-    text,
-)
-from .tables import tables
+from pkgrepo.model.structs import meaning
 
-NAME = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
-USER = text(r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", "3 to 32 letters, digits, dots, dashes or underscores")
+from .keys import AUTO, Section
+from .kinds import BaseUrl, Bytes, Endpoint, ExistingFile, Network, Seconds, Secret, Target
+
+Name = Annotated[
+    str,
+    Meta(pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", title="1 to 64 letters, digits, dots, dashes or underscores"),
+]
+User = Annotated[
+    str,
+    Meta(pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", title="3 to 32 letters, digits, dots, dashes or underscores"),
+]
+Sha256 = Annotated[str, Meta(pattern=r"[0-9a-f]{64}", title="64 lower-case hex digits")]
+
 MOST_WORKERS = 256
-SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
-
+KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 _SQLITE = "sqlite:///"
 _POSTGRESQL = r"postgres(ql)?://(?![^@?]*:[^?]*@)(?!.*[?&](ssl)?password=).+"
 
 
-@frozen
-class Server:
+class Server(Section, frozen=True):
     """Addresses, limits and timeouts of client connections."""
 
-    listen: tuple[str, ...] = setting(
-        several(endpoint(), "a list of Twisted server endpoints"),
-        ["tcp:8081:interface=127.0.0.1"],
-        "addresses to listen at, as Twisted server endpoints; systemd:domain=INET:index=0 takes a socket from systemd",
+    listen: Annotated[
+        tuple[Endpoint, ...],
+        meaning(
+            "addresses to listen at, as Twisted server endpoints; systemd:domain=INET:index=0 takes a "
+            "socket from systemd",
+            title="a list of Twisted server endpoints",
+        ),
+    ] = ("tcp:8081:interface=127.0.0.1",)
+    workers: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_WORKERS)] | None,
+        AUTO,
+        meaning("processes that serve; auto is one on each processor. A server inside another daemon is always one"),
+    ] = None
+    public_url: Annotated[
+        BaseUrl, meaning("the address clients use, for absolute links; empty means the address each request came to")
+    ] = ""
+    trusted_proxies: Annotated[
+        tuple[Network, ...],
+        meaning(
+            "reverse proxies whose Forwarded and X-Forwarded-* fields are trusted: networks, or unix for a Unix socket",
+            title='a list of networks, or "unix"',
+        ),
+    ] = ()
+    max_upload: Annotated[Bytes, meaning("largest upload", ge=1)] = 10 * GIB
+    shutdown_grace_s: Annotated[Seconds, meaning("how long a stop waits for transfers to end", ge=0, le=3600)] = 60
+    idle_timeout_s: Annotated[Seconds, meaning("how long a connection may be idle between requests", ge=1, le=3600)] = (
+        75
     )
-    workers: int | None = setting(
-        integer(1, MOST_WORKERS, automatic=True),
-        "auto",
-        "processes that serve; auto is one on each processor. A server inside another daemon is always one",
-    )
-    public_url: str = setting(
-        base_url(), "", "the address clients use, for absolute links; empty means the address each request came to"
-    )
-    trusted_proxies: tuple[str, ...] = setting(
-        several(network(), 'a list of networks, or "unix"'),
-        [],
-        "reverse proxies whose Forwarded and X-Forwarded-* fields are trusted: networks, or unix for a Unix socket",
-    )
-    max_upload: int = setting(size(1), "10GiB", "largest upload")
-    shutdown_grace_s: float = setting(duration(0, 3600), "60s", "how long a stop waits for transfers to end")
-    idle_timeout_s: float = setting(duration(1, 3600), "75s", "how long a connection may be idle between requests")
-    header_deadline_s: float = setting(duration(1, 3600), "20s", "how long the head of a request may take to arrive")
-    header_bytes: int = setting(size(1024, 2**20), "32KiB", "largest head of a request")
-    header_count: int = setting(integer(10, 10_000), 200, "most header fields of a request")
-    min_body_rate: int = setting(size(0, 2**30), "100B", "least average rate of an upload, in bytes a second")
-    write_stall_s: float = setting(duration(1, 86400), "2m", "how long a client may read nothing of a response")
+    header_deadline_s: Annotated[
+        Seconds, meaning("how long the head of a request may take to arrive", ge=1, le=3600)
+    ] = 20
+    header_bytes: Annotated[Bytes, meaning("largest head of a request", ge=1024, le=2**20)] = 32 * KIB
+    header_count: Annotated[int, meaning("most header fields of a request", ge=10, le=10_000)] = 200
+    min_body_rate: Annotated[Bytes, meaning("least average rate of an upload, in bytes a second", ge=0, le=2**30)] = 100
+    write_stall_s: Annotated[Seconds, meaning("how long a client may read nothing of a response", ge=1, le=86400)] = 120
 
 
-@frozen
-class Tls:
+class Tls(Section, frozen=True):
     """With ``cert`` and ``key``, every address of ``server.listen`` speaks TLS."""
 
-    cert: Path | None = setting(existing_file(), None, "certificate chain, PEM")
-    key: Path | None = setting(existing_file(), None, "private key, PEM")
-    reload: str = setting(choice("auto", "never"), "auto", "auto: new connections use the current content of the files")
+    cert: Annotated[ExistingFile | None, meaning("certificate chain, PEM")] = None
+    key: Annotated[ExistingFile | None, meaning("private key, PEM")] = None
+    reload: Annotated[
+        Literal["auto", "never"], meaning("auto: new connections use the current content of the files")
+    ] = "auto"
 
 
-@frozen
-class Data:
+class Data(Section, frozen=True):
     """The data folder and how safely it is written."""
 
-    dir: Path = setting(path(), "data", "folder of the database and of the storages")
-    storages: Path | None = setting(
-        path(), None, "folder of storages without a path of their own, which several nodes share; unset means below dir"
-    )
-    fsync: Literal["always", "never"] = setting(
-        choice("always", "never"), "always", "never: acknowledged uploads may be lost when the machine loses power"
-    )
-    low_water: int | None = setting(
-        size(0, automatic=True),
-        "auto",
-        "uploads are refused when the disk has less room; auto is 1 GiB or 2 % of the disk, whichever is less",
-    )
+    dir: Annotated[Path, meaning("folder of the database and of the storages")] = Path("data")
+    storages: Annotated[
+        Path | None,
+        meaning("folder of storages without a path of their own, which several nodes share; unset means below dir"),
+    ] = None
+    fsync: Annotated[
+        Literal["always", "never"], meaning("never: acknowledged uploads may be lost when the machine loses power")
+    ] = "always"
+    low_water: Annotated[
+        Annotated[Bytes, Meta(ge=0)] | None,
+        AUTO,
+        meaning("uploads are refused when the disk has less room; auto is 1 GiB or 2 % of the disk, whichever is less"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "dir", Path.cwd() / self.dir)
 
 
-@frozen
-class Database:
+class Database(Section, frozen=True):
     """The catalog."""
 
-    url: str = setting(
-        text(
-            rf"{_SQLITE}.+|{_POSTGRESQL}",
-            '"sqlite:///" with a path, in which {dir} is the value of data.dir, or a "postgresql://" address without '
-            "password, which is database.password",
+    url: Annotated[
+        str,
+        meaning(
+            "the database: the embedded one in a file, or PostgreSQL for several nodes",
+            pattern=rf"{_SQLITE}.+|{_POSTGRESQL}",
+            title='"sqlite:///" with a path, in which {dir} is the value of data.dir, or a "postgresql://" address '
+            "without password, which is database.password",
         ),
-        f"{_SQLITE}{{dir}}/pkgrepo.db",
-        "the database: the embedded one in a file, or PostgreSQL for several nodes",
-    )
-    password: Secret | None = setting(secret(), None, "the password for PostgreSQL")
-    replica_url: str | None = setting(
-        text(_POSTGRESQL, 'a "postgresql://" address without password, which is database.password'),
-        None,
-        "a streaming replica of the PostgreSQL database, which answers queries while it has the newest commit",
-    )
+    ] = f"{_SQLITE}{{dir}}/pkgrepo.db"
+    password: Annotated[Secret | None, meaning("the password for PostgreSQL")] = None
+    replica_url: Annotated[
+        Annotated[
+            str,
+            Meta(pattern=_POSTGRESQL, title='a "postgresql://" address without password, which is database.password'),
+        ]
+        | None,
+        meaning("a streaming replica of the PostgreSQL database, which answers queries while it has the newest commit"),
+    ] = None
 
 
-@frozen
-class Auth:
+class Auth(Section, frozen=True):
     """Anonymous access, passwords and tokens."""
 
-    anonymous: bool = setting(boolean(), True, "false: reading needs credentials everywhere")
-    password_min: int = setting(integer(8, 128), 12, "shortest password that people may choose, in characters")
-    token_max_days: int = setting(integer(1, 36_500), 365, "longest life of a new token, in days")
-    login_hours: int = setting(integer(1, 168), 12, "time after which an unused login in a browser ends, in hours")
+    anonymous: Annotated[bool, meaning("false: reading needs credentials everywhere")] = True
+    password_min: Annotated[int, meaning("shortest password that people may choose, in characters", ge=8, le=128)] = 12
+    token_max_days: Annotated[int, meaning("longest life of a new token, in days", ge=1, le=36_500)] = 365
+    login_hours: Annotated[
+        int, meaning("time after which an unused login in a browser ends, in hours", ge=1, le=168)
+    ] = 12
 
 
-@frozen
-class Limits:
+class Limits(Section, frozen=True):
     """Limits per client."""
 
-    login_failures: int = setting(
-        integer(1, 1000), 5, "wrong logins a minute, per address and per account, before logins are delayed"
-    )
+    login_failures: Annotated[
+        int, meaning("wrong logins a minute, per address and per account, before logins are delayed", ge=1, le=1000)
+    ] = 5
 
 
-@frozen
-class Log:
+class Log(Section, frozen=True):
     """Logging. Lines go to standard output unless twistd's own options say otherwise."""
 
-    format: Literal["text", "json"] = setting(choice("text", "json"), "text", "form of the lines")
-    level: str = setting(choice("debug", "info", "warn", "error"), "info", "lowest level that is logged")
-    access: bool = setting(boolean(), True, "one line for each request")
-    user_agent: bool = setting(boolean(), False, "whether that line ends with the client's User-Agent")
-    audit_file: Path | None = setting(path(), None, "file that audit events are appended to as JSON lines")
+    format: Annotated[Literal["text", "json"], meaning("form of the lines")] = "text"
+    level: Annotated[Literal["debug", "info", "warn", "error"], meaning("lowest level that is logged")] = "info"
+    access: Annotated[bool, meaning("one line for each request")] = True
+    user_agent: Annotated[bool, meaning("whether that line ends with the client's User-Agent")] = False
+    audit_file: Annotated[Path | None, meaning("file that audit events are appended to as JSON lines")] = None
 
 
-@frozen
-class Audit:
+class Audit(Section, frozen=True):
     """The audit log, in the database."""
 
-    retention_days: int = setting(integer(1, 36_500), 400, "days for which its rows are kept")
+    retention_days: Annotated[int, meaning("days for which its rows are kept", ge=1, le=36_500)] = 400
 
 
-@frozen
-class Gc:
+class Gc(Section, frozen=True):
     """Garbage collection: removes stored bytes that no package needs any more."""
 
-    daily: bool = setting(boolean(), True, "collect once a day on each storage what was not used for 24 hours")
+    daily: Annotated[bool, meaning("collect once a day on each storage what was not used for 24 hours")] = True
 
 
-@frozen
-class Proxy:
+class Proxy(Section, frozen=True):
     """Connections of proxy repositories to their upstreams. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are heeded, too."""
 
-    allow_private: tuple[str, ...] = setting(
-        several(target(), "a list of hosts, addresses and networks"),
-        [],
-        "upstreams outside of the public internet: hosts (also *.corp.example), addresses, networks; all other "
-        "connections to private addresses are refused",
-    )
-    connect_timeout_s: float = setting(
-        duration(0.1, 300), "10s", "how long connecting to an upstream may take; a route may have its own"
-    )
-    idle_timeout_s: float = setting(
-        duration(0.1, 3600),
-        "30s",
-        "how long an upstream may take to answer, and then send nothing; a route may have its own",
-    )
-    document_timeout_s: float = setting(
-        duration(0.1, 3600), "2m", "how long the download of an index document may take in all"
-    )
-    max_connections_per_host: int = setting(
-        integer(1, 1000), 50, "most requests at a time to one upstream host, in each process"
-    )
-    store_delay_s: float = setting(
-        duration(0, 60),
-        "2s",
-        "how long fetched documents and files, which are served already, may wait to be stored together with more",
-    )
-    max_document_size: int = setting(size(1024, 2**40), "256MiB", "largest index document of an upstream, unpacked")
-    ca_file: Path | None = setting(
-        existing_file(), None, "certificates of private authorities for upstreams, PEM, beside those of the system"
-    )
+    allow_private: Annotated[
+        tuple[Target, ...],
+        meaning(
+            "upstreams outside of the public internet: hosts (also *.corp.example), addresses, networks; all other "
+            "connections to private addresses are refused",
+            title="a list of hosts, addresses and networks",
+        ),
+    ] = ()
+    connect_timeout_s: Annotated[
+        Seconds, meaning("how long connecting to an upstream may take; a route may have its own", ge=0.1, le=300)
+    ] = 10
+    idle_timeout_s: Annotated[
+        Seconds,
+        meaning(
+            "how long an upstream may take to answer, and then send nothing; a route may have its own", ge=0.1, le=3600
+        ),
+    ] = 30
+    document_timeout_s: Annotated[
+        Seconds, meaning("how long the download of an index document may take in all", ge=0.1, le=3600)
+    ] = 120
+    max_connections_per_host: Annotated[
+        int, meaning("most requests at a time to one upstream host, in each process", ge=1, le=1000)
+    ] = 50
+    store_delay_s: Annotated[
+        Seconds,
+        meaning(
+            "how long fetched documents and files, which are served already, may wait to be stored together with more",
+            ge=0,
+            le=60,
+        ),
+    ] = 2
+    max_document_size: Annotated[
+        Bytes, meaning("largest index document of an upstream, unpacked", ge=1024, le=2**40)
+    ] = 256 * MIB
+    ca_file: Annotated[
+        ExistingFile | None,
+        meaning("certificates of private authorities for upstreams, PEM, beside those of the system"),
+    ] = None
 
 
-@frozen
-class Npm:
+class Npm(Section, frozen=True):
     """npm packages."""
 
-    advisories: Path | None = setting(
-        path(), None, "known vulnerabilities for npm audit: a folder or zip of OSV records"
-    )
+    advisories: Annotated[
+        Path | None, meaning("known vulnerabilities for npm audit: a folder or zip of OSV records")
+    ] = None
 
 
-@frozen
-class Container:
+class Container(Section, frozen=True):
     """Container images."""
 
-    ping: Literal["auto", "challenge", "open"] = setting(
-        choice("auto", "challenge", "open"),
-        "auto",
-        "what GET /v2/ answers without credentials: auto asks registry clients for them, but not curl",
-    )
-    service: str = setting(
-        text(r"[A-Za-z0-9._:-]{1,100}", "1 to 100 letters, digits, dots, dashes or colons"),
-        "pkgrepo",
-        "name of this server in challenges",
-    )
-    default_repository: str = setting(
-        text(r"(auto|[^/]+/[^/]+)?", "storage/repository, auto or nothing"),
-        "auto",
-        "repository, as storage/name, of images whose name begins with no storage and repository; auto: the container "
-        "repository that is marked default, else the only one",
-    )
-    trusted_keys: tuple[str, ...] = setting(
-        several(text(r"(?s)\s*-----BEGIN .*", "a public key in PEM"), "a list of public keys in PEM"),
-        [],
-        "keys whose signatures count in repositories that require content trust and list none themselves",
-    )
-    hosts: tuple[str, ...] = setting(
-        several(text(r"[^=\s]+=[^/\s]+/[^/\s]+", "host=storage/repository"), "a list of host=storage/repository"),
-        [],
-        "host names (with their port, if any) that stand for one repository each, as host=storage/name",
-    )
+    ping: Annotated[
+        Literal["auto", "challenge", "open"],
+        meaning("what GET /v2/ answers without credentials: auto asks registry clients for them, but not curl"),
+    ] = "auto"
+    service: Annotated[
+        str,
+        meaning(
+            "name of this server in challenges",
+            pattern=r"[A-Za-z0-9._:-]{1,100}",
+            title="1 to 100 letters, digits, dots, dashes or colons",
+        ),
+    ] = "pkgrepo"
+    default_repository: Annotated[
+        str,
+        meaning(
+            "repository, as storage/name, of images whose name begins with no storage and repository; auto: the "
+            "container repository that is marked default, else the only one",
+            pattern=r"(auto|[^/]+/[^/]+)?",
+            title="storage/repository, auto or nothing",
+        ),
+    ] = "auto"
+    trusted_keys: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"(?s)\s*-----BEGIN .*", title="a public key in PEM")], ...],
+        meaning(
+            "keys whose signatures count in repositories that require content trust and list none themselves",
+            title="a list of public keys in PEM",
+        ),
+    ] = ()
+    hosts: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"[^=\s]+=[^/\s]+/[^/\s]+", title="host=storage/repository")], ...],
+        meaning(
+            "host names (with their port, if any) that stand for one repository each, as host=storage/name",
+            title="a list of host=storage/repository",
+        ),
+    ] = ()
 
 
-@frozen
-class Metrics:
+class Metrics(Section, frozen=True):
     """Metrics for Prometheus."""
 
-    enabled: bool = setting(boolean(), True, "answer /metrics")
+    enabled: Annotated[bool, meaning("answer /metrics")] = True
 
 
-@frozen
-class Compat:
+class Compat(Section, frozen=True):
     """Compatibility with other servers."""
 
-    open_install: bool = setting(
-        boolean(), False, "allow the first caller to create the first admin through the API, without the setup code"
-    )
+    open_install: Annotated[
+        bool, meaning("allow the first caller to create the first admin through the API, without the setup code")
+    ] = False
 
 
-@frozen
-class Admin:
+class Admin(Section, frozen=True):
     """The first admin, created if there is no user yet, and never changed afterwards."""
 
-    user: str = setting(USER, "admin", "its name")
-    password: Secret | None = setting(secret(), None, "its password")
-    password_hash: Secret | None = setting(
-        secret("a hash"), None, "its password as an argon2id hash, $argon2id$..., instead of the password"
-    )
+    user: Annotated[User, meaning("its name")] = "admin"
+    password: Annotated[Secret | None, meaning("its password")] = None
+    password_hash: Annotated[
+        Annotated[Secret, Meta(title="a hash")] | None,
+        meaning("its password as an argon2id hash, $argon2id$..., instead of the password"),
+    ] = None
 
 
-@frozen
-class BootstrapStorage:
+class BootstrapStorage(Section, frozen=True):
     """A storage, created if it does not exist."""
 
-    name: str = setting(NAME, REQUIRED, "its name")
-    type: str = setting(choice("Local"), "Local", "its kind")
-    path: Path | None = setting(path(), None, "its folder; unset means <name> below data.storages")
-    readable_layout: bool = setting(
-        boolean(),
-        True,
-        "false: no files under readable names, which saves a few directory entries for each version; if the database "
-        "is lost, pkgrepo reindex cannot bring back what the storage holds",
-    )
+    name: Annotated[Name, meaning("its name")]
+    type: Annotated[Literal["Local"], meaning("its kind")] = "Local"
+    path: Annotated[Path | None, meaning("its folder; unset means <name> below data.storages")] = None
+    readable_layout: Annotated[
+        bool,
+        meaning(
+            "false: no files under readable names, which saves a few directory entries for each version; if the "
+            "database is lost, pkgrepo reindex cannot bring back what the storage holds"
+        ),
+    ] = True
 
 
-@frozen
-class BootstrapRepository:
+class BootstrapRepository(Section, frozen=True):
     """A repository, created if it does not exist; an existing one is not changed."""
 
-    name: str = setting(NAME, REQUIRED, "its name")
-    format: str = setting(text(r"[a-z]+", "the name of a format, such as python"), REQUIRED, "its format")
-    storage: str = setting(NAME, "main", "its storage")
-    visibility: str = setting(choice("public", "private", "hidden"), "public", "who may see it without a grant")
-    description: str = setting(text(r"(?s).*", "a text"), "", "its description")
-    config: Mapping[str, Any] = setting(table(), {"type": "Hosted"}, "its configuration, as in the API")
+    name: Annotated[Name, meaning("its name")]
+    format: Annotated[str, meaning("its format", pattern=r"[a-z]+", title="the name of a format, such as python")]
+    storage: Annotated[Name, meaning("its storage")] = "main"
+    visibility: Annotated[Literal["public", "private", "hidden"], meaning("who may see it without a grant")] = "public"
+    description: Annotated[str, meaning("its description", pattern=r"(?s).*", title="a text")] = ""
+    config: Annotated[Mapping[str, Any], meaning("its configuration, as in the API")] = field(
+        default_factory=lambda: {"type": "Hosted"}
+    )
 
 
-@frozen
-class BootstrapTokenScope:
+class BootstrapTokenScope(Section, frozen=True):
     """Actions that a token may do in the repositories that match a pattern."""
 
-    repository: str = setting(text(), REQUIRED, "storage/name, with * and ? as wildcards")
-    actions: tuple[str, ...] = setting(
-        several(choice("read", "write", "overwrite", "delete", "edit", "admin"), "a list of actions"),
-        ["read"],
-        "the allowed actions",
-    )
+    repository: Annotated[str, meaning("storage/name, with * and ? as wildcards")]
+    actions: Annotated[
+        tuple[Literal["read", "write", "overwrite", "delete", "edit", "admin"], ...],
+        meaning("the allowed actions", title="a list of actions"),
+    ] = ("read",)
 
 
-@frozen
-class BootstrapToken:
+class BootstrapToken(Section, frozen=True):
     """A token, created if it does not exist, identified by its hash."""
 
-    name: str = setting(text(r".{1,100}", "1 to 100 characters"), REQUIRED, "its name")
-    user: str = setting(USER, REQUIRED, "the user it belongs to")
-    hash: str | None = setting(SHA256, None, "sha256 of its text")
-    file: Path | None = setting(existing_file(), None, "file that holds its text, instead of the hash")
-    scopes: tuple[str, ...] = setting(several(text(), "a list of scopes"), [], "server scopes, as in the API")
-    repositories: tuple[BootstrapTokenScope, ...] = setting(
-        tables(BootstrapTokenScope), [], "its repositories; without any, all that its user may use"
-    )
-    packages: tuple[str, ...] = setting(several(text(), "a list of patterns"), [], "its packages")
-    expires_days: int | None = setting(integer(1, 36_500), None, "days from the first start until it expires")
+    name: Annotated[str, meaning("its name", pattern=r".{1,100}", title="1 to 100 characters")]
+    user: Annotated[User, meaning("the user it belongs to")]
+    hash: Annotated[Sha256 | None, meaning("sha256 of its text")] = None
+    file: Annotated[ExistingFile | None, meaning("file that holds its text, instead of the hash")] = None
+    scopes: Annotated[tuple[str, ...], meaning("server scopes, as in the API", title="a list of scopes")] = ()
+    repositories: Annotated[
+        tuple[BootstrapTokenScope, ...], meaning("its repositories; without any, all that its user may use")
+    ] = ()
+    packages: Annotated[tuple[str, ...], meaning("its packages", title="a list of patterns")] = ()
+    expires_days: Annotated[
+        Annotated[int, Meta(ge=1, le=36_500)] | None, meaning("days from the first start until it expires")
+    ] = None
 
 
-@frozen
-class Bootstrap:
+class Bootstrap(Section, frozen=True):
     """Objects that a start creates if they are missing."""
 
-    admin: Admin = section(Admin)
-    storages: tuple[BootstrapStorage, ...] = setting(tables(BootstrapStorage), [], "storages")
-    repositories: tuple[BootstrapRepository, ...] = setting(tables(BootstrapRepository), [], "repositories")
-    tokens: tuple[BootstrapToken, ...] = setting(tables(BootstrapToken), [], "tokens")
+    admin: Admin = field(default_factory=Admin)
+    storages: Annotated[tuple[BootstrapStorage, ...], meaning("storages")] = ()
+    repositories: Annotated[tuple[BootstrapRepository, ...], meaning("repositories")] = ()
+    tokens: Annotated[tuple[BootstrapToken, ...], meaning("tokens")] = ()
 
 
-@frozen
-class Config:
+class Config(Section, frozen=True):
     """
     The whole validated configuration.
 
     ``origins`` maps the dotted name of each key that was set to its origin; all other keys have their defaults.
     """
 
-    server: Server = section(Server)
-    tls: Tls = section(Tls)
-    data: Data = section(Data)
-    database: Database = section(Database)
-    auth: Auth = section(Auth)
-    limits: Limits = section(Limits)
-    log: Log = section(Log)
-    audit: Audit = section(Audit)
-    gc: Gc = section(Gc)
-    proxy: Proxy = section(Proxy)
-    npm: Npm = section(Npm)
-    container: Container = section(Container)
-    metrics: Metrics = section(Metrics)
-    compat: Compat = section(Compat)
-    bootstrap: Bootstrap = section(Bootstrap)
-    origins: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+    server: Server = field(default_factory=Server)
+    tls: Tls = field(default_factory=Tls)
+    data: Data = field(default_factory=Data)
+    database: Database = field(default_factory=Database)
+    auth: Auth = field(default_factory=Auth)
+    limits: Limits = field(default_factory=Limits)
+    log: Log = field(default_factory=Log)
+    audit: Audit = field(default_factory=Audit)
+    gc: Gc = field(default_factory=Gc)
+    proxy: Proxy = field(default_factory=Proxy)
+    npm: Npm = field(default_factory=Npm)
+    container: Container = field(default_factory=Container)
+    metrics: Metrics = field(default_factory=Metrics)
+    compat: Compat = field(default_factory=Compat)
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    origins: Mapping[str, str] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the values are equal, whatever their origins."""
+        names = [name for name in self.__struct_fields__ if name != "origins"]
+        return isinstance(other, Config) and all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.server, self.data))
 
     @property
     def database_path(self) -> Path | None:

@@ -1,10 +1,11 @@
-"""Makes structs that show a value in another form."""
+"""Structs: what their fields mean, and structs that show a value in another form."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -15,3 +16,8 @@ def from_attributes(kind: type[S], value: object, /, **others: Any) -> S:
         if name not in others and hasattr(value, name):
             others[name] = getattr(value, name)
     return kind(**others)
+
+
+def meaning(description: str, **limits: Any) -> Meta:
+    """What a field means to people; ``limits`` are its bounds, its pattern, examples, or the kind of its values."""
+    return Meta(description=description, **limits)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.outbound.urls import UserInfoError, parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig
 from pkgrepo.untrusted.text import END, ONE_LINE, quoted, seconds_of
@@ -41,14 +42,11 @@ Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END)]
 class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Credentials for an upstream: username and password, or a token (Bearer)."""
 
-    username: Annotated[Text | UnsetType, Meta(description="For Basic authentication at the upstream.")] = UNSET
-    password: Annotated[Text | UnsetType, Meta(description="It is shown as ***, which means the stored one.")] = UNSET
+    username: Annotated[Text | UnsetType, meaning("For Basic authentication at the upstream.")] = UNSET
+    password: Annotated[Text | UnsetType, meaning("It is shown as ***, which means the stored one.")] = UNSET
     token: Annotated[
         Token | UnsetType,
-        Meta(
-            description="Sent as a bearer token, instead of username and password; shown as ***, which means "
-            "the stored one."
-        ),
+        meaning("Sent as a bearer token, instead of username and password; shown as ***, which means the stored one."),
     ] = UNSET
 
     def __repr__(self) -> str:
@@ -76,42 +74,38 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     times for this upstream instead of those of the server: seconds, or a text such as 5s or 2m.
     """
 
-    url: Annotated[str, Meta(description="Where the upstream is, such as https://registry.example/.")]
+    url: Annotated[str, meaning("Where the upstream is, such as https://registry.example/.")]
     name: Annotated[
-        str,
-        Meta(max_length=300, pattern=ONE_LINE, description="How readers see it in errors; without one it is the host."),
+        str, meaning("How readers see it in errors; without one it is the host.", max_length=300, pattern=ONE_LINE)
     ] = ""
     priority: Annotated[
-        int, Meta(ge=-1_000_000, le=1_000_000, description="The route with the highest number is asked first.")
+        int, meaning("The route with the highest number is asked first.", ge=-1_000_000, le=1_000_000)
     ] = 0
     auth: Annotated[
         RouteAuth | UnsetType,
-        Meta(description="The credentials of the route, which are sent to its host only, and to its token service."),
+        meaning("The credentials of the route, which are sent to its host only, and to its token service."),
     ] = UNSET
     ca_file: Annotated[
         Text | UnsetType,
-        Meta(
-            description="The absolute path of a PEM file on the server with the certificates that the "
-            "upstream is checked by."
-        ),
+        meaning("The absolute path of a PEM file on the server with the certificates that the upstream is checked by."),
     ] = UNSET
     hosts: Annotated[
-        HostUrls | UnsetType, Meta(description="Addresses under which hosts that the upstream names are reached.")
+        HostUrls | UnsetType, meaning("Addresses under which hosts that the upstream names are reached.")
     ] = UNSET
-    packages: Annotated[
-        Patterns | UnsetType, Meta(description="Patterns of names; the upstream is asked only for these.")
-    ] = UNSET
+    packages: Annotated[Patterns | UnsetType, meaning("Patterns of names; the upstream is asked only for these.")] = (
+        UNSET
+    )
     token_hosts: Annotated[
         Hosts | UnsetType,
-        Meta(description="Hosts of token services on other sites, which may get the credentials of the route."),
+        meaning("Hosts of token services on other sites, which may get the credentials of the route."),
     ] = UNSET
     connect_timeout: Annotated[
         Timeout | Duration | UnsetType,
-        Meta(description="Longest time until a connection is made, such as 5s; else that of the server."),
+        meaning("Longest time until a connection is made, such as 5s; else that of the server."),
     ] = UNSET
     idle_timeout: Annotated[
         Timeout | Duration | UnsetType,
-        Meta(description="Longest time without an answer or a part of one, such as 30s; else that of the server."),
+        meaning("Longest time without an answer or a part of one, such as 30s; else that of the server."),
     ] = UNSET
 
     def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
@@ -150,21 +144,21 @@ RouteList = Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOS
 class Routes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The upstream routes. A text instead of a route is its URL."""
 
-    routes: Annotated[RouteList, Meta(description="The upstreams.")]
+    routes: Annotated[RouteList, meaning("The upstreams.")]
 
 
 class Upstream(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Another form of the upstreams: one ``upstream_url`` with its credentials, or ``routes``."""
 
-    upstream_url: Annotated[str | UnsetType, Meta(description="Where the only upstream is; stored as a route.")] = UNSET
+    upstream_url: Annotated[str | UnsetType, meaning("Where the only upstream is; stored as a route.")] = UNSET
     upstream_auth: Annotated[
-        RouteAuth | UnsetType, Meta(description="The credentials of the upstream; stored as those of its route.")
+        RouteAuth | UnsetType, meaning("The credentials of the upstream; stored as those of its route.")
     ] = UNSET
     revalidation_ttl_seconds: Annotated[
         Seconds | UnsetType,
-        Meta(description="Seconds for which metadata are used before they are asked for again; see cache_ttl."),
+        meaning("Seconds for which metadata are used before they are asked for again; see cache_ttl."),
     ] = UNSET
-    routes: Annotated[RouteList | UnsetType, Meta(description="The upstreams.")] = UNSET
+    routes: Annotated[RouteList | UnsetType, meaning("The upstreams.")] = UNSET
 
     def check(self) -> None:
         """:raises Invalid: it has both forms or none"""
@@ -183,23 +177,21 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
 
     negative_ttl: Annotated[
         Seconds | Duration | None,
-        Meta(description="How long it is remembered that an upstream does not have something, such as 30s or 5m."),
+        meaning("How long it is remembered that an upstream does not have something, such as 30s or 5m."),
     ] = None
     stale_if_gone: Annotated[
         Seconds | Duration | None,
-        Meta(description="How long a tag is served after the upstream has removed it, such as 12h or 2d."),
+        meaning("How long a tag is served after the upstream has removed it, such as 12h or 2d."),
     ] = None
-    max_bytes: Annotated[
-        Count | None, Meta(description="Bytes that are kept; what was not used for longest goes first.")
-    ] = None
-    unused_days: Annotated[Days | None, Meta(description="Days after which what nobody asked for is removed.")] = None
+    max_bytes: Annotated[Count | None, meaning("Bytes that are kept; what was not used for longest goes first.")] = None
+    unused_days: Annotated[Days | None, meaning("Days after which what nobody asked for is removed.")] = None
 
 
 class ReleaseAge(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Versions are hidden until they were published this many days ago; names that match an exempt glob are not."""
 
-    days: Annotated[AgeDays, Meta(description="Hide versions until they were published this many days ago.")]
-    exempt: Annotated[Patterns, Meta(description="Patterns of names whose versions are never hidden.")] = []
+    days: Annotated[AgeDays, meaning("Hide versions until they were published this many days ago.")]
+    exempt: Annotated[Patterns, meaning("Patterns of names whose versions are never hidden.")] = []
 
 
 class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -213,17 +205,13 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
     member says.
     """
 
-    minimum_release_age: Annotated[
-        ReleaseAge | AgeDays | None, Meta(description="How old versions of upstreams must be.")
-    ] = None
-    reserved_names: Annotated[Patterns, Meta(description="Patterns of names that no upstream is ever asked for.")] = []
-    pass_searches: Annotated[bool | None, Meta(description="Whether upstreams get what people search for.")] = None
+    minimum_release_age: Annotated[ReleaseAge | AgeDays | None, meaning("How old versions of upstreams must be.")] = (
+        None
+    )
+    reserved_names: Annotated[Patterns, meaning("Patterns of names that no upstream is ever asked for.")] = []
+    pass_searches: Annotated[bool | None, meaning("Whether upstreams get what people search for.")] = None
     keep_removed: Annotated[
-        bool,
-        Meta(
-            description="Go on serving cached files of versions that the upstream has removed, by their exact "
-            "addresses."
-        ),
+        bool, meaning("Go on serving cached files of versions that the upstream has removed, by their exact addresses.")
     ] = False
 
     def normalised(self) -> Self:
@@ -240,9 +228,9 @@ class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
     With refuse_upstream_names a package is not published here for the first time if an upstream has one of its name.
     """
 
-    refuse_upstream_names: Annotated[
-        bool, Meta(description="The first publish of a name that an upstream has is refused.")
-    ] = False
+    refuse_upstream_names: Annotated[bool, meaning("The first publish of a name that an upstream has is refused.")] = (
+        False
+    )
 
 
 class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
@@ -254,8 +242,7 @@ class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
     """
 
     merge_names: Annotated[
-        Patterns,
-        Meta(description="Patterns of names whose versions are those of hosted members and of upstreams together."),
+        Patterns, meaning("Patterns of names whose versions are those of hosted members and of upstreams together.")
     ] = []
 
 
@@ -272,26 +259,22 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
 
     proxy: Annotated[
         Routes | UnsetType,
-        Meta(
+        meaning(
+            "The upstream routes of the repository; the one with the highest priority is tried first.",
             examples=[{"routes": [{"url": "https://registry.example/"}]}],
-            description="The upstream routes of the repository; the one with the highest priority is tried first.",
         ),
     ] = UNSET
     config: Annotated[
         Upstream | UnsetType,
-        Meta(description="The upstream servers of the repository, in another form of proxy; it is stored as proxy."),
+        meaning("The upstream servers of the repository, in another form of proxy; it is stored as proxy."),
     ] = UNSET
     cache_ttl: Annotated[
-        Seconds | Ttl | None,
-        Meta(description="How long metadata of upstream servers is used before they are asked again."),
+        Seconds | Ttl | None, meaning("How long metadata of upstream servers is used before they are asked again.")
     ] = None
-    cache: Annotated[Cache | None, Meta(description="What is kept of upstream servers, and for how long.")] = None
-    policy: Annotated[
-        UpstreamPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
-    ] = None
+    cache: Annotated[Cache | None, meaning("What is kept of upstream servers, and for how long.")] = None
+    policy: Annotated[UpstreamPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     routes_are_replicas: Annotated[
-        bool | None,
-        Meta(description="The routes are copies of each other; while one fails, the next serves what it has."),
+        bool | None, meaning("The routes are copies of each other; while one fails, the next serves what it has.")
     ] = None
 
     def normalised(self) -> Self:
@@ -339,23 +322,20 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
 
     members: Annotated[
         list[Text],
-        Meta(
+        meaning(
+            "The repositories that a virtual one consists of, in the order in which they are asked.",
             min_length=1,
             max_length=MOST_MEMBERS,
             examples=[["main/packages"]],
-            description="The repositories that a virtual one consists of, in the order in which they are asked.",
         ),
     ]
     publish_to: Annotated[
-        Text | None, Meta(description="The member to which packages go that are published to a virtual repository.")
+        Text | None, meaning("The member to which packages go that are published to a virtual repository.")
     ] = None
     resolution: Annotated[
-        Literal["first", "merge"],
-        Meta(description="How the members of a virtual repository that are not hosted are joined."),
+        Literal["first", "merge"], meaning("How the members of a virtual repository that are not hosted are joined.")
     ] = "first"
-    policy: Annotated[
-        VirtualPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
-    ] = None
+    policy: Annotated[VirtualPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
     def normalised(self) -> Self:
         """With the release age of ``policy`` as an object."""
@@ -365,9 +345,7 @@ class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryT
 class MergingConfig(VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """The configuration of a virtual repository of a format whose versions can be joined, see L{VirtualConfig}."""
 
-    policy: Annotated[
-        MergingPolicy | None, Meta(description="Rules for uploads and for the packages that are served.")
-    ] = None
+    policy: Annotated[MergingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
 
 def default_name(url: str) -> str:

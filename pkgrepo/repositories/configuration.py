@@ -14,35 +14,33 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 
 import msgspec
 from attrs import frozen
-from msgspec import Meta
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
+from pkgrepo.model.structs import meaning
 
 
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Whether reads of a public repository need credentials."""
 
-    enabled: Annotated[
-        bool, Meta(description="Reading needs a login or a token, also while the repository is public.")
-    ] = False
+    enabled: Annotated[bool, meaning("Reading needs a login or a token, also while the repository is public.")] = False
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The rules for pushes that all formats have. They apply to all changes of packages, removals included."""
 
     must_be_project_member: Annotated[
-        bool, Meta(description="Only members of the project that owns a name publish, change and remove it.")
+        bool, meaning("Only members of the project that owns a name publish, change and remove it.")
     ] = False
     auto_create_projects: Annotated[
         bool,
-        Meta(
-            description="With must_be_project_member: the first pusher of a name that no project owns becomes "
+        meaning(
+            "With must_be_project_member: the first pusher of a name that no project owns becomes "
             "the owner of a new project, instead of being refused."
         ),
     ] = False
     must_use_auth_token_for_push: Annotated[
-        bool, Meta(description="Passwords neither publish nor remove, only access tokens do.")
+        bool, meaning("Passwords neither publish nor remove, only access tokens do.")
     ] = False
 
 
@@ -55,10 +53,8 @@ class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
 
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    auth: Annotated[Auth | None, Meta(description="Whether reads of a public repository need credentials.")] = None
-    page: Annotated[str | None, Meta(description="A text in Markdown that the console shows above the packages.")] = (
-        None
-    )
+    auth: Annotated[Auth | None, meaning("Whether reads of a public repository need credentials.")] = None
+    page: Annotated[str | None, meaning("A text in Markdown that the console shows above the packages.")] = None
 
     def normalised(self) -> Self:
         """

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import pytest
 import werkzeug.routing
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
@@ -112,7 +113,7 @@ class Stack:
         self.folder = folder
         config = server_config(folder, **overrides)
         if not with_admin:
-            config = evolve(config, bootstrap=Bootstrap())
+            config = replace(config, bootstrap=Bootstrap())
         self.assembly = Assembly(config, reactor)
         core = self.assembly.core
         core.passwords = Passwords(core.pools.cpu, core.reactor, hasher=FAST)

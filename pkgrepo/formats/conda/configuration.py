@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
 from pkgrepo.repositories import configuration
@@ -23,10 +24,10 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     again only while ``reuse_deleted_names`` is on.
     """
 
-    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = False
-    reuse_deleted_names: Annotated[
-        bool, Meta(description="The name of something that was deleted can be published again.")
-    ] = False
+    allow_overwrite: Annotated[bool, meaning("A file may be published again with other content.")] = False
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -34,8 +35,8 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: Annotated[configuration.PushRules, Meta(description="Rules for pushes.")] = configuration.PushRules()
-    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    push_rules: Annotated[configuration.PushRules, meaning("Rules for pushes.")] = configuration.PushRules()
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
 
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):

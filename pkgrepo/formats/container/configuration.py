@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
-from msgspec import Meta
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.public_keys import KeyInvalid, parse_key
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 
@@ -29,10 +29,8 @@ class PushRules(configuration.PushRules, frozen=True):
     after it has a valid signature.
     """
 
-    allow_tag_overwrite: Annotated[bool, Meta(description="A push may move an existing tag.")] = False
-    require_content_trust: Annotated[
-        bool, Meta(description="Readers see an image only after it has a valid signature.")
-    ] = False
+    allow_tag_overwrite: Annotated[bool, meaning("A push may move an existing tag.")] = False
+    require_content_trust: Annotated[bool, meaning("Readers see an image only after it has a valid signature.")] = False
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -45,12 +43,11 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
 
     allow_sparse: Annotated[
-        bool,
-        Meta(description="Accept manifests that refer to missing content, such as mirrors of some platforms only."),
+        bool, meaning("Accept manifests that refer to missing content, such as mirrors of some platforms only.")
     ] = False
-    other_media_types: Annotated[bool, Meta(description="Accept any JSON document as a manifest.")] = False
-    allow_delete: Annotated[bool, Meta(description="Clients may delete manifests and tags.")] = True
-    overwrite_exempt: Annotated[list[str], Meta(description="Patterns of tags that can always be moved.")] = []
+    other_media_types: Annotated[bool, meaning("Accept any JSON document as a manifest.")] = False
+    allow_delete: Annotated[bool, meaning("Clients may delete manifests and tags.")] = True
+    overwrite_exempt: Annotated[list[str], meaning("Patterns of tags that can always be moved.")] = []
 
 
 class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -62,11 +59,9 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
 
     keys: Annotated[
-        list[str], Meta(max_length=MOST_KEYS, description="Public keys in PEM; without any, those of the server.")
+        list[str], meaning("Public keys in PEM; without any, those of the server.", max_length=MOST_KEYS)
     ] = []
-    window_s: Annotated[
-        int, Meta(ge=60, le=30 * 86400, description="Seconds in which a pushed image must be signed.")
-    ] = 3600
+    window_s: Annotated[int, meaning("Seconds in which a pushed image must be signed.", ge=60, le=30 * 86400)] = 3600
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -78,14 +73,13 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: Annotated[PushRules, Meta(description="Rules for pushes.")] = PushRules()
-    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    push_rules: Annotated[PushRules, meaning("Rules for pushes.")] = PushRules()
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     trust: Annotated[
-        TrustPolicy | None,
-        Meta(description="The public keys that are trusted, and how long an unsigned image is kept."),
+        TrustPolicy | None, meaning("The public keys that are trusted, and how long an unsigned image is kept.")
     ] = None
     default: Annotated[
-        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+        bool | None, meaning("Whether image names without storage and repository refer to this repository.")
     ] = None
 
     def normalised(self) -> Self:
@@ -108,10 +102,10 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
 
     library_prefix: Annotated[
         Literal["auto", "always", "never"] | None,
-        Meta(description="When library/ stands before names without a slash at the upstreams; auto tries both."),
+        meaning("When library/ stands before names without a slash at the upstreams; auto tries both."),
     ] = None
     default: Annotated[
-        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+        bool | None, meaning("Whether image names without storage and repository refer to this repository.")
     ] = None
 
 
@@ -119,7 +113,7 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
     """The configuration of a virtual repository, see there; ``default`` is that of hosted ones."""
 
     default: Annotated[
-        bool | None, Meta(description="Whether image names without storage and repository refer to this repository.")
+        bool | None, meaning("Whether image names without storage and repository refer to this repository.")
     ] = None
 
     def normalised(self) -> Self:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 import msgspec
-from msgspec import Meta
 
 from pkgrepo.formats.maven.openpgp import read_certificates
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
@@ -31,12 +31,10 @@ class PushRules(configuration.PushRules, frozen=True):
     and artifacts, ``allow_overwrite`` replace files. With ``require_service_deploy`` only bundles are accepted.
     """
 
-    push_policy: Annotated[PushPolicy, Meta(description="The versions that are accepted; STAGES means both.")] = (
-        "STAGES"
-    )
-    yanking_allowed: Annotated[bool, Meta(description="Clients may delete files, versions and artifacts.")] = True
-    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = True
-    require_service_deploy: Annotated[bool, Meta(description="Only bundles are accepted, no single files.")] = False
+    push_policy: Annotated[PushPolicy, meaning("The versions that are accepted; STAGES means both.")] = "STAGES"
+    yanking_allowed: Annotated[bool, meaning("Clients may delete files, versions and artifacts.")] = True
+    allow_overwrite: Annotated[bool, meaning("A file may be published again with other content.")] = True
+    require_service_deploy: Annotated[bool, meaning("Only bundles are accepted, no single files.")] = False
 
     @staticmethod
     def of(repository: Repository) -> PushRules:
@@ -52,12 +50,11 @@ class DeployRequirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True
     With ``trusted_keys`` (armoured OpenPGP public keys) each PGP signature must be a valid one by one of these keys.
     """
 
-    signatures: Annotated[bool, Meta(description="Each file has a PGP signature.")] = False
-    sources: Annotated[bool, Meta(description="Each main jar has a sources jar.")] = False
-    javadoc: Annotated[bool, Meta(description="Each main jar has a javadoc jar.")] = False
+    signatures: Annotated[bool, meaning("Each file has a PGP signature.")] = False
+    sources: Annotated[bool, meaning("Each main jar has a sources jar.")] = False
+    javadoc: Annotated[bool, meaning("Each main jar has a javadoc jar.")] = False
     trusted_keys: Annotated[
-        tuple[str, ...],
-        Meta(description="Armoured OpenPGP public keys; each signature must be a valid one by one of them."),
+        tuple[str, ...], meaning("Armoured OpenPGP public keys; each signature must be a valid one by one of them.")
     ] = ()
 
     @staticmethod
@@ -71,9 +68,9 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: Annotated[PushRules, Meta(description="Rules for pushes.")] = PushRules()
+    push_rules: Annotated[PushRules, meaning("Rules for pushes.")] = PushRules()
     deploy: Annotated[
-        DeployRequirements | None, Meta(description="What every version in a bundle must have beside its POM.")
+        DeployRequirements | None, meaning("What every version in a bundle must have beside its POM.")
     ] = None
 
     def normalised(self) -> Self:
@@ -95,14 +92,13 @@ class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=Reposit
 
     publish_snapshots_to: Annotated[
         schema.Text | None,
-        Meta(
-            description="The member to which snapshots go that are published to a virtual repository, if not "
+        meaning(
+            "The member to which snapshots go that are published to a virtual repository, if not "
             "to publish_to (Java only)."
         ),
     ] = None
     resolution: Annotated[
-        Literal["first", "merge"],
-        Meta(description="How the members of a virtual repository that are not hosted are joined."),
+        Literal["first", "merge"], meaning("How the members of a virtual repository that are not hosted are joined.")
     ] = "merge"
 
 

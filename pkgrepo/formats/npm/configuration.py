@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
 from pkgrepo.model import Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
 
@@ -24,21 +24,21 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     manifest_mismatch: Annotated[
         Literal["tarball", "refuse"],
-        Meta(
-            description="What to do if the sent manifest differs from package.json in the tarball: tarball "
+        meaning(
+            "What to do if the sent manifest differs from package.json in the tarball: tarball "
             "stores the values of the tarball, refuse refuses the publish."
         ),
     ] = "tarball"
-    reuse_deleted_names: Annotated[
-        bool, Meta(description="The name of something that was deleted can be published again.")
-    ] = False
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
-    push_rules: Annotated[configuration.PushRules | None, Meta(description="Rules for pushes.")] = None
-    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    push_rules: Annotated[configuration.PushRules | None, meaning("Rules for pushes.")] = None
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
 
 CONFIGURATIONS = configuration.Configurations("the npm format", HostedConfig | ProxyConfig | MergingConfig)

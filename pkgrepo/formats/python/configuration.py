@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
 
@@ -19,27 +19,26 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     of a deleted file can be published again, even with the same bytes, only while ``reuse_deleted_names`` is on.
     """
 
-    allow_overwrite: Annotated[bool, Meta(description="A file may be published again with other content.")] = False
-    strict_filenames: Annotated[bool, Meta(description="Only normalised file names are accepted.")] = False
-    reuse_deleted_names: Annotated[
-        bool, Meta(description="The name of something that was deleted can be published again.")
-    ] = False
+    allow_overwrite: Annotated[bool, meaning("A file may be published again with other content.")] = False
+    strict_filenames: Annotated[bool, meaning("Only normalised file names are accepted.")] = False
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
 
 
 class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The conda channel beside the repository: with ``from_wheels`` pure wheels become packages in it."""
 
-    from_wheels: Annotated[bool, Meta(description="Pure wheels become packages in the conda channel.")] = True
+    from_wheels: Annotated[bool, meaning("Pure wheels become packages in the conda channel.")] = True
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
-    push_rules: Annotated[configuration.PushRules | None, Meta(description="Rules for pushes.")] = None
-    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
+    push_rules: Annotated[configuration.PushRules | None, meaning("Rules for pushes.")] = None
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     conda: Annotated[
-        CondaChannel | None,
-        Meta(description="Whether pure wheels become packages in the conda channel beside the repository."),
+        CondaChannel | None, meaning("Whether pure wheels become packages in the conda channel beside the repository.")
     ] = None
 
 

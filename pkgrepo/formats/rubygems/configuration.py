@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import msgspec
-from msgspec import Meta
 
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories import configuration
 
@@ -22,13 +22,13 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     can be restored, but never published again.
     """
 
-    unique_numbers: Annotated[bool, Meta(description="Two versions that compare as equal are refused.")] = True
-    unique_spellings: Annotated[
-        bool, Meta(description="A name that differs from another one only in spelling is refused.")
-    ] = True
-    reuse_deleted_names: Annotated[
-        bool, Meta(description="The name of something that was deleted can be published again.")
-    ] = False
+    unique_numbers: Annotated[bool, meaning("Two versions that compare as equal are refused.")] = True
+    unique_spellings: Annotated[bool, meaning("A name that differs from another one only in spelling is refused.")] = (
+        True
+    )
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
 
 
 class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -41,8 +41,8 @@ class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     list then fails.
     """
 
-    created_at: Annotated[bool, Meta(description="List when each version was published.")] = True
-    drop_yanked: Annotated[bool, Meta(description="Leave yanked versions out.")] = False
+    created_at: Annotated[bool, meaning("List when each version was published.")] = True
+    drop_yanked: Annotated[bool, meaning("Leave yanked versions out.")] = False
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -50,11 +50,9 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
     fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
 
-    push_rules: Annotated[configuration.PushRules, Meta(description="Rules for pushes.")] = configuration.PushRules()
-    policy: Annotated[Policy | None, Meta(description="Rules for uploads and for the packages that are served.")] = None
-    compact_index: Annotated[
-        CompactIndex | None, Meta(description="What the list of versions contains for Bundler.")
-    ] = None
+    push_rules: Annotated[configuration.PushRules, meaning("Rules for pushes.")] = configuration.PushRules()
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+    compact_index: Annotated[CompactIndex | None, meaning("What the list of versions contains for Bundler.")] = None
 
 
 CONFIGURATIONS = configuration.Configurations("the Ruby format", HostedConfig | ProxyConfig | VirtualConfig)

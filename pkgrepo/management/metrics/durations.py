@@ -21,7 +21,8 @@ from pkgrepo.http.repeats import LogRepeat
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
 from pkgrepo.management.api.services import Histogram
-from pkgrepo.management.metrics.exposition import Families, cumulative
+from pkgrepo.management.metrics.exposition import cumulative
+from pkgrepo.management.metrics.sums import Families
 from pkgrepo.repositories.registry import Registry
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds

@@ -14,13 +14,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from attrs import frozen
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
 
 from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
@@ -29,6 +25,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.access_rules import METRICS_READERS
 from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.metrics.sums import AllMetrics, Families, summed
 from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
@@ -40,7 +37,6 @@ from pkgrepo.storage.pools import Pools
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}
 
-Families = Callable[[], Iterable[Metric]]
 Gather = Callable[[bytes], Awaitable[Sequence[bytes]]]  # sends the text of this process, and returns those of others
 
 
@@ -49,17 +45,6 @@ class MetricSource(Protocol):
 
     def snapshot(self) -> Families:
         """Copy the values, in the reactor thread; the function returned makes metric families of them in any thread."""
-
-
-@frozen(eq=False)
-class _AllMetrics(Collector):
-    """Collects the families of all sources for one answer."""
-
-    families: Sequence[Families]
-
-    def collect(self) -> Iterator[Metric]:
-        for each in self.families:
-            yield from each()
 
 
 class ProcessMetrics:
@@ -125,7 +110,7 @@ def _render(families: Sequence[Families], *, own: bool = False, platform: bool =
         GCCollector(registry=registry)
     if platform:
         PlatformCollector(registry=registry)
-    registry.register(_AllMetrics(families))
+    registry.register(AllMetrics(families))
     return generate_latest(registry)
 
 
@@ -218,48 +203,3 @@ def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:
     for storage in storages:
         failed.add_metric([storage.name], found.failed.get(storage.id, 0))
     yield failed
-
-
-# What becomes of the values of a gauge; the others are added up.
-SHARED: dict[str, Callable[[float, float], float]] = {
-    "process_start_time_seconds": min,
-    "process_max_fds": max,
-    "pkgrepo_certificate_expiry_timestamp_seconds": min,  # one worker may have the new certificate already
-    "pkgrepo_upstream_up": min,
-    "pkgrepo_file_bytes": max,
-    "pkgrepo_database_free_bytes": min,
-}
-GROWING = frozenset({"counter", "histogram"})  # types of metrics that only grow
-
-_Key = tuple[str, tuple[tuple[str, str], ...]]
-
-
-def summed(texts: Iterable[bytes]) -> list[Metric]:
-    """The sums of several expositions; one that cannot be read is an error of ours, and raises ValueError."""
-    families: dict[str, Metric] = {}
-    values: dict[str, dict[_Key, Sample]] = {}
-    for text in texts:
-        for found in text_string_to_metric_families(text.decode("utf-8")):
-            family = families.setdefault(found.name, Metric(found.name, found.documentation, found.type))
-            kept = values.setdefault(found.name, {})
-            combine = SHARED.get(family.name, float.__add__)
-            for sample in found.samples:
-                key = sample.name, tuple(sorted(sample.labels.items()))
-                before = kept.get(key)
-                value = float(sample.value)
-                kept[key] = sample._replace(value=value if before is None else combine(before.value, value))
-    for name, family in families.items():
-        family.samples = list(values[name].values())
-    return list(families.values())
-
-
-def growing(texts: Iterable[bytes]) -> bytes:
-    """The sums of what only grows, as an exposition: what processes leave behind that have ended."""
-    return exposition([each for each in summed(texts) if each.type in GROWING])
-
-
-def exposition(families: Iterable[Metric]) -> bytes:
-    """The text of some families."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_AllMetrics([lambda: families]))
-    return generate_latest(registry)

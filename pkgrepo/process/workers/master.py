@@ -30,7 +30,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.services import Service
-from pkgrepo.management.metrics.exposition import growing
+from pkgrepo.management.metrics.sums import growing
 from pkgrepo.process.sd_notify import Notifier
 
 from .child import Child, Outputs, WorkerFailed

@@ -13,7 +13,7 @@ from pkgrepo.cli import main
 from pkgrepo.commands.reference import commands_page
 from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import read_config
-from pkgrepo.config.reference import settings_page
+from pkgrepo.config.explain import settings_page
 from pkgrepo.management.repositories.reference import configuration_page
 from pkgrepo.web.docs.book import BookPage, load_book
 from tests.support.browser import Browser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from pkgrepo.management.metrics.exposition import exposition, growing, summed
+from pkgrepo.management.metrics.sums import exposition, growing, summed
 
 
 def text(requests: int, connections: int, expiry: float, files: float) -> bytes:
