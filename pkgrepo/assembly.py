@@ -213,7 +213,7 @@ class Assembly:
                 documents=proxies.documents,
                 resolver=proxies.resolver,
                 transfers=proxies.transfers,
-                absences=proxies.absences,
+                negative_cache=proxies.negative_cache,
                 counters=proxies.counters,
                 fetching=proxies.fetching,
                 package_files=proxies.package_files,

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import PERMITS, HashingThreads, Passwords
 from pkgrepo.concurrency import proxy_loop
-from pkgrepo.concurrency.batches import Linger
+from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.config import Config
 from pkgrepo.errors import StorageFailed
 from pkgrepo.failure_log import is_out_of_descriptors
@@ -103,14 +103,14 @@ class Core:
             None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follower, self.registry, self.peers, reactor)
         )
         self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
-        self.linger = Linger(reactor, config.proxy.store_delay_s, MOST_WAITING, MOST_WAITING_BYTES)
+        self.batch_delay = BatchDelay(reactor, config.proxy.store_delay_s, MOST_WAITING, MOST_WAITING_BYTES)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
             clock=self.clock,
             on_change=self.on_change,
-            linger=self.linger,
+            delay=self.batch_delay,
         )
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)

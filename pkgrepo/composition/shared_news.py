@@ -35,11 +35,10 @@ from pkgrepo.auth.login.throttle import Key, Throttle
 from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.model import Repository
 from pkgrepo.process.workers.peers import Peers
-from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.addressed.winners import Winners
+from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
-from pkgrepo.proxy.documents.turns import Turns
-from pkgrepo.proxy.mistrusted import MistrustedFiles
+from pkgrepo.proxy.leases import Turns
+from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.repositories.registry import Registry
@@ -47,7 +46,7 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
 FILES, DOCUMENTS, SETTLE = "proxy.files", "proxy.documents", "proxy.settle"
-WINNER, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
+CHOSEN, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
 TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
 ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
 
@@ -57,7 +56,7 @@ _encode = msgspec.msgpack.encode
 _keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _login = msgspec.msgpack.Decoder(tuple[str, str])
 _id = msgspec.msgpack.Decoder(int)
-_winner = msgspec.msgpack.Decoder(tuple[int, str, str, str])
+_chosen_route = msgspec.msgpack.Decoder(tuple[int, str, str, str])
 _version = msgspec.msgpack.Decoder(tuple[int, str, str])
 _absent = msgspec.msgpack.Decoder(tuple[int, UpstreamDocument])
 _mistrusted = msgspec.msgpack.Decoder(tuple[int, str])
@@ -130,9 +129,9 @@ class ProxyNews:
         """Tell them which documents were removed."""
         self._peers.publish(DOCUMENTS, _encode((repository.id, keys)))
 
-    def winner(self, repository_id: int, package_key: str, version_key: str, route: str) -> None:
+    def chosen_route(self, repository_id: int, package_key: str, version_key: str, route: str) -> None:
         """Tell them which route has served a version."""
-        self._peers.publish(WINNER, _encode((repository_id, package_key, version_key, route)))
+        self._peers.publish(CHOSEN, _encode((repository_id, package_key, version_key, route)))
 
     def undecided(self, repository_id: int, package_key: str, version_key: str) -> None:
         """Ask them which route has a version."""
@@ -152,11 +151,11 @@ def receive_mistrust(peers: Peers, files: MistrustedFiles) -> None:
     peers.subscribe(MISTRUST, lambda data: files.add(*_mistrusted.decode(data)))
 
 
-def receive_winners(peers: Peers, winners: Winners) -> None:
+def receive_chosen_routes(peers: Peers, chosen_routes: ChosenRoutes) -> None:
     """Remember which routes have served versions in other processes, and tell them those of this one."""
-    peers.subscribe(WINNER, lambda data: winners.add(*_winner.decode(data)))
-    peers.subscribe(UNDECIDED, lambda data: winners.answer(*_version.decode(data)))
-    peers.subscribe(DECIDING, lambda data: winners.hear(*_version.decode(data)))
+    peers.subscribe(CHOSEN, lambda data: chosen_routes.add(*_chosen_route.decode(data)))
+    peers.subscribe(UNDECIDED, lambda data: chosen_routes.answer(*_version.decode(data)))
+    peers.subscribe(DECIDING, lambda data: chosen_routes.hear(*_version.decode(data)))
 
 
 class FetchNews:
@@ -199,7 +198,7 @@ class FetchNews:
             self._workers.subscribe(TRANSFER, sharing.receive)
         self._peers.subscribe(WAITING, lambda data: turns.hurry(data.decode()))
 
-    def receive_absences(self, kept: KeptAnswers, files: Absences) -> None:
+    def receive_absent(self, kept: KeptAnswers, files: NegativeCache) -> None:
         """Remember what upstreams do not have."""
         self._peers.subscribe(ABSENT, lambda data: kept.add_absent(*_absent.decode(data)))
         self._peers.subscribe(NO_FILE, lambda data: files.add(*_no_file.decode(data)))
@@ -211,7 +210,7 @@ def receive_purges(peers: Peers, registry: Registry, kept: KeptAnswers, files: P
     def forget_files(data: bytes) -> None:
         repository = registry.find_id(_id.decode(data))
         if repository is not None:
-            kept.forget_absences(repository)
+            kept.forget_absent(repository)
             files.forget_here(repository)
 
     def forget_documents(data: bytes) -> None:

@@ -14,33 +14,30 @@ from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
 from pkgrepo.process.workers.peers import NoPeers
-from pkgrepo.proxy.absences import Absences
-from pkgrepo.proxy.addressed.announced import Announcers
-from pkgrepo.proxy.addressed.context import Context as AddressedContext
-from pkgrepo.proxy.addressed.decisions import Decisions
+from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
-from pkgrepo.proxy.addressed.winners import Winners
+from pkgrepo.proxy.addressed.request import Announcers
+from pkgrepo.proxy.addressed.walk import Context as AddressedContext
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.definitions.credentials import authorization_of
+from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.documents.asking import Asker
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
-from pkgrepo.proxy.documents.turns import Turns
 from pkgrepo.proxy.fetching import Fetching
-from pkgrepo.proxy.keeping import Keeper
-from pkgrepo.proxy.mistrusted import MistrustedFiles
+from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
+from pkgrepo.proxy.purge import CacheLimits, CachePurge
+from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache
+from pkgrepo.proxy.remote_files import Keeper
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
-from pkgrepo.proxy.resolving.file_rules import FileRules
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
-from pkgrepo.proxy.upkeep.limits import CacheLimits
-from pkgrepo.proxy.upkeep.purge import CachePurge
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
 from pkgrepo.storage.key_leases import KeyLeases
@@ -52,9 +49,9 @@ from .shared_news import (
     FetchNews,
     ProxyNews,
     answer_settling,
+    receive_chosen_routes,
     receive_mistrust,
     receive_purges,
-    receive_winners,
 )
 
 if TYPE_CHECKING:
@@ -86,16 +83,16 @@ class ProxyParts:
             stores=core.stores,
             publisher=core.publisher,
             pools=core.pools,
-            linger=core.linger,
+            delay=core.batch_delay,
             on_forget=self._news.documents,
             on_absent=_tell_nobody if fetches is None else fetches.absent,
         )
-        self.absences = Absences(core.clock, _tell_nobody if fetches is None else fetches.no_file)
+        self.negative_cache = NegativeCache(core.clock, _tell_nobody if fetches is None else fetches.no_file)
         turns = None
         if fetches is not None and sharing is not None:
             turns = Turns(self._leases, tell=fetches.waiting, hurrying=kept.hurrying, reactor=reactor)
             fetches.receive(sharing, turns)
-            fetches.receive_absences(kept, self.absences)
+            fetches.receive_absent(kept, self.negative_cache)
         self.documents = Documents(
             turns=turns,
             kept=kept,
@@ -124,8 +121,8 @@ class ProxyParts:
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
         decisions = None if fetches is None else Decisions(self._leases, self._news, reactor)
-        self._winners = Winners(core.catalog, self._news.winner, decisions)
-        receive_winners(core.peers, self._winners)
+        self._chosen_routes = ChosenRoutes(core.catalog, self._news.chosen_route, decisions)
+        receive_chosen_routes(core.peers, self._chosen_routes)
         self._mistrusted = MistrustedFiles(self._news.mistrusted)
         receive_mistrust(core.peers, self._mistrusted)
         self.package_files = self._make_files(core, config, keeper, formats)
@@ -157,9 +154,9 @@ class ProxyParts:
             clock=core.clock,
             upstreams=self.upstreams,
             transfers=self.transfers,
-            winners=self._winners,
+            chosen_routes=self._chosen_routes,
             announcers=Announcers(),
-            absences=self.absences,
+            negative_cache=self.negative_cache,
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )
@@ -204,7 +201,7 @@ class ProxyParts:
             await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()
-        self._winners.close()
+        self._chosen_routes.close()
         self._leases.close()
 
 

@@ -1,7 +1,7 @@
 """
 Work that is cheaper for several items together.
 
-Items that arrive while others are worked on wait for each other. With a L{Linger} the first ones wait for a while, too.
+Items that arrive while others are worked on wait for each other. With a L{BatchDelay} the first ones wait, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @frozen
-class Linger:
+class BatchDelay:
     """
     How long items wait for others before they are worked on: ``seconds``, or until ``enough`` of one key wait, or items
     of ``enough_bytes``.
@@ -57,18 +57,18 @@ class Batches(Generic[K, T]):
     """
     Calls ``work`` with the items of one key, in order, at most ``most`` at a time, and never twice at once for a key.
 
-    An item that comes alone is worked on at once, unless there is a ``linger``. An error of ``work`` is that of all
+    An item that comes alone is worked on at once, unless there is a ``delay``. An error of ``work`` is that of all
     items of the call.
     """
 
     def __init__(
-        self, work: Callable[[Sequence[T]], Awaitable[None]], *, most: int, linger: Linger | None = None
+        self, work: Callable[[Sequence[T]], Awaitable[None]], *, most: int, delay: BatchDelay | None = None
     ) -> None:
         self._work = work
         self._most = most
-        self._linger = linger if linger is not None and linger.seconds else None
-        self._waiting: dict[K, _Queue[T]] = {}  # of the keys that are worked on, or linger
-        self._lingering: dict[K, Deferred[None]] = {}
+        self._delay = delay if delay is not None and delay.seconds else None
+        self._waiting: dict[K, _Queue[T]] = {}  # of the keys that are worked on, or delayed
+        self._delayed: dict[K, Deferred[None]] = {}
         self._hurried = 0
 
     def add(self, key: K, item: T, size: int = 0) -> Deferred[None]:
@@ -80,39 +80,39 @@ class Batches(Generic[K, T]):
             Deferred.fromCoroutine(self._run(key, waiting))
             return done
         done = waiting.add(item, size)
-        if key in self._lingering and not self._lingers(waiting):
-            self._lingering[key].cancel()
+        if key in self._delayed and not self._may_wait(waiting):
+            self._delayed[key].cancel()
         return done
 
     @contextmanager
     def hurrying(self) -> Iterator[None]:
-        """A block in which nothing lingers, since somebody waits for an item."""
+        """A block in which nothing is delayed, since a client waits for an item."""
         self._hurried += 1
-        for each in list(self._lingering.values()):
+        for each in list(self._delayed.values()):
             each.cancel()
         try:
             yield
         finally:
             self._hurried -= 1
 
-    def _lingers(self, waiting: _Queue[T]) -> bool:
-        linger = self._linger
+    def _may_wait(self, waiting: _Queue[T]) -> bool:
+        delay = self._delay
         return (
-            linger is not None
+            delay is not None
             and not self._hurried
-            and len(waiting.items) < linger.enough
-            and waiting.size < linger.enough_bytes
+            and len(waiting.items) < delay.enough
+            and waiting.size < delay.enough_bytes
         )
 
     async def _run(self, key: K, waiting: _Queue[T]) -> None:
-        due = 0  # items that have lingered
+        due = 0  # items that have waited long enough
         while waiting.items:
             if not due:
-                if self._linger is not None and self._lingers(waiting):
-                    self._lingering[key] = deferLater(self._linger.reactor, self._linger.seconds)
+                if self._delay is not None and self._may_wait(waiting):
+                    self._delayed[key] = deferLater(self._delay.reactor, self._delay.seconds)
                     with suppress(CancelledError):
-                        await self._lingering[key]
-                    del self._lingering[key]
+                        await self._delayed[key]
+                    del self._delayed[key]
                 due = len(waiting.items)
             batch = waiting.take(self._most)
             due = max(due - len(batch), 0)

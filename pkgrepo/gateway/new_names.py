@@ -57,7 +57,7 @@ async def check_new_name(services: Services, request: Request, virtual: Reposito
 
     :raises Forbidden: the repository refuses such names; :raises UpstreamFailed: it does, and that is not known
     """
-    leaves = services.proxy.resolver.leaves(virtual)
+    leaves = services.proxy.resolver.flat_members(virtual)
     hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
     if len(hosted) == len(leaves) or rules_of(virtual).merges(key):
         return

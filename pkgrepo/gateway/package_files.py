@@ -17,7 +17,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.fetching import READ_IN_PARTS
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.found_files import FoundFile, Want, same_file
+from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog.packages import files
 

@@ -14,10 +14,10 @@ from pkgrepo.gateway.callers.access import Access
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.fetching import Fetching
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.transfers.running import Transfers
@@ -42,7 +42,7 @@ class Proxying:
     documents: Documents
     resolver: Resolver
     transfers: Transfers
-    absences: Absences
+    negative_cache: NegativeCache
     counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles

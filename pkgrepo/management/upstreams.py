@@ -16,10 +16,10 @@ from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
+from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
 from pkgrepo.proxy.schema import Duration, Pattern, Seconds
-from pkgrepo.proxy.upkeep.checks import check_routes
-from pkgrepo.proxy.upkeep.purge import PURGE, PurgeReport, Selection
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Progress

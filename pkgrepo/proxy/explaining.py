@@ -11,6 +11,9 @@ from attrs import evolve, frozen
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
 from pkgrepo.model import Repository, Version
+from pkgrepo.proxy.resolving.rules import TooYoung
+from pkgrepo.proxy.resolving.serving import FoundFile, Latest
+from pkgrepo.proxy.trace import NameReserved, NameRetired
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -19,11 +22,7 @@ from pkgrepo.storage.pools import Pools
 from .documents.freshness import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
-from .refusals import NameReserved, NameRetired
-from .resolving.found_files import FoundFile
-from .resolving.members import Latest
 from .resolving.package_files import PackageFiles
-from .resolving.release_age import TooYoung
 from .resolving.resolver import Resolver
 from .resolving.serving import HostedMember, Member, Members, UpstreamMember
 from .trace import Step, Trace
@@ -173,7 +172,7 @@ class Explainer:
         """How the file of a package at a path is served."""
         trace, found = Trace(), Explanation()
         try:
-            for each in self._resolver.leaves(repository):
+            for each in self._resolver.flat_members(repository):
                 if await self._catalog.look(_is_of_another, each.id, key, path):
                     raise NotFound("file", path)  # the caller may not know of that package
             found = evolve(found, file=await self._files.find(repository, key, path, trace))

@@ -1,8 +1,22 @@
-"""Which of the processes that serve a repository asks upstreams for something that all of them want."""
+"""
+Leases: which of the processes that serve a repository asks upstreams for something that all of them want.
+
+For a document it is the one that has its lease. The others wait until it has stored the answer, and let it be stored at
+once. After ``WAIT_S`` they ask on their own, also if the process with the lease hangs. That no upstream has a package
+is not stored; the others are told, and one that waits may ask before it hears it.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Final, Protocol
+
+from twisted.internet.task import deferLater
+
+WAIT_S: Final = 5.0  # seconds; upstreams answer within one, or there are several routes
+FIRST_PAUSE_S: Final = 0.005  # before the second attempt to get the lease
+LONGEST_PAUSE_S: Final = 0.1
 
 
 class Leases(Protocol):
@@ -17,3 +31,62 @@ class Leases(Protocol):
 
     def release(self, name: str) -> None:
         """Release a lease that was taken."""
+
+
+class Turns:
+    """
+    The documents that this process asks upstreams for.
+
+    ``tell`` sends the name of a lease to the other processes, whose ``hurry`` is called with it. Answers are stored at
+    once within a block of ``hurrying``.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        *,
+        tell: Callable[[str], None],
+        hurrying: Callable[[], AbstractContextManager[None]],
+        reactor: Any,
+    ) -> None:
+        self._leases = leases
+        self._tell = tell
+        self._hurrying = hurrying
+        self._reactor = reactor
+        self._mine: dict[str, ExitStack] = {}
+
+    async def begin(self, repository_id: int, key: str) -> Turn:
+        """Wait for the turn of this process; the caller ends it."""
+        name = f"document/{repository_id}/{key}"
+        ends_at, pause_s = self._reactor.seconds() + WAIT_S, FIRST_PAUSE_S
+        while not await self._leases.acquire(name):
+            if self._reactor.seconds() >= ends_at:
+                return Turn(lambda: None)
+            self._tell(name)
+            await deferLater(self._reactor, pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        self._mine[name] = ExitStack()
+        return Turn(lambda: self._end(name))
+
+    def hurry(self, name: str) -> None:
+        """Another process waits for an answer."""
+        mine = self._mine.get(name)
+        if mine is not None:
+            mine.enter_context(self._hurrying())
+
+    def _end(self, name: str) -> None:
+        self._leases.release(name)
+        self._mine.pop(name).close()
+
+
+class Turn:
+    """A turn, until ``end``, which is called at least once."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end: Callable[[], None] | None = end
+
+    def end(self) -> None:
+        """Let other processes ask."""
+        end, self._end = self._end, None
+        if end is not None:
+            end()

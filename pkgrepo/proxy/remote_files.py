@@ -1,16 +1,24 @@
-"""Files of upstreams, and whether a kept file is the one that an upstream lists now."""
+"""Files of upstreams: whether a kept file is the one that an upstream lists now, and how verified ones are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from pkgrepo.model import File, Repository
-
-from .configuration import is_from
-from .parts.values import Entry, FileSource
+from pkgrepo.errors import FileExists, existing
+from pkgrepo.interfaces import ICatalog, IProxiedFormat
+from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, Repository
+from pkgrepo.proxy.configuration import is_from, proxy_config_of
+from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.pools import Pools
 
 LISTED = "listed"  # the attribute of a kept file that has the digests of the distribution it was listed with
 
@@ -75,3 +83,76 @@ def is_former(proxy: Repository, file: File) -> bool:
     """Whether a kept file came from an upstream that the proxy does not have any more."""
     origin = file.origin
     return origin is not None and not is_from(proxy, origin.route, origin.address)
+
+
+class Keeper:
+    """Publishes files of upstreams; ``formats`` make the releases."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        publisher: Publisher,
+        pools: Pools,
+        clock: Clock,
+        formats: Mapping[str, IProxiedFormat],
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._pools = pools
+        self._clock = clock
+        self._formats = formats
+
+    async def keep(self, remote: RemoteFile, staged: Staged, blob: BlobInfo) -> File:
+        """
+        Publish a file whose bytes are ``blob``, which has the digests that the upstream announced. Returns its row.
+
+        It takes the place of another file that was listed at its path before, or that came from another upstream.
+        Clients have the bytes already. Nothing else is done with them for a while, as long as no caller hurries.
+
+        :raises Invalid: it is no file of this package
+        """
+        await self._publisher.linger(remote.repository, blob.size)
+        release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
+        kept = tuple(self._with_origin(remote, each) for each in release.files)
+        release = evolve(release, kind="cached", files=kept, published_ms=self._published_ms(remote))
+        path = remote.source.path
+        before = await self._find(remote)
+        former = before is not None and is_former(remote.repository, before)
+        if remote.checked_ms or former:
+            renews = former or (before is not None and not remote.is_kept_as(before))
+            describes = release.overwrite or (renews and bool(release.meta))
+            release = evolve(release, overwrite=True, renews=renews, describes=describes)
+        with suppress(FileExists):  # another process was faster: what was kept first stays
+            published = await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
+            found = next((each for each in published.files if each.path == path), None)
+            if found is not None:
+                return found
+        return existing(await self._find(remote), "file", path)
+
+    async def _find(self, remote: RemoteFile) -> File | None:
+        found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
+        return found
+
+    def _published_ms(self, remote: RemoteFile) -> int | None:
+        """When the upstream published the release; None if it does not say so, or names a time that cannot be."""
+        said_ms = remote.entry.published_ms
+        return said_ms if said_ms is not None and 0 < said_ms <= self._clock.now_ms() else None
+
+    def _with_origin(self, remote: RemoteFile, file: NewFile) -> NewFile:
+        if file.path != remote.source.path:  # it was found in the other one
+            return evolve(file, attrs={**file.attrs, LISTED: dict(remote.source.digests)})
+        origin = Origin(
+            route=remote.route,
+            url=remote.url,
+            fetched_ms=self._clock.now_ms(),
+            published_ms=remote.entry.published_ms,
+            address=next(
+                (each.url for each in proxy_config_of(remote.repository).routes if each.name == remote.route), ""
+            ),
+        )
+        attrs: dict[str, Any] = {**file.attrs, **origin.attrs}
+        if not remote.source.digests:
+            attrs["unverified"] = True  # the upstream announced no digest
+            attrs[LISTED] = dict(remote.listed_digests)
+        return evolve(file, attrs=attrs)

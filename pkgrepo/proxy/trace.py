@@ -1,4 +1,4 @@
-"""The steps by which the resolver came to a result, recorded while it decides."""
+"""The steps by which the resolver came to a result, recorded while it decides, and its refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from attrs import Factory, define
 
-from pkgrepo.errors import UpstreamDenied
+from pkgrepo.errors import NotFound, RepositoryInactive, UpstreamDenied
 from pkgrepo.storage.catalog.packages.packages import RETIRED
 
 
@@ -127,3 +127,41 @@ class Trace:
 
 def _restore(repository: str, stored: Mapping[str, Any]) -> Step:
     return msgspec.structs.replace(msgspec.convert(stored, Step), repository=repository)
+
+
+@define
+class NameReserved(NotFound):
+    """No upstream is asked for the package, since its name matches ``pattern``, and no hosted repository has it."""
+
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{NotFound.__str__(self)} here: {self.header_reason}"
+
+    @property
+    def header_reason(self) -> str:
+        """The reason for the header of an answer."""
+        return f"no upstream is asked for it, since policy.reserved_names has {self.pattern!r}"
+
+
+@define
+class NameRetired(NotFound):
+    """No upstream is asked for the package, since a hosted repository had it, and its name was not released."""
+
+    def __str__(self) -> str:
+        return f"{NotFound.__str__(self)} here: {self.header_reason}"
+
+    @property
+    def header_reason(self) -> str:
+        """The reason for the header of an answer."""
+        return "no upstream is asked for it, since a hosted repository had it until it was removed"
+
+
+@define
+class MemberInactive(RepositoryInactive):
+    """The members of the virtual repository at ``path`` that have the package ``name`` are switched off."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"the member of repository {self.path} that has package {self.name!r} is not active"

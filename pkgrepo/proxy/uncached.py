@@ -1,16 +1,23 @@
-"""Questions to upstreams whose answers are passed on and not kept, such as searches and audits."""
+"""
+Questions to upstreams whose responses are passed on and not kept, such as searches and audits.
+
+Upstreams are not asked about packages of our own, and what they say about such is not shown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.model import ReadLimits, Repository
-
-from .configuration import proxy_config_of
-from .upstream.instances import Upstreams
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import ReadLimits, Repository, RepositoryType
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.storage.catalog.packages import packages
 
 ABSENT: Final = (404, 405, 410)  # an upstream that does not know the question
 
@@ -62,3 +69,39 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 raise
             failure = failure or error
     raise failure or NotFound(question.what, repository.path)
+
+
+async def find_private(
+    catalog: ICatalog, members: Sequence[Repository], proxy: FlatMember, keys: Collection[str]
+) -> set[str]:
+    """
+    Those of the package keys that ``proxy`` must not be asked about on behalf of the repository with these ``members``.
+
+    A hosted one of them has or had them, also one that is switched off, and their versions are not merged; or their
+    names are reserved.
+    """
+    hosted = [each.id for each in members if each.type is RepositoryType.HOSTED]
+    return await catalog.scan(_find_private, hosted, proxy, keys)
+
+
+def passes_searches(members: Sequence[Repository], proxy: FlatMember) -> bool:
+    """
+    Whether ``proxy`` may be asked for what somebody searches in the repository with these ``members``.
+
+    Each rule on the way decides. If there is none, it may unless a hosted flat is private: such a search may be for one
+    of its packages.
+    """
+    switches = {rules.pass_searches for _, rules in proxy.rules} - {None}
+    if switches:
+        return False not in switches
+    return not any(each.type is RepositoryType.HOSTED and each.is_private for each in members)
+
+
+def _find_private(reader: Reader, hosted: Sequence[int], proxy: FlatMember, keys: Collection[str]) -> set[str]:
+    rules = [rules for _, rules in proxy.rules]
+    return {
+        key
+        for key in keys
+        if any(each.reserved_by(key) is not None for each in rules)
+        or (not proxy.merges(key) and any(packages.ownership(reader, each, key) is not None for each in hosted))
+    }

@@ -24,8 +24,7 @@ from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
-from pkgrepo.proxy.definitions.credentials import seal_credentials
-from pkgrepo.proxy.definitions.storing import add_repository, with_member_ids
+from pkgrepo.proxy.definitions import add_repository, seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.people import tokens, users

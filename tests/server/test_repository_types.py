@@ -12,7 +12,7 @@ from twisted.internet.threads import deferToThread
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.definitions.credentials import authorization_of
+from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 from tests.support.data_folder import DataFolder, pkgrepo

@@ -21,8 +21,8 @@ from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.private_names import find_private
-from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.uncached import find_private
 from pkgrepo.storage.catalog.images.manifests import Manifest, list_images, list_referrers
 from pkgrepo.storage.catalog.images.trust import Keys, list_visible_tags
 from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
@@ -192,13 +192,15 @@ class CatalogRequests:
             after = page[-1]
         return names[:count]
 
-    async def _served(self, viewer: Identity, repository: Repository, leaf: Leaf, images: Sequence[str]) -> set[str]:
+    async def _served(
+        self, viewer: Identity, repository: Repository, leaf: FlatMember, images: Sequence[str]
+    ) -> set[str]:
         """Those of the images of a hosted or proxy repository that a repository serves under their names."""
         if leaf.repository.type is RepositoryType.HOSTED:
             return {*await self._visibility.filter_images(viewer, leaf.repository, images)}
         if repository.type is not RepositoryType.VIRTUAL:
             return {*images}
-        leaves = self._services.proxy.resolver.leaves(repository)
+        leaves = self._services.proxy.resolver.flat_members(repository)
         return {*images} - await find_private(self._services.catalog, leaves, leaf, images)
 
 

@@ -15,7 +15,7 @@ from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
-from pkgrepo.proxy.resolving.release_age import TooYoung
+from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.repositories.images.blobs import StillNeeded
 from pkgrepo.repositories.images.push import TagConditionFailed
 from pkgrepo.repositories.publish.upload_leases import UploadUnknown

@@ -30,7 +30,7 @@ from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.virtual import publish_target
 
 from .names import is_image_name, parse_name
 from .paths import ImagePath, PathKind, parse_path

@@ -17,7 +17,7 @@ from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.found_files import Want
+from pkgrepo.proxy.resolving.serving import Want
 
 
 class FileRequests:

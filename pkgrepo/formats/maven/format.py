@@ -51,11 +51,10 @@ from pkgrepo.interfaces import (
 )
 from pkgrepo.model import BlobInfo, Package, Repository
 from pkgrepo.proxy.addressed.request import FileRequest
-from pkgrepo.proxy.documents.held import DocumentRequest
-from pkgrepo.proxy.documents.restored import restored_document
-from pkgrepo.proxy.publishing import publishes
+from pkgrepo.proxy.documents.held import DocumentRequest, restored_document
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.members import Latest, MemberParts
+from pkgrepo.proxy.resolving.serving import Latest, MemberParts
+from pkgrepo.proxy.virtual import publishes
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.releases import Release

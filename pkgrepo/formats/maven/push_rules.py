@@ -27,7 +27,7 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.proxy.publishing import check_publishes
+from pkgrepo.proxy.virtual import check_publishes
 from pkgrepo.storage.catalog.packages import deployments
 
 from .configuration import RELEASES, SNAPSHOTS, PushRules

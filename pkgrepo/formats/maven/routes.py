@@ -46,7 +46,7 @@ from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target, publish_targets
+from pkgrepo.proxy.virtual import publish_target, publish_targets
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.storage.catalog.packages import packages
 

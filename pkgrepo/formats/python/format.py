@@ -37,12 +37,11 @@ from pkgrepo.interfaces import (
     Reader,
 )
 from pkgrepo.model import BlobInfo, Package, Repository
-from pkgrepo.proxy.documents.held import DocumentRequest
-from pkgrepo.proxy.documents.restored import restored_document
+from pkgrepo.proxy.documents.held import DocumentRequest, restored_document
 from pkgrepo.proxy.parts.values import FileSource
-from pkgrepo.proxy.publishing import publishes
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.members import Latest, LatestReason, MemberParts, merge_fragments
+from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts, merge_fragments
+from pkgrepo.proxy.virtual import publishes
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_lists import PackageLists

@@ -29,7 +29,7 @@ from pkgrepo.http.answering.dispatch import answering, refusal_of
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.virtual import publish_target
 
 from .change_requests import ChangeRequests
 from .names import FileName, normalise, parse_upload, parse_version

@@ -33,7 +33,7 @@ from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.virtual import publish_target
 
 from .names import is_name
 from .paths import ApiPath, CompactPath, GemPath, InfoPath, Path, QuickPath, RootPath, SpecsPath, read_path

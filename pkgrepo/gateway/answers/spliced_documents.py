@@ -24,7 +24,7 @@ from attrs import Factory, define, evolve, frozen
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Document
-from pkgrepo.proxy.resolving.package_state import PackageState
+from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.pools import Pools
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pkgrepo import errors
 from pkgrepo.http.answers import Refusal
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
-from pkgrepo.proxy.resolving.release_age import TooYoung
+from pkgrepo.proxy.resolving.rules import TooYoung
 
 Statuses = Mapping[type[Exception], tuple[int, str]]
 

@@ -18,7 +18,7 @@ from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
-from pkgrepo.proxy.publishing import check_publishes
+from pkgrepo.proxy.virtual import check_publishes
 
 from .session_cookies import session_secret
 

@@ -9,7 +9,7 @@ from typing import Final
 from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import ReadOnly
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
-from pkgrepo.proxy.publishing import publish_targets
+from pkgrepo.proxy.virtual import publish_targets
 from pkgrepo.repositories.registry import Registry
 
 # The actions of a token from a login; administration of the repository is not among them.

@@ -17,7 +17,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.audit_log import AuditLog
-from pkgrepo.proxy.upkeep.purge import CachePurge
+from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener

@@ -24,8 +24,7 @@ from pkgrepo.management.explanations.schema import (
 )
 from pkgrepo.model import Action, File, Repository
 from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
-from pkgrepo.proxy.resolving.found_files import FoundFile
-from pkgrepo.proxy.resolving.members import Latest, LatestReason
+from pkgrepo.proxy.resolving.serving import FoundFile, Latest, LatestReason
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
 

@@ -12,7 +12,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.jobs.schema import job_record
 from pkgrepo.model import Action, Repository
-from pkgrepo.proxy.upkeep.purge import PURGE
+from pkgrepo.proxy.purge import PURGE
 from pkgrepo.storage.catalog.server.jobs import JOB_ORDERS, Job
 
 from .schema import JobRecord

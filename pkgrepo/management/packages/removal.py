@@ -7,7 +7,7 @@ from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
-from pkgrepo.proxy.publishing import check_yanks
+from pkgrepo.proxy.virtual import check_yanks
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions

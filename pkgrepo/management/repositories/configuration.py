@@ -13,7 +13,7 @@ from pkgrepo.management.repositories.schema import ConfigKey, MemberRecord, Memb
 from pkgrepo.management.repositories.stored import is_whole, part_name, parts, replace, warnings_of, whole, with_part
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
-from pkgrepo.proxy.definitions.storing import shown_config
+from pkgrepo.proxy.definitions import shown_config
 
 WARNINGS = "warnings"  # added to the configuration in answers
 

@@ -12,7 +12,7 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 from pkgrepo.management.repositories.stored import example, is_whole, part_name, parts, types, validated, with_part
-from pkgrepo.proxy.definitions.credentials import mask_credentials
+from pkgrepo.proxy.definitions import mask_credentials
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")

@@ -26,8 +26,8 @@ from pkgrepo.management.repositories.schema import (
 )
 from pkgrepo.management.repositories.stored import joined, pointing_into, storable, try_routes, validated, warnings_of
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
-from pkgrepo.proxy.definitions.members import check_no_member
-from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
+from pkgrepo.proxy.definitions import add_repository, remove_repository
+from pkgrepo.proxy.virtual import check_no_member
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 

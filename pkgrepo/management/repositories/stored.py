@@ -14,11 +14,10 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
-from pkgrepo.proxy.definitions.credentials import seal_credentials
-from pkgrepo.proxy.definitions.members import exposure_warnings, targets_in
-from pkgrepo.proxy.definitions.storing import ca_files, configure_repository, shown_config, with_member_ids
-from pkgrepo.proxy.upkeep.checks import route_warnings
+from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
+from pkgrepo.proxy.virtual import exposure_warnings, targets_in
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {

@@ -23,9 +23,9 @@ import msgspec
 
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.model import BlobInfo, File, Repository
-from pkgrepo.proxy.keeping import Keeper
-from pkgrepo.proxy.mistrusted import MistrustedFiles
-from pkgrepo.proxy.remote_files import RemoteFile, is_former
+from pkgrepo.proxy.addressed.walk import Context
+from pkgrepo.proxy.remembered import MistrustedFiles
+from pkgrepo.proxy.remote_files import Keeper, RemoteFile, is_former
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
@@ -34,7 +34,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
-from .context import Context
 from .request import FileRequest
 from .walk import Walk, with_digests
 
@@ -62,7 +61,7 @@ class AddressedFiles:
 
     async def has_version(self, proxy: Repository, request: FileRequest) -> bool:
         """Whether a proxy has served the version that a file belongs to."""
-        return await self._context.winners.find(proxy, request) is not None
+        return await self._context.chosen_routes.find(proxy, request) is not None
 
     async def look(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile:
         """
@@ -70,14 +69,14 @@ class AddressedFiles:
 
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known
         """
-        self._check_absence(proxy, request, trace)
+        self._check_negative_cache(proxy, request, trace)
         walk = Walk(proxy, request, self._context, trace=trace)
         try:
             async with walk.open({}, method="HEAD") as response:
                 remote = walk.remote
                 size = response.length
         except NotFound:
-            self._context.absences.note(proxy, request.key)
+            self._context.negative_cache.note(proxy, request.key)
             raise
         remote = _with_size(remote, size)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=request.path)
@@ -115,7 +114,7 @@ class AddressedFiles:
 
     async def _find_now(self, proxy: Repository, request: FileRequest, trace: Trace) -> File | None:
         """The file, if a transfer that ended after the caller had looked for it has kept it."""
-        self._check_absence(proxy, request, trace)
+        self._check_negative_cache(proxy, request, trace)
         return await self.find_kept(proxy, request)
 
     async def _join(
@@ -128,18 +127,18 @@ class AddressedFiles:
         try:
             found = await follow(transfer)
         except NotFound:
-            self._context.absences.note(proxy, request.key)
+            self._context.negative_cache.note(proxy, request.key)
             raise
         return with_digests(walk.remote, transfer.digests), found
 
     def forget(self, repository: Repository) -> None:
         """Forget what only this process remembers of a proxy: what its routes do not have, and which has a version."""
-        self._context.absences.forget(repository)
-        self._context.winners.forget(repository)
+        self._context.negative_cache.forget(repository)
+        self._context.chosen_routes.forget(repository)
 
-    def _check_absence(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
+    def _check_negative_cache(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:
-            self._context.absences.check(proxy, request.key)
+            self._context.negative_cache.check(proxy, request.key)
         except NotFound:
             self._context.counters.add(proxy.id, CacheCounts(absent=1))
             trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
@@ -151,7 +150,7 @@ class AddressedFiles:
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
             kept = await self._keeper.keep(walk.remote, staged, blob)
-            self._context.winners.settle(proxy, request)
+            self._context.chosen_routes.settle(proxy, request)
             self._mistrusted.discard(place)
             return kept
 

@@ -17,7 +17,6 @@ absent     every route said that it does not have it       no route is asked for
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -26,8 +25,10 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import BlobInfo, File, Repository
+from pkgrepo.proxy.addressed.walk import Context
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -39,7 +40,6 @@ from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
-from .context import Context
 from .request import FileRequest
 from .walk import Unchanged, Walk, with_digests
 
@@ -73,7 +73,7 @@ class MutableFiles:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
-        self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
+        self._stale_until_ms: Lru[tuple[int, str], int] = Lru(MOST_STALE)
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> MutableFile | None:
         """The file as it is kept of one of the routes, fresh or not; None if it is not."""
@@ -84,7 +84,7 @@ class MutableFiles:
             return None
         if not is_from(proxy, document.route, document.meta.get("address", "")):
             return None
-        stale_until_ms = self._stale_until_ms.get((proxy.id, request.key), 0)
+        stale_until_ms = self._stale_until_ms.get((proxy.id, request.key)) or 0
         stale = document.fresh_until_ms < stale_until_ms
         fresh_until_ms = stale_until_ms if stale else document.fresh_until_ms
         return MutableFile(document, _to_file(proxy, request, document), fresh_until_ms, stale)
@@ -108,7 +108,7 @@ class MutableFiles:
         if kept is not None and self.is_fresh(kept):
             return kept
         if kept is None:
-            self._context.absences.check(proxy, request.key)
+            self._context.negative_cache.check(proxy, request.key)
         place = (proxy.id, request.key)
         transfer = self._context.transfers.get(*place, lambda: self._download(proxy, request, kept))
         walk = self._walks[place]
@@ -119,7 +119,7 @@ class MutableFiles:
             self._context.counters.add(proxy.id, CacheCounts(confirmed=1))
             return await self._confirm(proxy, request, kept)
         except NotFound:
-            self._context.absences.note(proxy, request.key)
+            self._context.negative_cache.note(proxy, request.key)
             self._context.counters.add(proxy.id, CacheCounts(absent=1))
             if kept is not None:
                 await self._context.publisher.change(upstream_documents.remove_documents, proxy, [request.key])
@@ -137,9 +137,7 @@ class MutableFiles:
 
     def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
         place, until_ms = (proxy.id, request.key), self._context.clock.now_ms() + STALE_RETRY_MS
-        self._stale_until_ms[place] = until_ms
-        if len(self._stale_until_ms) > MOST_STALE:
-            self._stale_until_ms.popitem(last=False)
+        self._stale_until_ms.put(place, until_ms)
         return evolve(kept, fresh_until_ms=until_ms, stale=True)
 
     async def _confirm(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
@@ -207,7 +205,7 @@ class MutableFiles:
         stored = await self._context.publisher.change_with_blobs(
             upstream_documents.put_document, proxy, staged, [blob], document, blob
         )
-        self._stale_until_ms.pop((proxy.id, request.key), None)
+        self._stale_until_ms.pop((proxy.id, request.key))
         # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
         return evolve(document, storage_id=proxy.storage_id, sha256=blob.sha256, size=blob.size, locator=stored.locator)
 

@@ -13,23 +13,49 @@ from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFailed, UpstreamMismatch
-from pkgrepo.interfaces import IUpstreamResponse
+from pkgrepo.interfaces import ICatalog, IUpstreamResponse
 from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
+from pkgrepo.proxy.addressed.request import (
+    LARGEST_FILE,
+    Announcers,
+    FileRequest,
+    digest_in_file,
+    digests_in_header,
+    select,
+)
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.values import Entry, FileSource
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
-from pkgrepo.proxy.transfers.answers import check_no_page
-from pkgrepo.proxy.transfers.download import Headers
+from pkgrepo.proxy.transfers.download import Headers, check_no_page
+from pkgrepo.proxy.transfers.running import Transfers
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.routes import Route
-
-from .announced import LARGEST_FILE, digest_in_file, digests_in_header, select
-from .context import Context
-from .request import FileRequest
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.publisher import Publisher
 
 ABSENT = (404, 410)
 UNQUOTED = "/!$&'()*+,;=:@"  # RFC 3986 section 3.3: characters of paths; servers know "+" and ":" as they are
+
+
+@frozen(kw_only=True)
+class Context:
+    """The parts that all files of all proxies share; ``limits`` are those of one file."""
+
+    catalog: ICatalog
+    publisher: Publisher
+    clock: Clock
+    upstreams: Upstreams
+    transfers: Transfers
+    chosen_routes: ChosenRoutes
+    announcers: Announcers
+    negative_cache: NegativeCache
+    counters: CacheCounters
+    limits: ReadLimits
 
 
 @define
@@ -128,16 +154,16 @@ class Walk:
             if headers:
                 yield await stack.enter_async_context(self._ask(self.route, method, headers))
                 return
-            async with self._context.winners.deciding(self._repository, self._request):
+            async with self._context.chosen_routes.deciding(self._repository, self._request):
                 if self._routes is None:
-                    self._routes = list(await self._context.winners.candidates(self._repository, self._request))
+                    self._routes = list(await self._context.chosen_routes.candidates(self._repository, self._request))
                 try:
                     response = await self._find(method, stack)
                 except BaseException:
                     self._forget_early()
                     raise
                 recorded = method == "GET" and self._request.lasting
-                self._context.winners.note(self._repository, self._request, self.route, recorded=recorded)
+                self._context.chosen_routes.note(self._repository, self._request, self.route, recorded=recorded)
             self._fields = response.headers
             self._published_ms = _milliseconds(response.headers.get("Last-Modified"))
             self._digests = select(digests_in_header(response.headers), self._request.algorithms)
@@ -147,7 +173,7 @@ class Walk:
     def again(self, error: UpstreamFailed) -> bool:
         """Whether to ask once more for a file that could not be had: a wrong one of the same route, or of the next."""
         if isinstance(error, UpstreamMismatch):
-            self._context.winners.drop(self._repository, self._request)
+            self._context.chosen_routes.drop(self._repository, self._request)
             if not self._tried_twice:
                 self._tried_twice = True
                 return True
@@ -251,7 +277,7 @@ class Walk:
         is_decision = isinstance(error, UpstreamDenied)
         self._failure = error if is_decision else self._failure or error
         self._tried_twice = False
-        self._context.winners.drop(self._repository, self._request)
+        self._context.chosen_routes.drop(self._repository, self._request)
         rest = self._routes[1:] if self._routes else []
         may_ask_all = proxy_config_of(self._repository).replicas
         self._routes = [] if is_decision else [each for each in rest if may_ask_all or each.name in self._conditions]

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import io
 import re
-from collections import OrderedDict
 from typing import Any, Final
 
 from attrs import frozen
@@ -18,7 +17,7 @@ from attrs import frozen
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import Job, normalise
-from pkgrepo.proxy.transfers.answers import size_of_whole
+from pkgrepo.proxy.transfers.download import size_of_whole
 from pkgrepo.storage.gil import GilReleaser
 
 from .held import Growing
@@ -76,24 +75,6 @@ class Sums:
         if claims.sha256 is not None:
             return bool(self.sha256.digest() == claims.sha256)
         return bool(self.md5.hexdigest() == claims.md5)
-
-
-class KnownSums:
-    """The digests of the documents that grew last, by the sha256 (hex) of all their bytes."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, Sums] = OrderedDict()
-
-    def find(self, source: str) -> Sums | None:
-        """Those of a document; None if they must be computed."""
-        return self._kept.get(source)
-
-    def replace(self, before: str, sums: Sums) -> None:
-        """Keep those of a document that grew, instead of those before that."""
-        self._kept.pop(before, None)
-        self._kept[sums.sha256.hexdigest()] = sums
-        if len(self._kept) > MOST_SUMS:
-            self._kept.popitem(last=False)
 
 
 @frozen(eq=False)

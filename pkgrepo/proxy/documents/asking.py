@@ -15,6 +15,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from pkgrepo import __version__
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Invalid, TooLarge, UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import BlobInfo, Repository
@@ -31,7 +32,7 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
-from .appending import Claims, Extension, KnownSums, extend, receive_rest
+from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
 from .held import Composition, DocumentRequest, Growing, Sources
 
 ABSENT = (404, 410)
@@ -82,7 +83,7 @@ class Asker:
         self._clock = clock
         self._upstreams = upstreams
         self._normaliser = normaliser
-        self._sums = KnownSums()
+        self._sums: Lru[str, Sums] = Lru(MOST_SUMS)  # of the documents that grew last, by their sha256 (hex)
 
     async def ask(
         self,
@@ -208,11 +209,12 @@ class Asker:
             return None
         context = Context(request.name, response.url, response.headers.get("content-type") or "")
         job = Job(growing.normaliser, context, self._clock.now_ms())
-        append = partial(extend, self._sums.find(old.source), old.source, rest, claims, growing, job)
+        append = partial(extend, self._sums.get(old.source), old.source, rest, claims, growing, job)
         with suppress(BlobMissing, PartsDamaged):
             made: Extension | None = await read_old(append)
             if made is not None:
-                self._sums.replace(old.source, made.sums)
+                self._sums.pop(old.source)
+                self._sums.put(made.sums.sha256.hexdigest(), made.sums)
                 return await self._stage_rest(repository, request, response, old, made, size + len(rest))
         return None
 

@@ -36,6 +36,7 @@ from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
@@ -50,7 +51,6 @@ from .composing import RouteSources
 from .held import DocumentRequest, Held, Listing, UnstoredParts
 from .kept_answers import KeptAnswers
 from .listings import Listings
-from .turns import Turns
 
 STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
@@ -10,7 +11,9 @@ from urllib.parse import quote
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.model import Origin
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
+from pkgrepo.proxy.parts.values import Normalised
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
@@ -186,3 +189,24 @@ class Held:
     def is_of(self, other: Held) -> bool:
         """Whether this has the same content as another answer to the same question."""
         return self.document.fetched_ms == other.document.fetched_ms
+
+
+def restored_document(
+    request: DocumentRequest, origin: Origin, normalised: Normalised
+) -> tuple[UpstreamDocument, bytes]:
+    """
+    The answer to a question and its parts, as of the file that was fetched last, which has this ``origin``.
+
+    :raises Invalid: see L{write_parts}
+    """
+    out = io.BytesIO()
+    write_parts(out, normalised)
+    document = UpstreamDocument(
+        key=request.key,
+        package_key=request.package_key,
+        route=origin.route,
+        fetched_ms=origin.fetched_ms,
+        checked_ms=origin.fetched_ms,
+        fresh_until_ms=origin.fetched_ms,
+    )
+    return document, out.getvalue()

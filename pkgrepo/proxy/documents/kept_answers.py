@@ -15,7 +15,6 @@ stale, absent   memory only: anybody can ask for any number of names; an absence
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
@@ -25,10 +24,13 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.concurrency.batches import Batches, Linger
+from pkgrepo.concurrency.batches import BatchDelay, Batches
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.documents.asking import Received
+from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
@@ -39,23 +41,20 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from .asking import Received
-from .held import DocumentRequest, Held
-from .recent_parts import LARGEST, RecentParts
-
 BATCH: Final = 500  # rows removed by one transaction
 STORED_TOGETHER: Final = 64  # answers; one transaction should take some milliseconds
 AT_ONCE: Final = 64 * 1024  # bytes of parts, uncompressed, that are read at once: 100 us, as a thread costs
 MOST_HELD: Final = 10_000  # answers in memory that are not stored as they are
-
 T = TypeVar("T")
-
 log = Logger()
+
+LARGEST: Final = 64 * 1024  # bytes of a parts file; nearly all packages have less than 20 KiB
+MEMORY: Final = 32 * 1024 * 1024  # bytes; some 2,000 packages
 
 
 class KeptAnswers:
     """
-    Finds, reads and stores answers, by repository and key. With a ``linger`` more are stored together, later.
+    Finds, reads and stores answers, by repository and key. With a ``delay`` more are stored together, later.
 
     ``on_forget`` is called with what was removed, for other processes; ``on_absent`` with an answer that no upstream
     has it, which is nowhere else.
@@ -69,7 +68,7 @@ class KeptAnswers:
         stores: Stores,
         publisher: Publisher,
         pools: Pools,
-        linger: Linger | None = None,
+        delay: BatchDelay | None = None,
         on_forget: Callable[[Repository, Sequence[str]], None] = lambda _repository, _keys: None,
         on_absent: Callable[[Repository, UpstreamDocument], None] = lambda _repository, _document: None,
     ) -> None:
@@ -81,11 +80,11 @@ class KeptAnswers:
         self._publisher = publisher
         self._pools = pools
         self.changes = 0  # a number that changes with what is held in memory
-        self._held: OrderedDict[tuple[int, str], Held] = OrderedDict()
+        self._held: Lru[tuple[int, str], Held] = Lru(MOST_HELD)
         self._under_way: dict[tuple[int, str], Deferred[None]] = {}  # the last that is being stored
         self._recent = RecentParts()
         self._storing: Batches[int, tuple[Repository, UpstreamDocument, Received]] = Batches(
-            self._store_together, most=STORED_TOGETHER, linger=linger
+            self._store_together, most=STORED_TOGETHER, delay=delay
         )
 
     async def find(self, repository: Repository, key: str) -> Held | None:
@@ -195,12 +194,8 @@ class KeptAnswers:
             self._hold(repository_id, Held(document, stored=False))
 
     def _hold(self, repository_id: int, held: Held) -> Held:
-        key = (repository_id, held.document.key)
         self.changes += 1
-        self._held[key] = held
-        self._held.move_to_end(key)
-        if len(self._held) > MOST_HELD:
-            self._held.popitem(last=False)
+        self._held.put((repository_id, held.document.key), held)
         return held
 
     def put(self, repository: Repository, held: Held, received: Received) -> Held:
@@ -228,7 +223,7 @@ class KeptAnswers:
         """Forget an answer whose parts are lost or damaged, so that they are stored when they are received again."""
         document = held.document
         self.changes += 1
-        self._held.pop((repository.id, document.key), None)
+        self._held.pop((repository.id, document.key))
         self._recent.drop(document.sha256)
         if document.locator:  # else the same bytes would count as stored
             await self._catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
@@ -243,14 +238,14 @@ class KeptAnswers:
         """Forget answers that were removed, in this process."""
         self.changes += 1
         for key in keys:
-            self._held.pop((repository_id, key), None)
+            self._held.pop((repository_id, key))
 
-    def forget_absences(self, repository: Repository) -> None:
+    def forget_absent(self, repository: Repository) -> None:
         """Forget that upstreams do not have something, as far as only this process knows it."""
         self.changes += 1
-        for key, held in list(self._held.items()):
+        for key, held in self._held.items():
             if key[0] == repository.id and held.unstored is None and not held.document.found:
-                del self._held[key]
+                self._held.pop(key)
 
     async def forget_unused(self, repository: Repository, before_ms: int) -> None:
         """Remove the answers not confirmed since a time, about packages of which nothing else is kept."""
@@ -295,7 +290,7 @@ class KeptAnswers:
             self.changes += 1
             now = self._held.get(key)
             if now is held or (failed and now is not None and now.unstored is not None and now.is_of(held)):
-                del self._held[key]
+                self._held.pop(key)
             elif now is not None and not now.stored and now.is_of(held):  # it was confirmed while it was stored
                 self.renew(repository, evolve(now, stored=True))
 
@@ -328,3 +323,27 @@ def _read_and_close(content: int | bytes, work: Callable[[PartsFile], T]) -> tup
     # In the thread: it goes on when the client leaves, and must not read from a descriptor number that was reused.
     with PartsFile(content) as parts:
         return work(parts), parts.read_all(LARGEST)
+
+
+class RecentParts:
+    """Parts files by the sha256 (hex) of their bytes, so that none is ever out of date; at most ``memory`` bytes."""
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self._kept: Lru[str, PartsFile] = Lru(memory)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, sha256: str) -> PartsFile | None:
+        """An open parts file, which the caller does not close; several threads may read it. None if it is not here."""
+        return self._kept.get(sha256)
+
+    def add(self, sha256: str, content: bytes) -> None:
+        """Keep a parts file, unless it is large. :raises PartsDamaged: the bytes are no parts file"""
+        if len(content) <= LARGEST:
+            parts = PartsFile(content)
+            self._kept.put(sha256, parts, parts.memory)
+
+    def drop(self, sha256: str) -> None:
+        """Forget a parts file."""
+        self._kept.pop(sha256)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from attrs import evolve
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing
 from pkgrepo.model import Repository
 from pkgrepo.proxy.parts.layout import PartsDamaged
@@ -24,7 +24,7 @@ class Listings:
 
     def __init__(self, kept: KeptAnswers) -> None:
         self._kept = kept
-        self._verdicts: OrderedDict[tuple[int, str], tuple[tuple[int, int], bool | None]] = OrderedDict()
+        self._verdicts: Lru[tuple[int, str], tuple[tuple[int, int], bool | None]] = Lru(MOST_VERDICTS)
 
     async def listed_ms(self, repository: Repository, request: DocumentRequest) -> int:
         """When the list came that names a document; 0 if none is kept."""
@@ -41,13 +41,10 @@ class Listings:
         named = None
         if found.failure is None and now_ms < found.document.fresh_until_ms:
             place = (repository.id, document.key)
-            before, named = self._verdicts.get(place, (None, None))
+            before, named = self._verdicts.get(place) or (None, None)
             if before != stamp:
                 named = await self._ask(repository, listing, found, request.name, document.meta)
-                self._verdicts[place] = (stamp, named)
-                self._verdicts.move_to_end(place)
-                if len(self._verdicts) > MOST_VERDICTS:
-                    self._verdicts.popitem(last=False)
+                self._verdicts.put(place, (stamp, named))
         if (stamp[0], named) == (held.listed_ms, held.named):
             return held
         return evolve(held, listed_ms=stamp[0], named=named)

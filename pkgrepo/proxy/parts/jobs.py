@@ -12,11 +12,11 @@ import msgspec
 from attrs import define
 
 from pkgrepo.errors import PkgrepoError
+from pkgrepo.proxy.parts.file import Output, write_parts
 
 from .file import PartsFile
 from .layout import PartsDamaged
 from .values import Context, Entry, NormaliserFunction
-from .writing import Output, write_parts
 
 LONGEST_REASON: Final = 4096  # characters of a traceback; messages may contain parts of a document
 

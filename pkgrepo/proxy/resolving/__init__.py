@@ -1,4 +1,4 @@
 """
 What a repository of any type serves under a name: the members that have it (``serving``), found behind virtual
-repositories (``leaves``) and by upstreams (``upstream_members``), and their contents joined to one state or file.
+repositories (``flat_members``) and by upstreams (``upstream_members``), and their contents joined to one state or file.
 """

@@ -28,19 +28,20 @@ from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import FAILURES, MutableFile, MutableFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.refusals import MemberInactive, NameReserved
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.trace import StepKind, Trace, owner_step
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.rules import FileRules
+from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
+from pkgrepo.proxy.trace import MemberInactive, NameReserved, StepKind, Trace, owner_step
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.storage.catalog.server import repositories
 
-from .file_rules import FileRules
-from .found_files import FoundFile, Want, same_file
-from .leaves import Leaf
 from .resolver import Resolver
+
+_Query = Callable[[Reader], bool]
 
 
 class AddressedMembers:
@@ -81,10 +82,10 @@ class AddressedMembers:
             raise MemberInactive(repository.path, request.package_key)
         if (owners and not merges) or (request.of_one_route and not places.is_alone()):
             raise NotFound("file", request.path)
-        return await self._find_upstream(repository, places, request, trace, want)
+        return await self._find_upstream(_Search(repository, request, trace, want), places)
 
     def forget(self, repository: Repository) -> None:
-        """See L{AddressedFiles.forget}."""
+        """Forget what only this process remembers of the files of a proxy."""
         self._files.forget(repository)
 
     def _places(self, repository: Repository) -> _Places:
@@ -108,22 +109,21 @@ class AddressedMembers:
                 owners.append(each)
         return owners
 
-    async def _with_version(self, proxies: Sequence[Leaf], request: FileRequest) -> Sequence[Leaf]:
+    async def _with_version(self, proxies: Sequence[FlatMember], request: FileRequest) -> Sequence[FlatMember]:
         """The proxies to ask: the one that has served the version, or all."""
         for each in proxies if len(proxies) > 1 else ():
             if await self._files.has_version(each.repository, request):
                 return [each]
         return proxies
 
-    async def _find_upstream(
-        self, repository: Repository, places: _Places, request: FileRequest, trace: Trace, want: Want
-    ) -> FoundFile:
+    async def _find_upstream(self, search: _Search, places: _Places) -> FoundFile:
+        request, trace = search.request, search.trace
         failure: PkgrepoError | None = None
         reserved: NameReserved | None = None
-        for leaf in await self._with_version(places.proxies, request):
+        for flat in await self._with_version(places.proxies, request):
             try:
-                self._rules.check_reserved(leaf, request.package_key, trace)
-                found = await self._find_in(repository, leaf, request, trace, want, only_kept=failure is not None)
+                self._rules.check_reserved(flat, request.package_key, trace)
+                found = await self._find_in(search, flat, only_kept=failure is not None)
             except NameReserved as error:
                 reserved = error
             except NotFound:
@@ -133,91 +133,103 @@ class AddressedMembers:
             except FAILURES as error:
                 failure = failure or error
             else:
-                if found is not None and leaf.repository.id == repository.id:
-                    return found  # nobody else decides; a change of its configuration ends all its cached answers
+                if found is not None and flat.repository.id == search.repository.id:
+                    return (
+                        found  # no other repository decides; a change of its configuration ends all its cached answers
+                    )
                 if found is not None:
-                    return _while(partial(places.unchanged, request, leaf.repository), found)
+                    return _while(partial(places.unchanged, request, flat.repository), found)
         raise failure or reserved or NotFound("file", request.path)
 
-    async def _find_in(
-        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
-    ) -> FoundFile | None:
+    async def _find_in(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
         """The file in one proxy; None if it is not kept there and nothing else is wanted."""
-        if not request.lasting:
-            return await self._find_mutable(repository, leaf, request, trace, want, only_kept=only_kept)
+        if not search.request.lasting:
+            return await self._find_mutable(search, flat, only_kept=only_kept)
         try:
-            return await self._find_lasting(repository, leaf, request, trace, want, only_kept=only_kept)
+            return await self._find_lasting(search, flat, only_kept=only_kept)
         except NotFound:
-            former = await self._files.find_former(leaf.repository, request)
+            former = await self._files.find_former(flat.repository, search.request)
             if former is None:
                 raise
-            await self._rules.check_kept(repository, leaf, request.package_key, request.path, former, trace)
-            trace.add(StepKind.FILE_KEPT, repository=leaf.repository.path, path=request.path)
-            return FoundFile(former)
+            return await self._kept(search, flat, former)
 
-    async def _find_lasting(
-        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
-    ) -> FoundFile | None:
-        proxy, key, path = leaf.repository, request.package_key, request.path
+    async def _kept(self, search: _Search, flat: FlatMember, kept: File, fresh: _Query | None = None) -> FoundFile:
+        key, path = search.request.package_key, search.request.path
+        await self._rules.check_kept(search.repository, flat, key, path, kept, search.trace)
+        search.trace.add(StepKind.FILE_KEPT, repository=flat.repository.path, path=path)
+        return FoundFile(kept, fresh)
+
+    async def _find_lasting(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
+        proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
         kept = await self._files.find_kept(proxy, request)
         if kept is None and only_kept:
             trace.add(StepKind.WITHHELD, repository=proxy.path)
             return None
         if kept is None and want is Want.HEAD:
             remote = await self._files.look(proxy, request, trace)
-            self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
+            self._check_age(search, flat, remote.entry.published_ms)
             if remote.source.size is not None:
                 return FoundFile(remote)
         if kept is None and want is Want.DIGESTS:
             found = await self._files.fetch_digests(proxy, request, trace)
             if isinstance(found, RemoteFile):
-                self._rules.check_age(repository, leaf, key, path, found.entry.published_ms, trace)
+                self._check_age(search, flat, found.entry.published_ms)
                 return FoundFile(found)
             kept = found
         if kept is None:
             arriving, content = await self._files.fetch(proxy, request, trace)
             if not isinstance(content, File):
                 assert arriving is not None, "only a kept file has none"
-                self._check_arriving(repository, leaf, arriving, content, trace)
+                self._check_arriving(search, flat, arriving, content)
                 return FoundFile(arriving, content=content)
             kept = content
-        await self._rules.check_kept(repository, leaf, key, path, kept, trace)
-        trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=path)
-        return FoundFile(kept, same_file(kept))
+        return await self._kept(search, flat, kept, same_file(kept))
 
-    async def _find_mutable(
-        self, repository: Repository, leaf: Leaf, request: FileRequest, trace: Trace, want: Want, *, only_kept: bool
-    ) -> FoundFile | None:
-        proxy = leaf.repository
+    async def _find_mutable(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
+        proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
         kept = await self._mutable.find_kept(proxy, request)
         if kept is None and only_kept:
             trace.add(StepKind.WITHHELD, repository=proxy.path)
             return None
         if kept is None and want is Want.HEAD:
             remote = await self._files.look(proxy, request, trace)
-            self._rules.check_age(repository, leaf, request.package_key, request.path, remote.entry.published_ms, trace)
+            self._check_age(search, flat, remote.entry.published_ms)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
         if kept is None or not (only_kept or self._mutable.is_fresh(kept)):
             found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
             if not isinstance(found, MutableFile):
                 arriving, content = found
-                self._check_arriving(repository, leaf, arriving, content, trace)
+                self._check_arriving(search, flat, arriving, content)
                 return FoundFile(arriving, mutable=True, content=content)
             kept = found
-        self._rules.check_age(repository, leaf, request.package_key, request.path, kept.published_ms, trace)
+        self._check_age(search, flat, kept.published_ms)
         trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=request.path)
         return FoundFile(kept.file, _same_document(kept), kept.fresh_until_ms // 1000, mutable=True, stale=kept.stale)
 
+    def _check_age(self, search: _Search, flat: FlatMember, published_ms: int | None) -> None:
+        request = search.request
+        self._rules.check_age(search.repository, flat, request.package_key, request.path, published_ms, search.trace)
+
     def _check_arriving(
-        self, repository: Repository, leaf: Leaf, remote: RemoteFile, content: ArrivingBody | bytes, trace: Trace
+        self, search: _Search, flat: FlatMember, remote: RemoteFile, content: ArrivingBody | bytes
     ) -> None:
         try:
-            self._rules.check_age(repository, leaf, remote.key, remote.source.path, remote.entry.published_ms, trace)
+            self._check_age(search, flat, remote.entry.published_ms)
         except PkgrepoError:
             if isinstance(content, ArrivingBody):
                 content.close()
             raise
+
+
+@frozen(eq=False)
+class _Search:
+    """What is searched for, on behalf of which repository, and the steps so far."""
+
+    repository: Repository
+    request: FileRequest
+    trace: Trace
+    want: Want
 
 
 @frozen(eq=False)
@@ -230,7 +242,7 @@ class _Places:
 
     every_hosted: Sequence[Repository]
     hosted: Sequence[Repository]
-    proxies: Sequence[Leaf]
+    proxies: Sequence[FlatMember]
     serial: int
 
     def is_alone(self) -> bool:

@@ -15,15 +15,14 @@ from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import FAILURES, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.values import Entry, FileSource
-from pkgrepo.proxy.refusals import NameRetired
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.resolving.rules import FileRules
+from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
+from pkgrepo.proxy.trace import NameRetired, StepKind, Trace
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 
 from .addressed_files import AddressedMembers
-from .file_rules import FileRules
-from .found_files import FoundFile, Want, same_file
 from .resolver import Resolver
 from .serving import UpstreamMember
 from .upstream_members import requests_of
@@ -119,8 +118,8 @@ class PackageFiles:
     ) -> FoundFile:
         """The file as it is kept, where no document can tell of it: an upstream failed, or none has the package."""
         failed = isinstance(error, UpstreamFailed)
-        leaves = () if isinstance(error, NameRetired | UpstreamDenied) else self._resolver.leaves(repository)
-        active = [each for each in leaves if each.active and (failed or _keeps_removed(each))]
+        members = () if isinstance(error, NameRetired | UpstreamDenied) else self._resolver.flat_members(repository)
+        active = [each for each in members if each.active and (failed or _keeps_removed(each))]
         kept = await self._find_kept(repository, active, key, path, trace)
         if kept is None:
             raise error
@@ -183,8 +182,8 @@ class PackageFiles:
             file: File | None = await self._catalog.look(files.find_file, holder.id, path)
             if file is not None:
                 if holder.type is RepositoryType.PROXY:
-                    leaf = self._resolver.leaf(repository, holder)
-                    await self._rules.check_kept(repository, leaf, key, path, file, trace)
+                    flat = self._resolver.flat_member(repository, holder)
+                    await self._rules.check_kept(repository, flat, key, path, file, trace)
                 trace.add(StepKind.FILE_KEPT, repository=holder.path, path=path)
                 return file
         return None
@@ -225,8 +224,8 @@ class PackageFiles:
         remote = _remote_of(member, key, *found)
         if kept is not None and remote.is_kept_as(kept):
             return FoundFile(kept)
-        leaf = self._resolver.leaf(repository, proxy)
-        self._rules.check_age(repository, leaf, key, path, remote.entry.published_ms, trace)
+        flat = self._resolver.flat_member(repository, proxy)
+        self._rules.check_age(repository, flat, key, path, remote.entry.published_ms, trace)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=path)
         return FoundFile(remote)
 

@@ -18,21 +18,23 @@ it is. Each decision is recorded in a L{Trace} as it is made.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 from attrs import evolve
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, IProxiedFormat, ISplicedFormat, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS, Documents
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.refusals import MemberInactive, NameRetired
-from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace, owner_step
+from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
+from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule
+from pkgrepo.proxy.resolving.serving import MemberParts, PackageState
+from pkgrepo.proxy.trace import HiddenVersion, MemberInactive, NameRetired, StepKind, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
@@ -40,10 +42,6 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.pools import Pools
 
-from .leaves import Leaf, Leaves
-from .members import MemberParts
-from .package_state import PackageState
-from .release_age import AgeRule, find_age_rule
 from .serving import HostedMember, Member, Members, UpstreamMember
 from .upstream_members import Found, UpstreamMembers
 
@@ -68,13 +66,13 @@ class Resolver:
     ) -> None:
         self._catalog = catalog
         self._registry = registry
-        self._leaves = Leaves(registry)
+        self._flat = FlatMembers(registry)
         self._documents = documents
-        self._upstreams = UpstreamMembers(documents=documents, leaves=self._leaves, clock=clock, formats=formats)
+        self._upstreams = UpstreamMembers(documents=documents, flat=self._flat, clock=clock, formats=formats)
         self._pools = pools
         self._clock = clock
         self._formats = formats
-        self._times: OrderedDict[tuple[int, str, bytes], tuple[int, list[int | None]]] = OrderedDict()
+        self._times: Lru[tuple[int, str, bytes], tuple[int, list[int | None]]] = Lru(MOST_TIMES)
 
     async def state(
         self, repository: Repository, key: str, trace: Trace | None = None, *, revalidate: bool = False
@@ -124,7 +122,7 @@ class Resolver:
         """
         package = self._package_key(repository, key)
         config_serial = self._registry.serial  # before the configuration is read
-        hosted = [each for each in self.leaves(repository) if each.type is RepositoryType.HOSTED]
+        hosted = [each for each in self.flat_members(repository) if each.type is RepositoryType.HOSTED]
         owners: list[HostedMember] = []
         retired, merges = False, self.merges(repository, package)
         for each in hosted:
@@ -165,29 +163,29 @@ class Resolver:
             return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=True)
 
     async def _with_ages(self, repository: Repository, found: Found) -> list[UpstreamMember]:
-        leaves = self._leaves.of(repository)
-        return [await self._with_age(leaves[each.repository.id], each) for each in found.serving]
+        flat = self._flat.of(repository)
+        return [await self._with_age(flat[each.repository.id], each) for each in found.serving]
 
     @property
     def config_serial(self) -> int:
         """The serial of the server's configuration as this process knows it."""
         return self._registry.serial
 
-    def leaves(self, repository: Repository) -> list[Repository]:
+    def flat_members(self, repository: Repository) -> list[Repository]:
         """
         The hosted and proxy repositories behind a repository, in order, each once.
 
         One is not active, either, if the virtual repositories between are not.
         """
-        return [each.repository for each in self._leaves.of(repository).values()]
+        return [each.repository for each in self._flat.of(repository).values()]
 
-    def ways(self, repository: Repository) -> Collection[Leaf]:
+    def ways(self, repository: Repository) -> Collection[FlatMember]:
         """The same with the virtual repositories around them."""
-        return self._leaves.of(repository).values()
+        return self._flat.of(repository).values()
 
-    def leaf(self, repository: Repository, proxy: Repository) -> Leaf:
+    def flat_member(self, repository: Repository, proxy: Repository) -> FlatMember:
         """A repository as it is reached from another one, with all rules on the way."""
-        return self._leaves.of(repository)[proxy.id]
+        return self._flat.of(repository)[proxy.id]
 
     # Below
 
@@ -195,8 +193,8 @@ class Resolver:
         package: str = self._formats[repository.format].package_of(key)
         return package
 
-    async def _with_age(self, leaf: Leaf, member: UpstreamMember) -> UpstreamMember:
-        age = find_age_rule(leaf, member.request.package_key)
+    async def _with_age(self, flat: FlatMember, member: UpstreamMember) -> UpstreamMember:
+        age = find_age_rule(flat, member.request.package_key)
         if age is None:
             return member
         now_ms = self._clock.now_ms()
@@ -209,9 +207,7 @@ class Resolver:
         kept = self._times.get(place)
         if kept is None or kept[0] != member.serial:
             kept = member.serial, await self.read(member, lambda parts: _published_times(parts, section))
-            self._times[place] = kept
-            if len(self._times) > MOST_TIMES:
-                self._times.popitem(last=False)
+            self._times.put(place, kept)
         return kept[1]
 
     async def read(self, member: UpstreamMember, work: Callable[[PartsFile], T]) -> T:

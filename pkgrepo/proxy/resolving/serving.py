@@ -1,20 +1,24 @@
-"""The members of a repository that serve a package, and whether they still do."""
+"""What a repository serves of a package: its members, the parts of their documents, and its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from enum import Enum, StrEnum
+from typing import Any
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Repository
+from pkgrepo.model import File, Fragment, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.rules import AgeRule
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import upstream_documents
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
-
-from .release_age import AgeRule
 
 
 @frozen(eq=False)
@@ -116,3 +120,142 @@ def _is_current(reader: Reader, member: Member, key: str) -> bool:
             return False
     fetched = upstream_documents.fetched_at(reader, member.repository.id, member.held.document.key)
     return fetched == member.held.document.fetched_ms
+
+
+@frozen(eq=False)
+class PackageState:
+    """
+    A package as a repository shows it now.
+
+    ``key`` is that of the document, ``package`` that of the package; they differ where a package has several documents.
+
+    ``stamp`` differs whenever the documents would. ``serial`` is a number that grows with them, for documents that name
+    one; ``modified_s`` is the time of the last change (Unix seconds) if it is known. At ``expires_s`` (Unix seconds; 0
+    for never) the resolver is asked again. ``fresh`` is a query that tells whether the state is still the present one.
+    What is not ``cacheable`` is not in the catalog yet, or not complete. With ``stale`` an upstream failed when it was
+    asked again, so that something newer may be missing. ``load`` gives the parts of a document in one form, with the
+    state that they are of, which may be newer.
+    """
+
+    repository: Repository
+    key: str
+    package: str
+    stamp: Hashable
+    serial: int
+    modified_s: int | None
+    expires_s: int
+    fresh: Callable[[Reader], bool]
+    load: Callable[[str], Awaitable[tuple[Spliced, PackageState]]]
+    cacheable: bool = True
+    stale: bool = False
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether the resolver must be asked again."""
+        return bool(self.expires_s) and now_ms >= self.expires_s * 1000
+
+
+class Want(Enum):
+    """What a caller does with a file."""
+
+    HEAD = 1  # reads what is known about it
+    BYTES = 2  # sends it, or a part of it
+    DIGESTS = 3  # sends its digests, which are known when it is verified
+
+
+@frozen(eq=False)
+class FoundFile:
+    """
+    A file, kept or still to be fetched.
+
+    ``fresh`` is a query that tells whether this is still the file at its path; None if that is not to be cached. The
+    answer is also to be asked for again at ``ends_s`` (Unix seconds; 0 for never). A ``mutable`` file may be another
+    one later. It is ``stale`` if an upstream failed when it was asked again, and ``removed`` if the upstream does not
+    list it any more.
+
+    ``content`` is what arrives of a file that is asked for by its path, and must be closed; None if the file is to be
+    fetched by `Fetching`.
+    """
+
+    file: File | RemoteFile
+    fresh: Callable[[Reader], bool] | None = None
+    ends_s: int = 0
+    mutable: bool = False
+    stale: bool = False
+    removed: bool = False
+    content: ArrivingBody | bytes | None = None
+
+
+def same_file(file: File, condition: Callable[[Reader], bool] | None = None) -> Callable[[Reader], bool]:
+    """A query that tells whether a file is still the one at its path, and a condition is met."""
+
+    def same(reader: Reader) -> bool:
+        now = files.find_file(reader, file.repository_id, file.path)
+        if now is None or (now.sha256, now.locator) != (file.sha256, file.locator):
+            return False
+        return condition is None or condition(reader)
+
+    return same
+
+
+class LatestReason(StrEnum):
+    """Why a version is the latest one. The values are in the API."""
+
+    TAG = "tag"  # a repository says so
+    REPLACED = "replaced"  # it stands in for the one that a repository says, which a rule hides
+    HIGHEST = "highest"  # the order of versions
+
+
+@frozen
+class Latest:
+    """
+    The latest version of a package as clients see it.
+
+    ``member`` is the index of the repository that says it, or said ``hidden``; None if it follows from the order.
+    """
+
+    version: str
+    reason: LatestReason
+    member: int | None = None
+    hidden: str = ""
+
+
+@frozen
+class MemberParts:
+    """
+    What one repository has of a package.
+
+    ``top`` is what the format needs above the fragments. ``fragments`` are by kind and in order. ``versions`` are pairs
+    (sort, text) of the versions that are shown, in order; ``hidden`` are the texts of those that a rule hides, which
+    ``top`` may still name.
+    """
+
+    top: Mapping[str, Any]
+    fragments: Mapping[str, Sequence[Fragment]]
+    versions: Sequence[tuple[bytes, str]] = ()
+    hidden: frozenset[str] = Factory(frozenset)
+
+
+def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:
+    """The fragments of one kind of all members, in order; of several with one key that of the first member."""
+    if len(members) == 1:
+        return [fragment.body for fragment in members[0].fragments[kind]]
+    chosen: dict[str, Fragment] = {}
+    for fragment in _each(members, kind):
+        chosen.setdefault(fragment.key, fragment)
+    return [fragment.body for fragment in sorted(chosen.values())]
+
+
+def merge_versions(members: Sequence[MemberParts]) -> list[str]:
+    """The versions that any member shows, in order."""
+    if len(members) == 1:
+        return [text for _, text in members[0].versions]
+    chosen: dict[str, bytes] = {}
+    for member in members:
+        for sort, text in member.versions:
+            chosen.setdefault(text, sort)
+    return [text for _, text in sorted((sort, text) for text, sort in chosen.items())]
+
+
+def _each(members: Iterable[MemberParts], kind: str) -> Iterable[Fragment]:
+    for member in members:
+        yield from member.fragments[kind]

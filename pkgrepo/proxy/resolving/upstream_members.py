@@ -15,11 +15,10 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import FAILURES, STALE_RETRY_MS, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
-from pkgrepo.proxy.refusals import NameReserved
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
+from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
-from .leaves import Leaf, Leaves
 from .serving import UpstreamMember
 
 log = Logger()
@@ -65,7 +64,7 @@ class Search:
 
     repository: Repository
     request: DocumentRequest
-    leaves: Mapping[int, Leaf]
+    flat: Mapping[int, FlatMember]
     trace: Trace
     revalidate: bool
     outcomes: dict[int, Outcome] = Factory(dict)  # by repository
@@ -88,10 +87,10 @@ class UpstreamMembers:
     """Asks the proxies behind repositories, in order."""
 
     def __init__(
-        self, *, documents: Documents, leaves: Leaves, clock: Clock, formats: Mapping[str, IProxiedFormat]
+        self, *, documents: Documents, flat: FlatMembers, clock: Clock, formats: Mapping[str, IProxiedFormat]
     ) -> None:
         self._documents = documents
-        self._leaves = leaves
+        self._flat = flat
         self._clock = clock
         self._formats = formats
 
@@ -102,7 +101,7 @@ class UpstreamMembers:
         :raises NotFound: none has it; :raises UpstreamFailed: that is not known, since one failed
         """
         request = self._formats[repository.format].document_request(key)
-        search = Search(repository, request, self._leaves.of(repository), trace, revalidate)
+        search = Search(repository, request, self._flat.of(repository), trace, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
             return Found(outcome.serving, search.recheck_ms, search.partial or outcome.denied is not None)
@@ -121,7 +120,7 @@ class UpstreamMembers:
         if repository.type is RepositoryType.VIRTUAL:
             return await self._ask_members(search, repository, only_kept=only_kept)
         if repository.type is RepositoryType.PROXY:
-            return await self._ask_proxy(search, search.leaves[repository.id], only_kept=only_kept)
+            return await self._ask_proxy(search, search.flat[repository.id], only_kept=only_kept)
         return NOTHING
 
     async def _ask_members(self, search: Search, virtual: Repository, *, only_kept: bool) -> Outcome:
@@ -134,7 +133,7 @@ class UpstreamMembers:
         merges = virtual_config_of(virtual).merges
         serving: list[UpstreamMember] = []
         unknown, denied = False, None
-        for member in self._leaves.members(virtual):
+        for member in self._flat.members(virtual):
             if serving and not merges:
                 if member.type is not RepositoryType.HOSTED:
                     search.trace.add(StepKind.UNNEEDED, repository=member.path)
@@ -146,11 +145,11 @@ class UpstreamMembers:
                 break
         return Outcome(serving, unknown, denied)
 
-    async def _ask_proxy(self, search: Search, leaf: Leaf, *, only_kept: bool) -> Outcome:
-        proxy, trace = leaf.repository, search.trace
+    async def _ask_proxy(self, search: Search, flat: FlatMember, *, only_kept: bool) -> Outcome:
+        proxy, trace = flat.repository, search.trace
         if proxy.id in search.outcomes:  # it is a member in several places
             return search.outcomes[proxy.id]
-        for owner, rules in leaf.rules:
+        for owner, rules in flat.rules:
             pattern = rules.reserved_by(search.key)
             if pattern is not None:
                 trace.add(StepKind.RESERVED, repository=proxy.path, pattern=pattern, rule=owner.path)

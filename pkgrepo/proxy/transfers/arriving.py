@@ -1,4 +1,4 @@
-"""A file that is still being transferred, as one client reads it."""
+"""A file that is still being transferred, as one client reads it, and the tasks that wait for more of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
+from twisted.python.failure import Failure
 
 
 class Source(Protocol):
@@ -79,3 +80,31 @@ class ArrivingBody:
     def _close_descriptor(self) -> None:
         if self._descriptor >= 0:
             os.close(self.open())
+
+
+class Waiters:
+    """Deferreds that fire together. Each may be cancelled, also by what another one's firing does."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Deferred[None]] = []
+
+    def add(self) -> Deferred[None]:
+        """A Deferred that fires, or fails, at the next ``wake``."""
+        waiting: Deferred[None] = Deferred(self._forget)
+        self._waiting.append(waiting)
+        return waiting
+
+    def wake(self, failure: Failure | None) -> None:
+        """Fire all, or have all fail."""
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if each.called:  # cancelled by what one before it did
+                continue
+            if failure is not None:
+                each.errback(failure)
+            else:
+                each.callback(None)
+
+    def _forget(self, waiting: Deferred[None]) -> None:
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)

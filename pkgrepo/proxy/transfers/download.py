@@ -1,19 +1,25 @@
-"""What is to be transferred: where it comes from, what it must be, and where it goes."""
+"""What is to be transferred, and whether the responses to the requests for it, and for its rest, are that."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import Factory, frozen
 
-from pkgrepo.errors import UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 T = TypeVar("T")
+
+_STRONG_ETAG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_PASSED = ("content-type", "etag", "last-modified")
+_PAGES = ("text/html", "application/xhtml+xml")
 
 
 def _never_again(error: UpstreamFailed) -> bool:  # noqa: ARG001 - of L{Download.again}
@@ -78,3 +84,123 @@ class Download(Generic[T]):
     def upstream(self) -> str:
         """The name of the route that is asked at present."""
         return self.route if self.asked is None else self.asked()
+
+
+@frozen
+class Origin:
+    """
+    What the first answer says about the file: its fields, and its size in bytes if that is known.
+
+    ``etag`` is strong and quoted; None if there is none. ``is_plain``: the body was sent as it is, not compressed, and
+    with its length, so that positions in it are those in the file.
+    """
+
+    headers: Headers
+    size: int | None
+    etag: str | None
+    is_plain: bool
+
+
+@frozen
+class Fields:
+    """The header fields that count for a file, as they are passed to another process."""
+
+    values: dict[str, str]
+
+    @classmethod
+    def of(cls, headers: Headers) -> Fields:
+        """Those of an answer."""
+        found = {name: headers.get(name) for name in _PASSED}
+        return cls({name: value for name, value in found.items() if value is not None})
+
+    def get(self, name: str) -> str | None:
+        """See L{Headers.get}."""
+        return self.values.get(name.lower())
+
+
+def check_first(download: Download[Any], path: str, response: IUpstreamResponse) -> Origin:
+    """
+    The answer to a request for the whole file.
+
+    :raises NotFound: the upstream has no such file; :raises UpstreamMismatch: it is not the one that was announced
+    :raises UpstreamFailed: it is no file
+    """
+    _check_status(download.upstream, path, response, 200)
+    check_no_page(download.upstream, path, response)
+    size, length = download.size, response.length
+    if size is not None and length is not None and size != length:
+        raise UpstreamMismatch(download.upstream, f"its file has {length} bytes where {size} were announced")
+    return Origin(response.headers, length if size is None else size, _strong_etag(response), length is not None)
+
+
+def check_no_page(route: str, path: str, response: IUpstreamResponse) -> None:
+    """
+    Check that an answer is no web page: captive portals, single sign-on and broken mirrors answer requests with one.
+
+    :raises UpstreamFailed: it is one, and the path is that of another file
+    """
+    media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    if media_type in _PAGES and not path.endswith((".html", ".htm")):
+        raise UpstreamFailed(route, "it answered with a web page instead of the file")
+
+
+def fields_for_rest(download: Download[Any], origin: Origin, offset: int) -> dict[str, str] | None:
+    """
+    Header fields that ask for the bytes from ``offset`` on; None if nothing shows that they are of the same file.
+
+    That is shown by a strong ETag (RFC 9110 section 13.1.5), or by the digest of the whole.
+    """
+    if origin.size is None or not origin.is_plain or not 0 < offset < origin.size:
+        return None
+    if origin.etag is not None:
+        return {"Range": f"bytes={offset}-", "If-Range": origin.etag}
+    return {"Range": f"bytes={offset}-"} if download.expected else None
+
+
+def check_rest(
+    download: Download[Any], path: str, origin: Origin, offset: int, response: IUpstreamResponse
+) -> int | None:
+    """
+    How many bytes of this answer we have already, or None: it is another file, and whole.
+
+    :raises UpstreamMismatch: it is a part of another file; :raises UpstreamFailed: it is no file
+    """
+    if response.status == 200:
+        whole = check_first(download, path, response)
+        same = whole.etag == origin.etag if origin.etag is not None else bool(download.expected)
+        return offset if same and whole.size == origin.size else None
+    _check_status(download.upstream, path, response, 206)
+    # RFC 9110 section 15.3.7: a 206 repeats the ETag of the 200.
+    if size_of_whole(response, offset) != origin.size or _strong_etag(response) != origin.etag:
+        raise UpstreamMismatch(download.upstream, "it continued with another file")
+    return 0
+
+
+def size_of_whole(response: IUpstreamResponse, offset: int) -> int | None:
+    """How many bytes a file has of which a 206 sends those from ``offset`` on; None if it does not send just these."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    size = 0 if found is None else int(found[3])
+    if found is None or (int(found[1]), int(found[2]), response.length) != (offset, size - 1, size - offset):
+        return None
+    return size
+
+
+def part_of(response: IUpstreamResponse) -> tuple[int, int, int] | None:
+    """Which bytes of a file a 206 sends: start, end (exclusive) and the size of the whole; None without a range."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    if response.status != 206 or found is None:
+        return None
+    start, end, size = int(found[1]), int(found[2]) + 1, int(found[3])
+    return (start, end, size) if start < end <= size and response.length in (None, end - start) else None
+
+
+def _check_status(route: str, path: str, response: IUpstreamResponse, wanted: int) -> None:
+    if response.status in (404, 410):
+        raise NotFound("file", path)
+    if response.status != wanted:
+        raise UpstreamFailed(route, f"it answered with status {response.status}")
+
+
+def _strong_etag(response: IUpstreamResponse) -> str | None:
+    etag: str | None = response.headers.get("ETag")
+    return etag if etag is not None and _STRONG_ETAG.fullmatch(etag) else None

@@ -31,9 +31,9 @@ from pkgrepo.errors import (
 )
 from pkgrepo.interfaces import IBlobUpload, IGrowingFiles, IUpstreamResponse
 from pkgrepo.model import BlobInfo
+from pkgrepo.proxy.transfers.download import Origin, check_first, check_rest, fields_for_rest
 from pkgrepo.repositories.publish.staged import Staged
 
-from .answers import Origin, check_first, check_rest, fields_for_rest
 from .download import Download
 from .sharing import Sharing
 

@@ -37,18 +37,18 @@ from twisted.python.failure import Failure
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, UpstreamMismatch, UpstreamUnavailable
 from pkgrepo.interfaces import IGrowingFiles
 from pkgrepo.model import BlobInfo
+from pkgrepo.proxy.transfers.arriving import Waiters
+from pkgrepo.proxy.transfers.download import Fields, Origin
+from pkgrepo.proxy.transfers.sharing import Leading
 from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 from pkgrepo.repositories.publish.staged import Staged
 
-from .answers import Fields, Origin
 from .arriving import ArrivingBody
 from .download import Download
 from .following import Following
-from .leading import Leading
 from .notices import Growing, Place, Verified
 from .receiving import Context, Receiver
 from .sharing import Sharing, lease_of
-from .waiting import Waiters
 
 log = Logger()
 

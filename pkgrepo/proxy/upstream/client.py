@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -16,6 +15,7 @@ from twisted.logger import Logger
 from pkgrepo import __version__
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.fair_semaphore import QueueFull
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import (
     Invalid,
@@ -116,7 +116,7 @@ class Upstream:
         self._ways = ways
         self._client = OutboundClient(ways, shared.settings.max_connections_per_host)
         self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
-        self._other_health: OrderedDict[tuple[Origin, str], Health] = OrderedDict()
+        self._other_health: Lru[tuple[Origin, str], Health] = Lru(MOST_HOSTS)
         self._faults: set[tuple[str, str]] = set()
         self.fault: str | None = None  # of the configuration, the last time; a clause about "it"
         self._open_count = 0
@@ -403,11 +403,9 @@ class Upstream:
         if origin == self.route.target.origin and not kind:
             return self._own_health
         place = (origin, kind)
-        health = self._other_health.pop(place, None)
+        health = self._other_health.get(place)
         if health is None:
             shown = f"{origin[1]} ({kind})" if kind else origin[1]
             health = Health(self.name, shown, self._reactor, self._shared.jitter)
-        self._other_health[place] = health
-        if len(self._other_health) > MOST_HOSTS:
-            self._other_health.popitem(last=False)
+            self._other_health.put(place, health)
         return health

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
@@ -14,6 +13,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.web.iweb import IPolicyForHTTPS
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, UpstreamMisconfigured
 from pkgrepo.model import UpstreamHealth
 from pkgrepo.outbound.addresses import AddressGuard
@@ -55,7 +55,7 @@ class Upstreams:
         self._guard = AddressGuard(settings.allow_private)
         permits = HostPermits(settings.max_connections_per_host, reactor)
         self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
-        self._recent: OrderedDict[tuple[int, str], Upstream] = OrderedDict()
+        self._recent: Lru[tuple[int, str], Upstream] = Lru(MOST_UPSTREAMS)
         self._unusable: dict[tuple[int, str], tuple[Route, str]] = {}  # those that no client can be made for, and why
         self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
 
@@ -82,15 +82,12 @@ class Upstreams:
         key = repository_id, route.name
         known = self._recent.get(key)
         if known is not None and known.route == route:
-            self._recent.move_to_end(key)
             return known
         made = self._make(repository_id, route)
         if known is not None:
             known.retire()
-        elif len(self._recent) >= MOST_UPSTREAMS:
-            self._recent.popitem(last=False)[1].retire()
-        self._recent[key] = made
-        self._recent.move_to_end(key)
+        for evicted in self._recent.put(key, made):
+            evicted.retire()
         return made
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Final
 from attrs import define
 from twisted.internet.task import deferLater
 
-from pkgrepo.concurrency.batches import Batches, Linger
+from pkgrepo.concurrency.batches import BatchDelay, Batches
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Actor, Repository
@@ -60,11 +60,11 @@ class KeptTogether:
     Their files linger before they are inspected, because clients, who have their bytes, ask for more meanwhile.
     """
 
-    def __init__(self, catalog: ICatalog, clock: Clock, linger: Linger | None) -> None:
+    def __init__(self, catalog: ICatalog, clock: Clock, delay: BatchDelay | None) -> None:
         self._catalog = catalog
         self._clock = clock
-        self._linger = linger
-        self._files: Batches[int, None] = Batches(self._pause, most=AT_ONCE, linger=linger)
+        self._delay = delay
+        self._files: Batches[int, None] = Batches(self._pause, most=AT_ONCE, delay=delay)
         self._batches: Batches[int, Kept] = Batches(self._keep, most=TOGETHER)
 
     def hurrying(self) -> AbstractContextManager[None]:
@@ -72,7 +72,7 @@ class KeptTogether:
         return self._files.hurrying()
 
     async def linger(self, repository: Repository, size: int) -> None:
-        """Wait until a file of so many bytes is to be kept; see L{Linger}."""
+        """Wait until a file of so many bytes is to be kept; see L{BatchDelay}."""
         await self._files.add(repository.storage_id, None, size)
 
     async def add(self, kept: Kept) -> Published:
@@ -95,8 +95,8 @@ class KeptTogether:
 
     async def _pause(self, _: Sequence[None]) -> None:
         """Let the reactor do other work between some files and the next ones."""
-        if self._linger is not None and self._linger.seconds:
-            await deferLater(self._linger.reactor, 0)
+        if self._delay is not None and self._delay.seconds:
+            await deferLater(self._delay.reactor, 0)
 
     async def _keep(self, batch: Sequence[Kept]) -> None:
         first, *others = batch

@@ -24,7 +24,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from twisted.logger import Logger, LogLevel
 
-from pkgrepo.concurrency.batches import Linger
+from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
@@ -66,7 +66,7 @@ class ChangeListener(Protocol):
 
 
 class Publisher:
-    """Publishes and changes packages of every format. With a ``linger`` files are kept more at a time, and later."""
+    """Publishes and changes packages of every format. With a ``delay`` files are kept more at a time, and later."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class Publisher:
         stores: Stores,
         clock: Clock,
         on_change: ChangeListener,
-        linger: Linger | None = None,
+        delay: BatchDelay | None = None,
     ) -> None:
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
         self._clock = clock
         self._on_change = on_change
-        self._kept = KeptTogether(catalog, clock, linger)
+        self._kept = KeptTogether(catalog, clock, delay)
         self._check: Check | None = None
 
     def checking(self, check: Check) -> Self:

@@ -12,16 +12,16 @@ from pkgrepo.composition.shared_news import (
     FetchNews,
     LoginNews,
     ProxyNews,
+    receive_chosen_routes,
     receive_mistrust,
     receive_news,
     receive_purges,
-    receive_winners,
 )
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
-from pkgrepo.proxy.addressed.winners import Winners
-from pkgrepo.proxy.mistrusted import MistrustedFiles
+from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
+from pkgrepo.proxy.remembered import MistrustedFiles
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
@@ -66,7 +66,7 @@ def test_purges_reach_the_others() -> None:
     untyped(
         workers.other,
         SimpleNamespace(find_id={3: repository}.get),
-        SimpleNamespace(forget_absences=found.append, forget_here=lambda *what: found.append(what)),
+        SimpleNamespace(forget_absent=found.append, forget_here=lambda *what: found.append(what)),
         SimpleNamespace(forget_here=lambda each: found.append(("files", each))),
     )
     news = ProxyNews(workers.one)
@@ -81,7 +81,7 @@ def test_what_no_upstream_has_the_others_know() -> None:
     document = UpstreamDocument(key="left", trace=({"kind": "absent"},), fetched_ms=1, checked_ms=2, fresh_until_ms=3)
     kept: Any = SimpleNamespace(add_absent=lambda *what: found.append(what))
     files: Any = SimpleNamespace(add=lambda *what: found.append(what))
-    FetchNews(workers.other, None).receive_absences(kept, files)
+    FetchNews(workers.other, None).receive_absent(kept, files)
     FetchNews(workers.one, None).absent(SimpleNamespace(id=3), document)  # type: ignore[arg-type]
     FetchNews(workers.one, None).no_file(4, "a/b.jar", 9)
     [(repository_id, told), file] = found  # type: ignore[misc]
@@ -99,11 +99,11 @@ def test_files_of_which_a_wrong_one_was_sent_are_known_to_all() -> None:
 
 def test_the_route_of_a_version_is_that_of_all() -> None:
     workers = Workers()
-    untyped: Any = Winners
-    here, there = untyped(None, ProxyNews(workers.one).winner), untyped(None)
-    receive_winners(workers.other, there)
+    untyped: Any = ChosenRoutes
+    here, there = untyped(None, ProxyNews(workers.one).chosen_route), untyped(None)
+    receive_chosen_routes(workers.other, there)
     place: Any = (SimpleNamespace(id=3), SimpleNamespace(package_key="g:a", version_key="1.0"))
     here.note(*place, SimpleNamespace(name="central"))
-    assert there._known == {(3, "g:a", "1.0"): "central"}
+    assert dict(there._known.items()) == {(3, "g:a", "1.0"): "central"}
     here.drop(*place)
-    assert there._known == {}
+    assert dict(there._known.items()) == {}

@@ -8,7 +8,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.concurrency.batches import Batches, Linger
+from pkgrepo.concurrency.batches import BatchDelay, Batches
 
 
 class Work:
@@ -41,7 +41,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lingering(work: Work, clock: Clock) -> Batches[int, str]:
-    return Batches(work, most=4, linger=Linger(clock, 0.5, 3, 100))
+    return Batches(work, most=4, delay=BatchDelay(clock, 0.5, 3, 100))
 
 
 def test_items_that_come_meanwhile_are_worked_on_together(work: Work, batches: Batches[int, str]) -> None:
@@ -107,7 +107,7 @@ def test_enough_bytes_linger_no_longer(work: Work, clock: Clock, lingering: Batc
 
 
 def test_items_that_have_lingered_do_not_linger_again(work: Work, clock: Clock) -> None:
-    lingering: Batches[int, str] = Batches(work, most=2, linger=Linger(clock, 0.5, 9, 100))
+    lingering: Batches[int, str] = Batches(work, most=2, delay=BatchDelay(clock, 0.5, 9, 100))
     for item in "abcde":
         lingering.add(1, item)
     clock.advance(0.5)

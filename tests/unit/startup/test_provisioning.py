@@ -10,7 +10,7 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.definitions.credentials import authorization_of
+from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 from tests.support.memory_server import Stack, running_stacks

@@ -17,8 +17,8 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.resolving.leaves import Leaf
-from pkgrepo.proxy.resolving.release_age import AgeRule, find_age_rule
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
@@ -47,7 +47,7 @@ class Selection:
     None.
     """
 
-    leaf: Leaf
+    leaf: FlatMember
     taken: Set[str]
     hidden: Hidden = Hidden()
     seen: set[str] | None = None
@@ -71,12 +71,12 @@ class Selection:
         return [rules for _, rules in self.leaf.rules if rules.reserved_names]
 
 
-def has_age_rules(leaf: Leaf) -> bool:
+def has_age_rules(leaf: FlatMember) -> bool:
     """Whether a rule hides files of an upstream that are too young."""
     return any(rules.minimum_release_age is not None for _, rules in leaf.rules)
 
 
-def find_hidden(leaf: Leaf, now_ms: int) -> Callable[[PartsFile], Hidden]:
+def find_hidden(leaf: FlatMember, now_ms: int) -> Callable[[PartsFile], Hidden]:
     """A function that finds, in the records of an upstream, the files that are too young now. Blocks."""
 
     def find(parts: PartsFile) -> Hidden:
@@ -125,7 +125,7 @@ class Upstream:
     records are those data.
     """
 
-    leaf: Leaf
+    leaf: FlatMember
     records: Answered
     document: Answered
 

@@ -166,7 +166,7 @@ async def explain_package(
 async def upstream_folders(services: Services, repository: Repository) -> list[str]:
     """The folders that upstreams of a repository were asked for, and noarch."""
     found = {NOARCH}
-    for each in services.proxy.resolver.leaves(repository):
+    for each in services.proxy.resolver.flat_members(repository):
         if each.type is RepositoryType.PROXY:
             for subdir in SUBDIRS:
                 held = await services.proxy.documents.find(each, repodata_question(subdir).key)

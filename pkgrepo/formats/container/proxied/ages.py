@@ -23,7 +23,7 @@ from pkgrepo.formats.container.proxied.holders import Holder
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.resolving.release_age import find_age_rule
+from pkgrepo.proxy.resolving.rules import find_age_rule
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.images.first_sights import Age, find_age, find_old, next_sight

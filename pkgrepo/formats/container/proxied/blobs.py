@@ -20,9 +20,9 @@ from pkgrepo.formats.container.names import Digest
 from pkgrepo.formats.container.proxied.holders import Place, Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
-from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
@@ -58,7 +58,7 @@ class UpstreamBlobs:
         transfers: Transfers,
         client: RegistryClient,
         places: Places,
-        absences: Absences,
+        negative_cache: NegativeCache,
         counters: CacheCounters,
         largest: int,
     ) -> None:
@@ -67,7 +67,7 @@ class UpstreamBlobs:
         self._transfers = transfers
         self._client = client
         self._places = places
-        self._absences = absences
+        self._negative_cache = negative_cache
         self._counters = counters
         self._limits = ReadLimits(largest)
         # each is alive for as long as its transfer
@@ -94,11 +94,11 @@ class UpstreamBlobs:
                 return int(response.length)
 
         key = f"blob/{image}@{digest}"
-        self._absences.check(repository, key, what="image")
+        self._negative_cache.check(repository, key, what="image")
         try:
             return await self._places.first(repository, image, ask, by_digest=True)
         except NotFound:
-            self._absences.note(repository, key)
+            self._negative_cache.note(repository, key)
             raise
 
     async def content(self, repository: Repository, image: str, digest: Digest) -> ArrivingBody | bytes | LinkedBlob:
@@ -127,7 +127,7 @@ class UpstreamBlobs:
         read: Callable[[Transfer[LinkedBlob]], Awaitable[T]],
     ) -> T | LinkedBlob:
         key = f"blob/{image}@{digest}"
-        self._absences.check(repository, key, what="image")
+        self._negative_cache.check(repository, key, what="image")
         leader = await self._share(repository, image, digest)
         route = await self._places.find_route(repository, image) or proxy_config_of(repository).routes[0].name
         kept = await self.find(repository, image, digest)
@@ -140,7 +140,7 @@ class UpstreamBlobs:
         try:
             return await read(transfer)
         except NotFound:
-            self._absences.note(repository, key)
+            self._negative_cache.note(repository, key)
             raise
 
     async def _share(self, repository: Repository, image: str, digest: Digest) -> str:

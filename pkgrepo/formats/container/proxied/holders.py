@@ -22,10 +22,9 @@ from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.refusals import MemberInactive, NameReserved, NameRetired
-from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.resolver import Resolver
-from pkgrepo.proxy.trace import StepKind, Trace, failed_step, owner_step
+from pkgrepo.proxy.trace import MemberInactive, NameReserved, NameRetired, StepKind, Trace, failed_step, owner_step
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership, package_serial
@@ -203,7 +202,7 @@ class Holder:
     """
 
     target: Target
-    leaf: Leaf
+    leaf: FlatMember
     beside: Sequence[Target] = ()
 
     @property
@@ -315,12 +314,12 @@ class Holders:
             for index, (each, leaf) in enumerate(zip(found, active, strict=True))
         ]
 
-    async def _begun(self, every: Sequence[Leaf], owners: Sequence[Leaf], image: str) -> list[Leaf]:
+    async def _begun(self, every: Sequence[FlatMember], owners: Sequence[FlatMember], image: str) -> list[FlatMember]:
         """The hosted repositories that have blobs of an image and do not own it."""
         others = [each for each in every if each.repository.type is RepositoryType.HOSTED and each not in owners]
         return [each for each in others if await self._has_image(each.repository, image)]
 
-    async def _serials(self, every: Sequence[Leaf], image: str, trace: Trace) -> Mapping[int, int | None]:
+    async def _serials(self, every: Sequence[FlatMember], image: str, trace: Trace) -> Mapping[int, int | None]:
         """The ``ownership`` of the image by all hosted repositories, by their ids."""
         serials: dict[int, int | None] = {}
         for hosted in (each.repository for each in every if each.repository.type is RepositoryType.HOSTED):
@@ -343,7 +342,7 @@ class Holders:
         return await self._catalog.look(package_serial, repository.id, image) is not None
 
 
-def _unreserved(every: Sequence[Leaf], image: str, trace: Trace) -> list[Leaf]:
+def _unreserved(every: Sequence[FlatMember], image: str, trace: Trace) -> list[FlatMember]:
     """
     The proxies of which no rule reserves the name: then images of upstreams are not served, also kept ones.
 

@@ -27,9 +27,9 @@ from pkgrepo.formats.container.proxied.registry_client import RegistryClient, Up
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -87,14 +87,14 @@ class UpstreamLists:
         clock: Clock,
         client: RegistryClient,
         places: Places,
-        absences: Absences,
+        negative_cache: NegativeCache,
     ) -> None:
         self._catalog = catalog
         self._publisher = publisher
         self._clock = clock
         self._client = client
         self._places = places
-        self._absences = absences
+        self._negative_cache = negative_cache
         self._flight: TracedFlight[UpstreamDocument] = TracedFlight()
 
     async def tags(
@@ -134,7 +134,7 @@ class UpstreamLists:
         state: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
         trace = trace or Trace()
         if state is None:
-            self._absences.check(repository, key, trace, what="image")
+            self._negative_cache.check(repository, key, trace, what="image")
         if state is None or self._clock.now_ms() >= state.fresh_until_ms:
             work = partial(self._refresh, repository, image, key, ask, state)
             state = await self._flight.run(repository, key, work, trace)
@@ -154,7 +154,7 @@ class UpstreamLists:
         try:
             place, answered = await self._places.first(repository, image, ask_place, trace)
         except NotFound:
-            self._absences.note(repository, key)
+            self._negative_cache.note(repository, key)
             if before is not None:
                 await self._publisher.change(upstream_documents.remove_documents, repository, [key])
             raise
@@ -272,7 +272,7 @@ class UpstreamImages:
         """The parts, with empty memories, except for that of what no upstream has."""
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
         client = RegistryClient(services.proxy.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
-        places, absences = Places(catalog, clock), services.proxy.absences
+        places, negative_cache = Places(catalog, clock), services.proxy.negative_cache
         manifests = UpstreamManifests(
             catalog=catalog,
             publisher=publisher,
@@ -280,7 +280,7 @@ class UpstreamImages:
             clock=clock,
             client=client,
             places=places,
-            absences=absences,
+            negative_cache=negative_cache,
             counters=services.proxy.counters,
         )
         return cls(
@@ -293,7 +293,7 @@ class UpstreamImages:
                 transfers=services.proxy.transfers,
                 client=client,
                 places=places,
-                absences=absences,
+                negative_cache=negative_cache,
                 counters=services.proxy.counters,
                 largest=services.max_upload,
             ),
@@ -303,6 +303,6 @@ class UpstreamImages:
                 clock=clock,
                 client=client,
                 places=places,
-                absences=absences,
+                negative_cache=negative_cache,
             ),
         )

@@ -52,10 +52,10 @@ from pkgrepo.formats.container.proxied.registry_client import RegistryClient
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.absences import Absences
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 from pkgrepo.repositories.clock import Clock
@@ -140,7 +140,7 @@ class UpstreamManifests:
         clock: Clock,
         client: RegistryClient,
         places: Places,
-        absences: Absences,
+        negative_cache: NegativeCache,
         counters: CacheCounters,
     ) -> None:
         self._catalog = catalog
@@ -149,7 +149,7 @@ class UpstreamManifests:
         self._clock = clock
         self._client = client
         self._places = places
-        self._absences = absences
+        self._negative_cache = negative_cache
         self._counters = counters
         self._flight: TracedFlight[Confirmation] = TracedFlight()
         self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
@@ -183,7 +183,7 @@ class UpstreamManifests:
             trace.add(StepKind.FILE_KEPT, repository=repository.path, what=reference, digest=str(digest))
             return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
-        self._absences.check(repository, key, trace, what="image")
+        self._negative_cache.check(repository, key, trace, what="image")
         return await self._flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
 
     async def _ensure_tag(self, target: Target, tag: str, trace: Trace, *, revalidate: bool) -> Confirmation:
@@ -203,7 +203,7 @@ class UpstreamManifests:
                 trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
             return Confirmation(Outcome.STALE, stale_until_ms // 1000)
         if not usable:
-            self._absences.check(repository, key, trace, what="image")
+            self._negative_cache.check(repository, key, trace, what="image")
         work = partial(self._refresh_tag, target, tag, kept if usable else None, state)
         return await self._flight.run(repository, key, work, trace)
 
@@ -218,7 +218,7 @@ class UpstreamManifests:
             found = await self._places.first(repository, image, ask, trace)
         except NotFound:
             if kept is None:
-                self._absences.note(repository, key)
+                self._negative_cache.note(repository, key)
                 raise
             return await self._note_gone(target, tag, kept, state, trace)
         except (UpstreamFailed, StorageFull, StorageFailed) as error:
@@ -264,7 +264,7 @@ class UpstreamManifests:
         try:
             await self._places.first(target.repository, target.image, ask, trace, by_digest=True)
         except NotFound:
-            self._absences.note(target.repository, key)
+            self._negative_cache.note(target.repository, key)
             raise
         return Confirmation(Outcome.MISS)
 
@@ -332,7 +332,7 @@ class UpstreamManifests:
         key = tag_key(target.image, tag)
         if now_ms >= gone_ms + keep_s * 1000:
             await self._publisher.change(drop_tag, repository, target.image, tag, key)
-            self._absences.note(repository, key)
+            self._negative_cache.note(repository, key)
             raise NotFound("tag", tag)
         until_ms = now_ms + config.negative_ttl_s * 1000
         trace.add(

@@ -20,7 +20,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
-from pkgrepo.proxy.resolving.release_age import TooYoung
+from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.images.push import Reference

@@ -91,7 +91,7 @@ class ListingRequests:
     def _leaves(self) -> list[Repository]:
         if self._repository.type is not RepositoryType.VIRTUAL:
             return [self._repository]
-        return [each for each in self._services.proxy.resolver.leaves(self._repository) if each.active]
+        return [each for each in self._services.proxy.resolver.flat_members(self._repository) if each.active]
 
     async def _admit(self, request: Request, path: str) -> Identity:
         """

@@ -35,8 +35,7 @@ from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.members import MemberParts
-from pkgrepo.proxy.resolving.package_state import PackageState
+from pkgrepo.proxy.resolving.serving import MemberParts, PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree
@@ -103,7 +102,7 @@ class MetadataRequests:
         """The members of a virtual repository that may have the metadata of a group as a plain file."""
         if self._repository.type is not RepositoryType.VIRTUAL or target.version is not None:
             return []
-        leaves = self._services.proxy.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.flat_members(self._repository)
         return [each for each in leaves if each.type is RepositoryType.HOSTED and each.active]
 
     def _without_plain(self, state: PackageState, target: Metadata) -> PackageState:

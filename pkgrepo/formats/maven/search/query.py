@@ -180,6 +180,6 @@ async def scope_of_all(services: Services, request: Request) -> SearchScope:
 def _leaves(services: Services, repository: Repository) -> list[Repository]:
     if repository.type is not RepositoryType.VIRTUAL:
         return [repository]
-    leaves = [each for each in services.proxy.resolver.leaves(repository) if each.active]
+    leaves = [each for each in services.proxy.resolver.flat_members(repository) if each.active]
     leaves.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
     return leaves

@@ -38,7 +38,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.members import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.resolving.serving import MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.trace import Trace
 
 MOST_ENTRIES: Final = 5000  # of a directory
@@ -158,7 +158,7 @@ class Questions:
         """The entries of a directory without checksums. :raises NotFound: it does not exist, with ``strict``"""
         leaves = [repository]
         if repository.type is RepositoryType.VIRTUAL:
-            leaves = [each for each in self._services.proxy.resolver.leaves(repository) if each.active]
+            leaves = [each for each in self._services.proxy.resolver.flat_members(repository) if each.active]
         hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
         others = [each.id for each in leaves if each.type is not RepositoryType.HOSTED]
         directory = await self._services.catalog.scan(find_directory, path, hosted, others)

@@ -26,8 +26,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
-from pkgrepo.proxy.private_names import find_private
-from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes
+from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private
 from pkgrepo.untrusted.strict_json import ERRORS
 
 log = Logger()
@@ -117,10 +116,10 @@ class AuditRequests(RepositoryRequests):
 
     async def _proxies(self, names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
         """The proxies behind this repository, and the names that each must not be told."""
-        leaves = self._services.proxy.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.flat_members(self._repository)
         for each in leaves:
             if each.type is RepositoryType.PROXY and each.active:
-                leaf = self._services.proxy.resolver.leaf(self._repository, each)
+                leaf = self._services.proxy.resolver.flat_member(self._repository, each)
                 yield each, await find_private(self._services.catalog, leaves, leaf, names)
 
     async def _ask(self, proxy: Repository, told: Mapping[str, Sequence[str]]) -> Entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.publishing import publish_target
+from pkgrepo.proxy.virtual import publish_target
 
 
 class ChangeTarget(RepositoryRequests):

@@ -23,7 +23,7 @@ from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
-from pkgrepo.proxy.resolving.package_state import PackageState
+from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions

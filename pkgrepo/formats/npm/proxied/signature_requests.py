@@ -41,7 +41,7 @@ class SignatureRequests(RepositoryRequests):
             await self._authorize_audit(request)
         found: dict[str, dict[str, Any]] = {}
         failure: UpstreamFailed | None = None
-        for each in self._services.proxy.resolver.leaves(self._repository):
+        for each in self._services.proxy.resolver.flat_members(self._repository):
             try:
                 keys = await self._keys_of(each)
             except NotFound:

@@ -24,8 +24,7 @@ from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, ren
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
-from pkgrepo.proxy.private_names import find_private, passes_searches
-from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes
+from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private, passes_searches
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search_index import Query
 from pkgrepo.untrusted.strict_json import ERRORS
@@ -43,7 +42,7 @@ class MergedSearchRequests(SearchRequests):
         identity = await self._identify(request)
         text = request.parameter(b"text") or ""
         page = read_page(request.parameter(b"size"), request.parameter(b"from"))
-        leaves = self._services.proxy.resolver.leaves(self._repository)
+        leaves = self._services.proxy.resolver.flat_members(self._repository)
         present, count = await self._search_here(request, identity, leaves, read_query(text), page)
         shown = dict(list(present.items())[page.start : page.start + page.size])
         found = await self._search_upstreams(leaves, text, evolve(page, start=max(0, page.start - count)))
@@ -80,7 +79,7 @@ class MergedSearchRequests(SearchRequests):
         return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
 
     async def _search_upstreams(self, leaves: Sequence[Repository], text: str, page: Page) -> UpstreamResults:
-        leaf = partial(self._services.proxy.resolver.leaf, self._repository)
+        leaf = partial(self._services.proxy.resolver.flat_member, self._repository)
         active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
         proxies = [each for each in active if passes_searches(leaves, leaf(each))]
         answers = await gatherResults([Deferred.fromCoroutine(self._ask(leaves, each, text, page)) for each in proxies])
@@ -102,7 +101,7 @@ class MergedSearchRequests(SearchRequests):
 
     async def _private(self, leaves: Sequence[Repository], proxy: Repository, names: Collection[str]) -> set[str]:
         """Those of the names under which this repository shows nothing of the proxy."""
-        leaf = self._services.proxy.resolver.leaf(self._repository, proxy)
+        leaf = self._services.proxy.resolver.flat_member(self._repository, proxy)
         return await find_private(self._services.catalog, leaves, leaf, names)
 
 

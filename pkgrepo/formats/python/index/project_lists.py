@@ -117,7 +117,7 @@ class MergedLists:
 
         :raises UpstreamFailed: an upstream failed, and what it said before is not known
         """
-        leaves = [leaf for leaf in services.proxy.resolver.leaves(repository) if leaf.active]
+        leaves = [leaf for leaf in services.proxy.resolver.flat_members(repository) if leaf.active]
         members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
         stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
         kept = self._kept.get((repository.id, kind))
@@ -162,7 +162,9 @@ class MergedLists:
         if member.held is None:
             names: Names = await services.catalog.scan(all_names, proxy.id)
             return names
-        rules = [each for _, each in services.proxy.resolver.leaf(repository, proxy).rules if each.reserved_names]
+        rules = [
+            each for _, each in services.proxy.resolver.flat_member(repository, proxy).rules if each.reserved_names
+        ]
         return await services.proxy.documents.read(
             proxy, self._question, member.held, lambda parts: _listed_names(parts, rules)
         )

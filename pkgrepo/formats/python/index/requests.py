@@ -174,7 +174,7 @@ class IndexRequests:
             raise NotFound("file", filename) from None
         if version is not None and parse_version(version)[0] != name.version_key:
             raise NotFound("file", f"{version}/{filename}")
-        for leaf in self._services.proxy.resolver.leaves(self._repository):
+        for leaf in self._services.proxy.resolver.flat_members(self._repository):
             if leaf.type is RepositoryType.HOSTED:
                 found = await self._find_version(leaf, name.project_key, name.version_key)
                 if found is not None:

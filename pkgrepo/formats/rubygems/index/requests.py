@@ -213,7 +213,7 @@ class FileRequests:
 
     async def _packages(self, path: str, full_name: str) -> list[str]:
         """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
-        for leaf in self._services.proxy.resolver.leaves(self._repository):
+        for leaf in self._services.proxy.resolver.flat_members(self._repository):
             package = await self._services.catalog.look(find_package_key, leaf.id, path)
             if package is not None:
                 return [package]

@@ -235,7 +235,7 @@ class MergedLists:
     async def _versions(
         self, services: Services, repository: Repository, *, revalidate: bool
     ) -> tuple[MergedState, ListFile]:
-        leaves = services.proxy.resolver.leaves(repository)
+        leaves = services.proxy.resolver.flat_members(repository)
         hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
         proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
         asked = [await self._ask(services, repository, each, revalidate=revalidate) for each in proxies]
@@ -282,7 +282,9 @@ class MergedLists:
             held = await services.proxy.documents.get(proxy, VERSIONS, Trace(), revalidate=revalidate)
         except NotFound:
             return None
-        rules = [rules for _, rules in services.proxy.resolver.leaf(repository, proxy).rules if rules.reserved_names]
+        rules = [
+            rules for _, rules in services.proxy.resolver.flat_member(repository, proxy).rules if rules.reserved_names
+        ]
         return UpstreamList(proxy, held, rules)
 
     async def _join(

@@ -28,8 +28,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.resolving.members import MemberParts
-from pkgrepo.proxy.resolving.serving import HostedMember
+from pkgrepo.proxy.resolving.serving import HostedMember, MemberParts
 from pkgrepo.proxy.trace import Trace
 
 _NO_DATE: Final = date(1980, 1, 2)  # what RubyGems takes for gems without one
@@ -82,7 +81,7 @@ class ListRequests:
                         self._services, self._repository, file, revalidate=request.revalidates
                     )
                 )
-        for leaf in self._services.proxy.resolver.leaves(self._repository):
+        for leaf in self._services.proxy.resolver.flat_members(self._repository):
             if not leaf.active or leaf.type is not RepositoryType.PROXY:
                 continue
             try:

@@ -87,7 +87,7 @@ def test_index_at_the_root_is_found_too(at, upstream):
     assert [each.path for each in upstream.requests()] == ["/simple/flat/", "/flat/"]
 
 
-@pytest.mark.one_process("a worker hears of absences at others a moment later")
+@pytest.mark.one_process("a worker hears of negative_cache at others a moment later")
 def test_unknown_project_is_not_found_and_the_answer_remembered(mirror, upstream):
     for _ in range(2):
         assert mirror.get("/simple/nowhere/").status == 404

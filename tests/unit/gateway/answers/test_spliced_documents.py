@@ -16,7 +16,7 @@ from pkgrepo.gateway.answers.content import document_answer
 from pkgrepo.gateway.answers.pieces import UNPACKED
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Content
-from pkgrepo.proxy.resolving.package_state import PackageState
+from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish import splicing
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.pools import Pools

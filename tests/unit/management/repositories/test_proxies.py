@@ -12,7 +12,7 @@ from pkgrepo.formats.npm.configuration import HostedConfig as NpmHosted
 from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.definitions.credentials import authorization_of
+from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig, default_name
 from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.storage.catalog.server.settings import bump_config_serial

@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, StorageFull
 from pkgrepo.model import SYSTEM
+from pkgrepo.proxy.purge import Selection
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.proxy.upkeep.purge import Selection
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs

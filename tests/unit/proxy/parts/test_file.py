@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.proxy.parts import layout
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.layout import GROUP_ENTRIES, HEADER, TRAILER, PartsDamaged
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
-from pkgrepo.proxy.parts.writing import write_parts
 
 sources = st.builds(
     FileSource,
@@ -125,7 +124,7 @@ def test_fragments_and_entries_can_be_chosen() -> None:
 
 
 def test_equal_hashes_of_paths_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pkgrepo.proxy.parts.writing.hash_path", lambda _: 7)
+    monkeypatch.setattr("pkgrepo.proxy.parts.file.hash_path", lambda _: 7)
     monkeypatch.setattr("pkgrepo.proxy.parts.file.hash_path", lambda _: 7)
     given = [entry(number) for number in range(2 * GROUP_ENTRIES)]
     with PartsFile(written(given)) as parts:
@@ -192,7 +191,7 @@ def test_lengths_are_not_trusted() -> None:
 
 
 def test_an_entry_of_any_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pkgrepo.proxy.parts.writing.LARGEST_BLOCK", 1000)
+    monkeypatch.setattr("pkgrepo.proxy.parts.file.LARGEST_BLOCK", 1000)
     with pytest.raises(Invalid, match="more than 1000 bytes"):
         written([entry(1, fragment=bytes(1000))])
 

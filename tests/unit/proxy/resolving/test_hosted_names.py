@@ -8,8 +8,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, RepositoryInactive
-from pkgrepo.proxy.refusals import NameRetired
-from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.trace import NameRetired, Trace
 from pkgrepo.storage.catalog.packages import packages
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds

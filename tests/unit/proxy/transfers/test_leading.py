@@ -7,8 +7,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import NotFound, StorageFailed
-from pkgrepo.proxy.transfers.leading import PAUSE_S, Leading
 from pkgrepo.proxy.transfers.notices import Ended, Growing, Notice, Verified
+from pkgrepo.proxy.transfers.sharing import PAUSE_S, Leading
 from tests.support.led_transfers import PLACE, growing, verified
 
 

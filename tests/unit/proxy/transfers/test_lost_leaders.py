@@ -20,9 +20,8 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import StorageFailed, UpstreamUnavailable
 from pkgrepo.model import BlobInfo
-from pkgrepo.proxy.transfers.answers import Fields
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
-from pkgrepo.proxy.transfers.download import Download
+from pkgrepo.proxy.transfers.download import Download, Fields
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.transfers.transfer import Transfer

@@ -9,9 +9,8 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import UpstreamTimeout
-from pkgrepo.proxy.transfers.leading import PAUSE_S, Leading
 from pkgrepo.proxy.transfers.notices import Growing, Left, Verified, Wanted, encode
-from pkgrepo.proxy.transfers.sharing import Sharing, lease_of
+from pkgrepo.proxy.transfers.sharing import PAUSE_S, Leading, Sharing, lease_of
 from tests.support.led_transfers import LEASE, PLACE, Bus, Files, Leases, growing, verified
 
 

@@ -4,7 +4,7 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, gatherResults
 from twisted.internet.task import Clock
 
-from pkgrepo.concurrency.batches import Linger
+from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.errors import FileExists, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.kept import KeptTogether
@@ -137,7 +137,7 @@ def clock():
 @pytest.fixture
 def lingering(world, clock):
     """What makes files of 1 byte wait; returns which of them wait no longer."""
-    kept = KeptTogether(world.catalog, world.clock, Linger(clock, 2, 100, 1000))
+    kept = KeptTogether(world.catalog, world.clock, BatchDelay(clock, 2, 100, 1000))
     waiting = []
 
     def linger(count=0, size=1):

@@ -5,9 +5,8 @@ import io
 from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden
 from pkgrepo.formats.conda.proxied.normaliser import section_of
 from pkgrepo.proxy.configuration import ReleaseAge, Rules
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Entry, Normalised
-from pkgrepo.proxy.parts.writing import write_parts
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS

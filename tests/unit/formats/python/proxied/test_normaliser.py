@@ -10,9 +10,8 @@ import pytest
 from pkgrepo.formats.python.index.pages import HTML_PAGE
 from pkgrepo.formats.python.names import parse_version
 from pkgrepo.formats.python.proxied.normaliser import normalise
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Context
-from pkgrepo.proxy.parts.writing import write_parts
 from tests.support.index_pages import (
     FULL,
     OTHER,

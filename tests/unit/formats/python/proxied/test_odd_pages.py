@@ -15,9 +15,8 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.proxied.listing import LARGEST_FILE
 from pkgrepo.formats.python.proxied.normaliser import normalise
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
-from pkgrepo.proxy.parts.writing import write_parts
 from pkgrepo.repositories.publish.splicing import BASE
 from tests.support.index_pages import (
     FULL,

@@ -7,11 +7,10 @@ import os
 
 import pytest
 
-from pkgrepo.proxy.documents.recent_parts import LARGEST, RecentParts
-from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.documents.kept_answers import LARGEST, RecentParts
+from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.values import Normalised
-from pkgrepo.proxy.parts.writing import write_parts
 
 
 def parts_of(text: str) -> bytes:

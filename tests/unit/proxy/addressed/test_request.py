@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from pkgrepo.proxy.addressed.announced import digest_in_file, digests_in_header, select
+from pkgrepo.proxy.addressed.request import digest_in_file, digests_in_header, select
 
 SHA1 = hashlib.sha1(b"x").hexdigest()
 MD5 = hashlib.md5(b"x").hexdigest()

@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.proxy.documents.turns import WAIT_S, Turn, Turns
+from pkgrepo.proxy.leases import WAIT_S, Turn, Turns
 
 
 class Process:

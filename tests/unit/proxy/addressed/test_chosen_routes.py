@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.proxy.addressed.decisions import (
+from pkgrepo.proxy.addressed.chosen_routes import (
     LONGEST_PAUSE_S,
     MOST_HELD,
     RECORDED_S,
@@ -17,7 +18,10 @@ from pkgrepo.proxy.addressed.decisions import (
     Decisions,
     Place,
 )
+from pkgrepo.repositories.publish.publisher import Publisher
 from tests.support.led_transfers import Leases
+from tests.support.memory_server import running_stacks
+from tests.support.upstreams.maven import MavenUpstream
 
 PLACE = (7, "g:a", "1.0")
 
@@ -34,7 +38,7 @@ class Process:
         self._others = others
         others.append(self)
 
-    def winner(self, *told: Any) -> None:
+    def chosen_route(self, *told: Any) -> None:
         for each in self._others:
             if each is not self:
                 each.known[told[:3]] = told[3]
@@ -174,3 +178,28 @@ def test_the_number_of_leases_is_bounded(processes: tuple[Process, Process], clo
     first.decisions.close()
     assert not first.leases.taken
     assert not clock.getDelayedCalls()
+
+
+JAR = "com/example/lit/1.0-SNAPSHOT/lit-1.0-SNAPSHOT.jar"
+
+
+async def test_file_that_is_purged_at_once_is_served_and_not_remembered_as_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = Publisher.change_with_blobs
+    with MavenUpstream() as upstream:
+        path = upstream.add(JAR, b"PK\x03\x04 lit")
+        async with running_stacks(tmp_path) as make:
+            stack = await make(proxy__allow_private=["127.0.0.1"])
+            config = {"type": "Proxy", "proxy": {"routes": [upstream.url]}}
+            made = await stack.add_repository("mirror", format="maven", config=config)
+
+            async def then_purge(self: Publisher, *args: Any) -> Any:
+                result: Any = await change(self, *args)
+                await stack.ok("POST", f"/repository/{made['id']}/cache/purge", {})
+                return result
+
+            monkeypatch.setattr(Publisher, "change_with_blobs", then_purge)
+            for _ in range(2):
+                reply = await stack.call("GET", f"/repositories/main/mirror{path}.sha1")
+                assert (reply.status, len(reply.body)) == (200, 40)

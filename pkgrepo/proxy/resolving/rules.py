@@ -1,4 +1,8 @@
-"""The rule that a release is served only some time after its publication, when others have had time to look at it."""
+"""
+The rules that decide whether a file or a release of an upstream is served: reserved names, and a minimum age.
+
+A release is served only some time after its publication, when others have had time to look at it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ from datetime import UTC, datetime
 from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.model import Repository
-
-from .leaves import Leaf
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import File, Repository
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.packages import files
 
 
 @define
@@ -74,9 +81,59 @@ class AgeRule:
         return TooYoung(name, where, self.days, self.opening_ms(published_ms))
 
 
-def find_age_rule(leaf: Leaf, key: str) -> AgeRule | None:
+def find_age_rule(flat: FlatMember, key: str) -> AgeRule | None:
     """The strictest rule for a package (a key) of a repository and those around it, or None."""
     found = [
-        AgeRule(age.ms, age.days, owner.path) for owner, rules in leaf.rules if (age := rules.age_for(key)) is not None
+        AgeRule(age.ms, age.days, owner.path) for owner, rules in flat.rules if (age := rules.age_for(key)) is not None
     ]
     return max(found, key=lambda rule: rule.age_ms, default=None)
+
+
+class FileRules:
+    """Checks files of proxies on behalf of the repositories that they are asked of."""
+
+    def __init__(self, catalog: ICatalog, clock: Clock) -> None:
+        self._catalog = catalog
+        self._clock = clock
+
+    async def check_kept(
+        self, repository: Repository, flat: FlatMember, key: str, path: str, file: File, trace: Trace
+    ) -> None:
+        """
+        Check that a kept file may be served, whose name may have been reserved later.
+
+        :raises NameReserved: it is reserved; :raises TooYoung: a rule refuses it until later
+        """
+        self.check_reserved(flat, key, trace)
+        published_ms = await self._catalog.look(_find_published, file)
+        self.check_age(repository, flat, key, path, published_ms, trace)
+
+    def check_reserved(self, flat: FlatMember, key: str, trace: Trace) -> None:
+        """Check the name of a package. :raises NameReserved: no upstream is asked for it"""
+        for owner, rules in flat.rules:
+            pattern = rules.reserved_by(key)
+            if pattern is not None:
+                trace.add(StepKind.RESERVED, repository=flat.repository.path, pattern=pattern, rule=owner.path)
+                raise NameReserved("package", key, pattern)
+
+    def check_age(
+        self, repository: Repository, flat: FlatMember, key: str, path: str, published_ms: int | None, trace: Trace
+    ) -> None:
+        """Check the age of a file of a package. :raises TooYoung: a rule refuses it until later"""
+        rule = find_age_rule(flat, key) if key else None
+        if rule is None:
+            return
+        try:
+            rule.check(path.rsplit("/", 1)[-1], published_ms, self._clock.now_ms(), repository)
+        except TooYoung as error:
+            proxy = flat.repository.path
+            trace.add(StepKind.FILE_REFUSED, repository=proxy, rule=rule.repository, path=path, why=str(error))
+            raise
+
+
+def _find_published(reader: Reader, file: File) -> int | None:
+    """When the upstream published a kept file; of a companion that was found in another file, when that was."""
+    found: File | None = file
+    if file.origin is None and file.role is not None:
+        found = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role))
+    return None if found is None or found.origin is None else found.origin.published_ms

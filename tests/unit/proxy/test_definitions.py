@@ -8,7 +8,7 @@ from attrs import evolve
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.definitions.credentials import authorization_of, mask_credentials, seal_credentials
+from pkgrepo.proxy.definitions import authorization_of, mask_credentials, seal_credentials
 from pkgrepo.storage.secret_box import SecretBox
 
 BOX = SecretBox(b"k" * 32)

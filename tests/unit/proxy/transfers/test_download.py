@@ -9,8 +9,7 @@ import pytest
 from attrs import Factory, frozen
 
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
-from pkgrepo.proxy.transfers.answers import Origin, check_first, check_rest, fields_for_rest
-from pkgrepo.proxy.transfers.download import Download
+from pkgrepo.proxy.transfers.download import Download, Origin, check_first, check_rest, fields_for_rest
 
 ETAG = '"v1"'
 

@@ -1,4 +1,4 @@
-"""Members of virtual repositories: which are possible, and what they prevent."""
+"""Where packages go that clients publish."""
 
 from __future__ import annotations
 
@@ -7,15 +7,50 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.model import SYSTEM, Repository, Visibility
-from pkgrepo.proxy.definitions.members import MOST_LEVELS, check_no_member, exposure_warnings
-from pkgrepo.proxy.definitions.storing import add_repository, configure_repository, remove_repository, shown_config
+from pkgrepo.auth.permissions.rules import make_placeholder
+from pkgrepo.errors import Conflict, Invalid, ReadOnly
+from pkgrepo.model import SYSTEM, Repository, RepositoryType, Visibility
+from pkgrepo.proxy.definitions import add_repository, configure_repository, remove_repository, shown_config
+from pkgrepo.proxy.virtual import MOST_LEVELS, check_no_member, check_publishes, exposure_warnings, publish_target
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories, storages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW
+
+HOSTED = evolve(make_placeholder(1, "main", "hosted"), uid="h")
+
+
+class OneRepository:
+    """A registry in which only the hosted repository is."""
+
+    def find_uid(self, uid: str) -> Repository | None:
+        return HOSTED if uid == "h" else None
+
+
+def virtual(publish_to: str | None) -> Repository:
+    config = {"type": "Virtual", "members": ["h"], "publish_to": publish_to, "resolution": "first"}
+    return evolve(HOSTED, id=2, uid=f"v{publish_to}", name="all", type=RepositoryType.VIRTUAL, config=config)
+
+
+def test_packages_go_to_the_hosted_repository() -> None:
+    for repository in (HOSTED, virtual("h")):
+        assert publish_target(OneRepository(), repository) is HOSTED  # type: ignore[arg-type]
+
+
+def test_a_proxy_and_a_virtual_repository_without_target_take_none() -> None:
+    proxy = evolve(HOSTED, type=RepositoryType.PROXY)
+    for repository, words in ((proxy, "main/hosted is a proxy"), (virtual(None), "has no publish_to")):
+        with pytest.raises(ReadOnly, match=words):
+            check_publishes(repository)
+        with pytest.raises(ReadOnly, match=words):
+            publish_target(OneRepository(), repository)  # type: ignore[arg-type]
+
+
+def test_a_target_that_is_gone_is_refused() -> None:
+    with pytest.raises(ReadOnly, match="does not exist"):
+        publish_target(OneRepository(), virtual("gone"))  # type: ignore[arg-type]
+
 
 NO_COMPANIONS = Companions({})
 

@@ -11,19 +11,23 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Final
 
 from attrs import define, evolve, frozen
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound
+from pkgrepo.concurrency.services import PeriodicTask
+from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Actor, Repository
+from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
 from pkgrepo.storage.catalog.cached_units import (
     START,
     CachedUnit,
@@ -39,6 +43,10 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 PURGE = "cache_purge"  # the kind of the jobs of requests
 PAGE = 10_000  # units that are read at once, some MB; each page of the oldest takes 7 s for 1,000,000 files
 DAY_MS = 86_400_000
+
+EVERY_S: Final = 3600.0
+DOCUMENTS_KEPT_MS: Final = 30 * DAY_MS  # after the last confirmation; a document is fetched again in one request
+log = Logger()
 
 
 @frozen
@@ -141,7 +149,7 @@ class CachePurge:
             progress.step()
         progress.end()
         if not dry_run:
-            self._kept.forget_absences(repository)
+            self._kept.forget_absent(repository)
             self._forget(repository)
         return report
 
@@ -237,3 +245,41 @@ class CachePurge:
 def _blobs_of(reader: Reader, repository_id: int, key: str) -> list[str]:
     package = find_package(reader, repository_id, key)
     return [] if package is None else content_digests(reader, package.id)[1]
+
+
+class CacheLimits(PeriodicTask):
+    """Runs at the start and every hour; several processes may run it at the same time."""
+
+    def __init__(
+        self, context: MaintenanceContext, *, purge: CachePurge, kept: KeptAnswers, reactor: IReactorTime
+    ) -> None:
+        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="keeping caches within their limits")
+        self._registry = context.registry
+        self._clock = context.clock
+        self._purge = purge
+        self._kept = kept
+
+    async def run_once(self) -> None:
+        """Do the work once; it may be cancelled at any await."""
+        await self._registry.refresh()
+        for repository in self._registry.all():
+            if repository.type is RepositoryType.PROXY and repository.active:
+                try:
+                    await self._limit(repository)
+                except PkgrepoError:
+                    log.failure("the cache of {repository} could not be limited", repository=repository.path)
+
+    async def _limit(self, repository: Repository) -> None:
+        await self._kept.forget_unused(repository, self._clock.now_ms() - DOCUMENTS_KEPT_MS)
+        config = proxy_config_of(repository)
+        if config.max_bytes is None and config.unused_days is None:
+            return
+        found = await self._purge.evict(repository, SYSTEM, NoProgress())
+        if found.versions or found.documents:
+            log.info(
+                "evicted {versions} versions and {documents} documents of {size} bytes from {repository}",
+                versions=found.versions,
+                documents=found.documents,
+                size=found.size + found.document_size,
+                repository=repository.path,
+            )

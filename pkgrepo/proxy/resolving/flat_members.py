@@ -1,4 +1,4 @@
-"""The hosted and proxy repositories behind virtual ones."""
+"""The hosted and proxy repositories behind a repository: itself, or the members of a virtual one and of those in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pkgrepo.repositories.registry import Registry
 
 
 @frozen(eq=False)
-class Leaf:
+class FlatMember:
     """
     A hosted or proxy repository as it is reached from another one.
 
@@ -33,16 +33,16 @@ class Leaf:
         return bool(self.around) and rules_of(self.around[0]).merges(key)
 
 
-class Leaves:
-    """The leaves of all repositories, found once for each state of the configuration."""
+class FlatMembers:
+    """The flat members of all repositories, found once for each state of the configuration."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._serial = -1
-        self._known: dict[int, tuple[Repository, Mapping[int, Leaf]]] = {}
+        self._known: dict[int, tuple[Repository, Mapping[int, FlatMember]]] = {}
 
-    def of(self, repository: Repository) -> Mapping[int, Leaf]:
-        """The leaves of a repository by id, in order; one that is neither virtual nor known is its own only leaf."""
+    def of(self, repository: Repository) -> Mapping[int, FlatMember]:
+        """Those of a repository by id, in order; one that is not virtual is the only one of its own."""
         serial = self._registry.serial
         if serial != self._serial:
             self._serial = serial
@@ -54,25 +54,27 @@ class Leaves:
         found = (self._registry.find_uid(uid) for uid in virtual_config_of(virtual).members)
         return [each for each in found if each is not None]
 
-    def _of(self, repository: Repository) -> Mapping[int, Leaf]:
+    def _of(self, repository: Repository) -> Mapping[int, FlatMember]:
         known = self._known.get(repository.id)
         if known is None or known[0] is not repository:
             known = self._known[repository.id] = repository, self._find(repository)
         return known[1]
 
-    def _find(self, repository: Repository) -> Mapping[int, Leaf]:
+    def _find(self, repository: Repository) -> Mapping[int, FlatMember]:
         if repository.type is not RepositoryType.VIRTUAL:
-            return {repository.id: Leaf(repository)}
-        found: dict[int, Leaf] = {}
+            return {repository.id: FlatMember(repository)}
+        found: dict[int, FlatMember] = {}
         for member in self.members(repository):
-            for leaf in self._of(member).values():
-                active = leaf.repository.active and member.active
-                before = found.get(leaf.repository.id)
-                around = {each.id: each for each in (*(before.around if before else ()), *leaf.around)}
+            for flat in self._of(member).values():
+                active = flat.repository.active and member.active
+                before = found.get(flat.repository.id)
+                around = {each.id: each for each in (*(before.around if before else ()), *flat.around)}
                 if before is not None and before.repository.active:
                     active = True
-                found[leaf.repository.id] = Leaf(_switched(leaf.repository, active=active), tuple(around.values()))
-        return {key: evolve(leaf, around=(repository, *leaf.around)) for key, leaf in found.items()}
+                found[flat.repository.id] = FlatMember(
+                    _switched(flat.repository, active=active), tuple(around.values())
+                )
+        return {key: evolve(flat, around=(repository, *flat.around)) for key, flat in found.items()}
 
 
 def _switched(repository: Repository, *, active: bool) -> Repository:

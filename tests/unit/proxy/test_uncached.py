@@ -9,8 +9,8 @@ from attrs import evolve
 
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository, RepositoryType, Visibility
-from pkgrepo.proxy.private_names import passes_searches
-from pkgrepo.proxy.resolving.leaves import Leaf
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.uncached import passes_searches
 
 
 def repository(number: int, type_: RepositoryType, visibility: Visibility, passes: bool | None = None) -> Repository:
@@ -42,10 +42,10 @@ def test_searches_beside_hosted_packages_are_passed_on_as_the_rules_say(
     virtual = repository(1, RepositoryType.VIRTUAL, Visibility.PUBLIC, around)
     mirror = repository(2, RepositoryType.PROXY, Visibility.PRIVATE, proxy)
     hosted = repository(3, RepositoryType.HOSTED, own)
-    assert passes_searches([hosted, mirror], Leaf(mirror, [virtual])) is passed
+    assert passes_searches([hosted, mirror], FlatMember(mirror, [virtual])) is passed
 
 
 @pytest.mark.parametrize(("rule", "passed"), [(None, True), (True, True), (False, False)])
 def test_private_proxy_alone_passes_searches_on_unless_a_rule_forbids_it(rule: bool | None, passed: bool) -> None:
     mirror = repository(2, RepositoryType.PROXY, Visibility.PRIVATE, rule)
-    assert passes_searches([mirror], Leaf(mirror)) is passed
+    assert passes_searches([mirror], FlatMember(mirror)) is passed

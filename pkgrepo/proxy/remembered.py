@@ -1,0 +1,87 @@
+"""
+What this process remembers for a while: what no upstream has, and which files an upstream has sent with wrong bytes.
+
+It is in memory and bounded, since anybody can ask for any name. The other processes are told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pkgrepo.concurrency.lru import Lru
+from pkgrepo.errors import NotFound
+from pkgrepo.model import Repository
+from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.repositories.clock import Clock
+
+MOST_ABSENT: Final = 10_000
+
+MOST_MISTRUSTED: Final = 1000
+Place = tuple[int, str]  # id of a repository, and the path of a file in it, or its identity
+
+
+class NegativeCache:
+    """
+    Remembers keys for the repository's ``negative_ttl``.
+
+    ``on_note`` is called with the id of a repository, a key, and until when it counts, for the ``add`` of others.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None,
+    ) -> None:
+        self._clock = clock
+        self._on_note = on_note
+        self._until_ms: Lru[tuple[int, str], int] = Lru(MOST_ABSENT)
+
+    def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
+        """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
+        until_ms = self._until_ms.get((repository.id, key)) or 0
+        if until_ms > self._clock.now_ms():
+            if trace is not None:
+                trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=until_ms)
+            raise NotFound(what, key)
+
+    def note(self, repository: Repository, key: str) -> None:
+        """Remember that no upstream has it."""
+        until_ms = self._clock.now_ms() + proxy_config_of(repository).negative_ttl_s * 1000
+        self.add(repository.id, key, until_ms)
+        self._on_note(repository.id, key, until_ms)
+
+    def add(self, repository_id: int, key: str, until_ms: int) -> None:
+        """Remember what another process has noted."""
+        self._until_ms.put((repository_id, key), until_ms)
+
+    def forget(self, repository: Repository) -> None:
+        """Forget all of a repository: upstreams are asked again."""
+        for place in self._until_ms:
+            if place[0] == repository.id:
+                self._until_ms.pop(place)
+
+
+class MistrustedFiles:
+    """Remembers places of files. ``on_note`` is told each, for other processes; ``add`` is for what they tell."""
+
+    def __init__(self, on_note: Callable[[int, str], None] = lambda *_: None) -> None:
+        self._on_note = on_note
+        self._places: Lru[Place, bool] = Lru(MOST_MISTRUSTED)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._places
+
+    def note(self, place: Place) -> None:
+        """Remember a place in all processes."""
+        self.add(*place)
+        self._on_note(*place)
+
+    def add(self, repository_id: int, path: str) -> None:
+        """Remember a place in this process."""
+        self._places.put((repository_id, path), True)
+
+    def discard(self, place: Place) -> None:
+        """Forget a place: its file is kept."""
+        self._places.pop(place)

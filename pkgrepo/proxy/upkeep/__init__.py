@@ -1,1 +1,0 @@
-"""Work on the caches of proxy repositories beside answering clients: checks of upstreams, purges, limits."""
