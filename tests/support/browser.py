@@ -54,7 +54,7 @@ class _Reader(HTMLParser):
             if self._select not in fields or "selected" in found:
                 fields[self._select] = found.get("value", "")
                 self._option = None if "value" in found else []
-        elif tag in {"input", "textarea"} and "name" in found:
+        elif tag in {"input", "textarea"} and "name" in found and self._action:
             boxed = found.get("type") in {"checkbox", "radio"}
             if not boxed or "checked" in found:
                 self.page.forms.setdefault(self._action, {})[found["name"]] = found.get("value", "")

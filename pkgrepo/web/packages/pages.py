@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar, Final
 
 from pkgrepo.errors import Invalid, NotFound
@@ -13,6 +14,7 @@ from pkgrepo.web.tables import Pages, PageTable
 from pkgrepo.web.visits import Visit
 
 NEEDS: Final = 100  # dependencies that are shown
+MOST_REQUIRED: Final = 4  # interpreters and their versions that are shown
 VERSIONS: Final = 20  # beside a version
 SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
@@ -77,9 +79,12 @@ class PackagePages(Pages):
             {"repository": f"{storage}/{name}"},
             query={"package": found.package, "version": found.version},
         )
+        advisories = await _advisories(visit, {**place, "version": version})
         return visit.page(
             "packages/version.html",
             repository=repository,
+            package=summary.name,
+            release=found.version,
             summary=summary,
             found=found,
             listed=listed,
@@ -87,7 +92,9 @@ class PackagePages(Pages):
             needs=NEEDS,
             readme=await self._readme(visit, place, version),
             image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
-            advisories=await _advisories(visit, {**place, "version": version}),
+            advisories=advisories,
+            severities=_severities(advisories),
+            requires=_requires(found.metadata),
             vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
             links=_web_links(found.links),
             counted=_counted(await _downloads(visit, place, SPANS[1])),
@@ -184,6 +191,19 @@ async def _downloads(visit: Visit, place: dict[str, str], days: int) -> Any:
 def _counted(found: Any) -> list[tuple[str, int]]:
     """Days and their downloads, as pictures take them."""
     return [(each.day.isoformat(), each.count) for each in found.days]
+
+
+def _severities(advisories: Any) -> list[tuple[str, int]]:
+    """How many of the advisories that are shown have which severity, the most frequent one first."""
+    return [] if advisories is None else Counter(each.severity for each in advisories.items).most_common()
+
+
+def _requires(metadata: dict[str, Any]) -> list[str]:
+    """What a version needs of the interpreter that runs it, in the words of its format's metadata."""
+    engines = metadata.get("engines")
+    wanted = {"Python": metadata.get("requires_python"), "Ruby": metadata.get("required_ruby_version")}
+    wanted |= engines if isinstance(engines, dict) else {}
+    return [f"{name} {text}" for name, text in wanted.items() if isinstance(text, str) and text][:MOST_REQUIRED]
 
 
 def _order(visit: Visit) -> dict[str, str]:

@@ -59,14 +59,13 @@ def sentence(text: str) -> str:
 
 
 def when(at: datetime | None, now: datetime | None = None) -> Markup:
-    """A date with the age beside it, as a ``time`` element with the exact time."""
+    """How long ago a time was, as a ``time`` element whose title is the exact time."""
     if at is None:
         return Markup("–")
     exact = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{}">{} <span class="age">{}</span></time>').format(
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
         exact.isoformat(timespec="seconds"),
         exact.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        exact.strftime("%Y-%m-%d"),
         age(exact, now or datetime.now(UTC)),
     )
 
