@@ -94,7 +94,9 @@ class Chromium:
         self.show("/ui/login")
         self.fill("/ui/login", username=username, password=password)
         waiting = WebDriverWait(self.driver, TIMEOUT_S)
-        waiting.until(lambda driver: driver.find_elements(By.CSS_SELECTOR, "form[action='/ui/logout']"), "nobody is logged in")
+        waiting.until(
+            lambda driver: driver.find_elements(By.CSS_SELECTOR, "form[action='/ui/logout']"), "nobody is logged in"
+        )
 
     def picture(self, file: Path) -> None:
         """Save a picture of the whole page."""

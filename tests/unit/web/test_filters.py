@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pkgrepo.web.rendering.filters import brief, browser, latency, moment, size
+from pkgrepo.web.rendering.filters import brief, browser, latency, moment, size, when
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
 
@@ -37,6 +37,13 @@ def test_a_moment_has_the_time_of_day() -> None:
     assert moment(at, at) == (
         '<time datetime="2026-01-02T03:04:05+00:00">2026-01-02 03:04:05 <span class="age">just now</span></time>'
     )
+
+
+def test_a_time_is_shown_as_its_age_with_the_exact_time_as_title() -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    exact = '<time datetime="2026-01-02T03:04:05+00:00" title="2026-01-02 03:04:05 UTC">'
+    assert when(at, at + timedelta(days=3)) == f"{exact}3 days ago</time>"
+    assert when(None) == "–"
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,16 @@ async def test_a_package_shows_its_latest_version_with_readme_files_and_install_
         "main/py",
         "demo",
         "1.1",
-        fields=[("Description-Content-Type", "text/markdown"), ("Requires-Dist", "six>=1"), ("Description", "# Demo")],
+        fields=[
+            ("Description-Content-Type", "text/markdown"),
+            ("Requires-Dist", "six>=1"),
+            ("Requires-Python", ">=3.9"),
+            ("Description", "# Demo"),
+        ],
     )
     page = await browser.get(PAGE)
     assert "demo 1.1" in page.text
+    assert "Python >=3.9" in page.text
     assert "<h1>Demo</h1>" in page.html
     assert "pip install --index-url http://registry.example/repositories/main/py/simple/ demo==1.1" in page.text
     assert "/ui/search?q=six&format=python" in page.links
