@@ -15,7 +15,7 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
 
-from .exposition import Families
+from .sums import Families
 
 
 class ServerMetrics:
