@@ -13,7 +13,7 @@ from pkgrepo.gateway.answers.content import Files
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Repository
+from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.fetching import Fetching
@@ -31,7 +31,7 @@ from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses
 
-C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
 
 
 @frozen
@@ -79,9 +79,17 @@ class Services:
 
 
 @frozen
-class Context(Generic[C]):
+class Context(Generic[C_co]):
     """What a handler of a format works with; ``caches`` are those of its format."""
 
     services: Services
     repository: Repository
-    caches: C
+    caches: C_co
+
+    async def admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
+        """The identity of a caller who may do this in the repository, see L{Access.admit}."""
+        return await self.services.access.admit(request, action, self.repository, package)
+
+    def url(self, request: Request) -> str:
+        """The address under which clients know the repository, without a slash at the end."""
+        return self.services.repository_url(request, self.repository)

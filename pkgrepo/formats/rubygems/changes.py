@@ -21,7 +21,7 @@ from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, che
 from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.callers.access import actor_of, may_see_email
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
@@ -78,39 +78,33 @@ class VersionGiven:
         return full_version(self.number, self.platform or RUBY)
 
 
-class ChangeRequests:
-    """Yanks and restores versions of one hosted repository."""
+async def yank(context: Context[object], request: Request) -> Answer:
+    """
+    Yank one version for one platform: it vanishes from the indexes, and its files are not served any more.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    ``gem`` prints the response and succeeds whatever the status is, so the sentence must say it all.
 
-    async def yank(self, request: Request) -> Answer:
-        """
-        Yank one version for one platform: it vanishes from the indexes, and its files are not served any more.
+    :raises Refusal: there is no such gem or version, or it is yanked already
+    """
+    given = await _change_state(context, request, Action.DELETE, VersionState.YANKED)
+    return text_answer(f"Successfully deleted gem: {given.name} ({given.key})")
 
-        ``gem`` prints the answer and succeeds whatever the status is, so the sentence must say it all.
 
-        :raises Refusal: there is no such gem or version, or it is yanked already
-        """
-        given, actor = await self._admit(request, Action.DELETE)
-        await self._set_state(given, VersionState.YANKED, actor)
-        return text_answer(f"Successfully deleted gem: {given.name} ({given.key})")
+async def unyank(context: Context[object], request: Request) -> Answer:
+    """Restore a yanked version. :raises Refusal: there is no such gem or version, or it is not yanked"""
+    given = await _change_state(context, request, Action.WRITE, VersionState.LIVE)
+    return text_answer(f"Successfully unyanked gem: {given.name} ({given.key})")
 
-    async def unyank(self, request: Request) -> Answer:
-        """Restore a yanked version. :raises Refusal: there is no such gem or version, or it is not yanked"""
-        given, actor = await self._admit(request, Action.WRITE)
-        await self._set_state(given, VersionState.LIVE, actor)
-        return text_answer(f"Successfully unyanked gem: {given.name} ({given.key})")
 
-    async def _admit(self, request: Request, action: Action) -> tuple[VersionGiven, Actor]:
-        await self._services.access.admit(request, action, self._repository)
-        given = _read_version(await read_fields(request))
-        identity = await self._services.access.admit(request, action, self._repository, given.name)
-        return given, actor_of(request, identity)
-
-    async def _set_state(self, given: VersionGiven, state: VersionState, actor: Actor) -> None:
-        await self._services.publisher.change(set_version_state, self._repository, given, state, actor)
+async def _change_state(
+    context: Context[object], request: Request, action: Action, state: VersionState
+) -> VersionGiven:
+    await context.admit(request, action)
+    given = _read_version(await read_fields(request))
+    identity = await context.admit(request, action, given.name)
+    actor = actor_of(request, identity)
+    await context.services.publisher.change(set_version_state, context.repository, given, state, actor)
+    return given
 
 
 def set_version_state(
@@ -149,39 +143,32 @@ def _read_version(fields: Mapping[str, str]) -> VersionGiven:
     return VersionGiven(name, number, platform)
 
 
-class OwnerRequests:
-    """The owners of the gems of one repository."""
+async def list_owners(context: Context[object], request: Request, name: str, *, yaml: bool) -> Answer:
+    """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
+    identity = await context.admit(request, Action.READ, name)
+    found = await context.services.catalog.look(read_owners, context.repository.id, name)
+    if found is None:
+        raise gem_not_found()
+    records = [
+        _record(handle, None if user is None or not may_see_email(identity, user) else user) for handle, user in found
+    ]
+    if not yaml:
+        return json_answer(records, headers=NO_STORE)
+    return text_answer(_yaml(records), content_type=_YAML, headers=NO_STORE)
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
 
-    async def list(self, request: Request, name: str, *, yaml: bool) -> Answer:
-        """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
-        identity = await self._services.access.admit(request, Action.READ, self._repository, name)
-        found = await self._services.catalog.look(read_owners, self._repository.id, name)
-        if found is None:
-            raise gem_not_found()
-        records = [
-            _record(handle, None if user is None or not may_see_email(identity, user) else user)
-            for handle, user in found
-        ]
-        if not yaml:
-            return json_answer(records, headers=NO_STORE)
-        return text_answer(_yaml(records), content_type=_YAML, headers=NO_STORE)
+async def change_owner(context: Context[object], request: Request, name: str, *, add: bool) -> Answer:
+    """
+    Add or remove the owner whose name or email is the field ``email``.
 
-    async def change(self, request: Request, name: str, *, add: bool) -> Answer:
-        """
-        Add or remove the owner whose name or email is the field ``email``.
-
-        :raises Refusal: there is no such gem or user
-        """
-        identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
-        given = (await read_fields(request)).get("email", "").strip()
-        actor = actor_of(request, identity)
-        handle = await self._services.publisher.change(change_owners, self._repository, name, given, add, actor)
-        verb = "added to" if add else "removed from"
-        return text_answer(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
+    :raises Refusal: there is no such gem or user
+    """
+    identity = await context.admit(request, Action.WRITE, name)
+    given = (await read_fields(request)).get("email", "").strip()
+    actor = actor_of(request, identity)
+    handle = await context.services.publisher.change(change_owners, context.repository, name, given, add, actor)
+    verb = "added to" if add else "removed from"
+    return text_answer(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
 
 
 def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str, User | None]] | None:

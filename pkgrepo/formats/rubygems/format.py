@@ -10,8 +10,7 @@ from zope.interface import implementer
 from pkgrepo.formats.rubygems import paths
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.info import INFO
-from pkgrepo.formats.rubygems.index.requests import IndexCaches
-from pkgrepo.formats.rubygems.proxied.merged_lists import MergedLists
+from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
     gem_server_probes,
     info_question,
@@ -72,8 +71,7 @@ class RubyFormat(FormatBase):
     configurations = CONFIGURATIONS
 
     def __init__(self) -> None:
-        self._caches = IndexCaches()
-        self._merged = MergedLists()
+        self._caches = Caches()
 
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
@@ -81,7 +79,7 @@ class RubyFormat(FormatBase):
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return RubySite(services, repository, self._caches, self._merged).resource()
+        return RubySite(services, repository, self._caches).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

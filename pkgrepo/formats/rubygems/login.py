@@ -7,17 +7,17 @@ to a key later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
 from pkgrepo.formats.rubygems.changes import read_fields
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Identity
 
 LONGEST_NAME: Final = 100  # characters of a key's name
 
@@ -40,64 +40,65 @@ _NO_RIGHT: Final = (
 )
 
 
-class KeyRequests:
-    """Issues API keys for one repository."""
+async def create_key(context: Context[object], request: Request) -> Answer:
+    """
+    A new key with the name and the rights in the form.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    :raises AuthenticationFailed: the password is wrong
+    :raises Refusal: the form asks for no right, as the public server refuses it
+    """
+    identity = await _identify(context, request)
+    fields = await read_fields(request)
+    chosen = [rights for word, rights in _RIGHTS.items() if _is_true(fields.get(word))]
+    if not chosen:
+        raise Refusal(422, _NO_RIGHT, "no_right")
+    actions = {Action.READ}.union(*chosen)
+    return text_answer(await _issue(context, request, identity, fields.get("name", ""), actions), headers=NO_STORE)
 
-    async def create(self, request: Request) -> Answer:
-        """
-        A new key with the name and the rights in the form.
 
-        :raises AuthenticationFailed: the password is wrong
-        :raises Refusal: the form asks for no right, as the public server refuses it
-        """
-        identity = await self._identify(request)
-        fields = await read_fields(request)
-        chosen = [rights for word, rights in _RIGHTS.items() if _is_true(fields.get(word))]
-        if not chosen:
-            raise Refusal(422, _NO_RIGHT, "no_right")
-        actions = {Action.READ}.union(*chosen)
-        return text_answer(await self._issue(request, identity, fields.get("name", ""), actions), headers=NO_STORE)
+async def read_key(context: Context[object], request: Request) -> Answer:
+    """
+    A key for everything that clients do, which RubyGems before 3.2 asks for.
 
-    async def read(self, request: Request, *, json: bool) -> Answer:
-        """
-        A key for everything that clients do, which RubyGems before 3.2 asks for.
+    :raises Refusal: a page of another site asks for it with credentials that a browser stores
+    """
+    return text_answer(await _personal_key(context, request), headers=NO_STORE)
 
-        :raises Refusal: a page of another site asks for it with credentials that a browser stores
-        """
-        # This GET changes something: Access.check_origin lets every GET pass, and browsers send no Origin with it.
-        if request.method == b"HEAD" or request.header(b"sec-fetch-site") not in (None, b"none", b"same-origin"):
-            raise Refusal(403, "an API key is asked for by a program, with GET or POST", "cross_site")
-        identity = await self._identify(request)
-        text = await self._issue(request, identity, "gem", PERSONAL)
-        if json:
-            return json_answer({"rubygems_api_key": text}, headers=NO_STORE)
-        return text_answer(text, headers=NO_STORE)
 
-    async def extend(self, request: Request) -> Answer:
-        """Refuse to add rights to a key."""
-        await self._identify(request)
-        raise Refusal(403, "A key gets no further rights later: sign in again for a key that has them.", "forbidden")
+async def read_json_key(context: Context[object], request: Request) -> Answer:
+    """The key of L{read_key}, in JSON."""
+    return json_answer({"rubygems_api_key": await _personal_key(context, request)}, headers=NO_STORE)
 
-    async def _identify(self, request: Request) -> Identity:
-        if request.header(b"authorization") is None:
-            raise AuthenticationRequired("sign in with your name and password")
-        identity = await self._services.access.identify(request)
-        if identity.limits is not None:
-            raise AuthenticationFailed  # a token makes no others
-        return identity
 
-    async def _issue(
-        self, request: Request, identity: Identity, name: str, actions: set[Action] | frozenset[Action]
-    ) -> str:
-        name = "".join(each for each in name if each.isprintable())[:LONGEST_NAME].strip()
-        limits = limits_in(self._services.registry, self._repository, actions)
-        actor = actor_of(request, identity)
-        _, text = await self._services.accounts.issue(identity, name or "gem signin", limits, actor)
-        return text
+async def extend_key(context: Context[object], request: Request) -> Answer:
+    """Refuse to add rights to a key."""
+    await _identify(context, request)
+    raise Refusal(403, "A key gets no further rights later: sign in again for a key that has them.", "forbidden")
+
+
+async def _personal_key(context: Context[object], request: Request) -> str:
+    # This GET changes something: Access.check_origin lets every GET pass, and browsers send no Origin with it.
+    if request.method == b"HEAD" or request.header(b"sec-fetch-site") not in (None, b"none", b"same-origin"):
+        raise Refusal(403, "an API key is asked for by a program, with GET or POST", "cross_site")
+    return await _issue(context, request, await _identify(context, request), "gem", PERSONAL)
+
+
+async def _identify(context: Context[object], request: Request) -> Identity:
+    if request.header(b"authorization") is None:
+        raise AuthenticationRequired("sign in with your name and password")
+    identity = await context.services.access.identify(request)
+    if identity.limits is not None:
+        raise AuthenticationFailed  # a token makes no others
+    return identity
+
+
+async def _issue(
+    context: Context[object], request: Request, identity: Identity, name: str, actions: Set[Action]
+) -> str:
+    name = "".join(each for each in name if each.isprintable())[:LONGEST_NAME].strip()
+    limits = limits_in(context.services.registry, context.repository, actions)
+    _, text = await context.services.accounts.issue(identity, name or "gem signin", limits, actor_of(request, identity))
+    return text
 
 
 def _is_true(text: str | None) -> bool:

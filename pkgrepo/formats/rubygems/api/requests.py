@@ -1,26 +1,43 @@
-"""Answers requests to the JSON API of one repository; what is looked up here is in hosted ones."""
+"""
+Requests to the JSON API, by scripts and bots, and by old versions of Bundler.
+
+Searches are not passed on to upstreams; dependencies of many gems are in the compact and legacy indexes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
-from pkgrepo.formats.rubygems.api import records
-from pkgrepo.formats.rubygems.api.records import OWNER, ROW, Release, gem_record, read_entry, version_record
+from pkgrepo.formats.rubygems.api.members import releases_of_members
+from pkgrepo.formats.rubygems.api.records import (
+    OWNER,
+    ROW,
+    Release,
+    find_latest,
+    find_version,
+    gem_record,
+    latest_of_each,
+    list_releases,
+    read_entry,
+    version_record,
+)
 from pkgrepo.formats.rubygems.marshal import VERSION, Stream, array, integer
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
 from pkgrepo.gateway.answers.content import document_cache_control
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model import Action, Identity, RepositoryType
 from pkgrepo.repositories.search_index import Query, facet
 
 Row = Mapping[str, Any]
+Handler = Callable[..., Awaitable[Answer]]  # of the context and the request
 
 PAGE: Final = 30  # gems on a page of a search, as on the public registry
 MOST_PAGES: Final = 100
@@ -67,150 +84,157 @@ def _row(stream: Stream, row: Row) -> bytes:
     return b"".join(parts)
 
 
-class ApiRequests:
-    """Reads by scripts and bots, and by old versions of Bundler."""
+def find_handler(parts: tuple[str, ...]) -> Handler | None:  # noqa: PLR0911 - one for each path
+    """The function that answers a GET of a path below ``/api/``, or None."""
+    match parts:
+        case ("v1", "gems.json"):
+            return own
+        case ("v1", "search.json"):
+            return search
+        case ("v1", ("dependencies" | "dependencies.json") as document):
+            return partial(dependencies, json=document.endswith(".json"))
+        case ("v1", "gems", file) if _is_json(file):
+            return partial(gem, name=file.removesuffix(".json"))
+        case ("v1", "versions", file) if _is_json(file):
+            return partial(versions, name=file.removesuffix(".json"))
+        case ("v1", "versions", name, "latest.json") if is_name(name):
+            return partial(latest, name=name)
+        case ("v2", "rubygems", name, "versions", file) if is_name(name) and file.endswith(".json"):
+            return partial(version, name=name, number=file.removesuffix(".json"))
+    return None
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
 
-    def handler(self, parts: tuple[str, ...]) -> Callable[[Request], Any] | None:  # noqa: PLR0911 - one for each path
-        """The method that answers a GET of a path below ``/api/``, or None."""
-        match parts:
-            case ("v1", "gems.json"):
-                return self.own
-            case ("v1", "search.json"):
-                return self.search
-            case ("v1", ("dependencies" | "dependencies.json") as document):
-                return lambda request: self.dependencies(request, json=document.endswith(".json"))
-            case ("v1", "gems", file) if _is_json(file):
-                return lambda request: self.gem(request, file.removesuffix(".json"))
-            case ("v1", "versions", file) if _is_json(file):
-                return lambda request: self.versions(request, file.removesuffix(".json"))
-            case ("v1", "versions", name, "latest.json") if is_name(name):
-                return lambda request: self.latest(request, name)
-            case ("v2", "rubygems", name, "versions", file) if is_name(name) and file.endswith(".json"):
-                return lambda request: self.version(request, name, file.removesuffix(".json"))
+async def gem(context: Context[object], request: Request, name: str) -> Answer:
+    """A gem in its latest version."""
+    await context.admit(request, Action.READ, name)
+    return _record(context, request, await _find_latest(context, name), NO_GEM)
+
+
+async def version(context: Context[object], request: Request, name: str, number: str) -> Answer:
+    """A gem in one version, for the platform in the query."""
+    await context.admit(request, Action.READ, name)
+    key = full_version(number, request.parameter(b"platform") or RUBY)
+    if context.repository.type is RepositoryType.HOSTED:
+        found = await context.services.catalog.look(find_version, context.repository.id, name, key)
+    else:
+        listed = await releases_of_members(context, name) or ()
+        found = next((each for each in listed if each.spec.full_version == key), None)
+    return _record(context, request, found, NO_VERSION)
+
+
+async def versions(context: Context[object], request: Request, name: str) -> Answer:
+    """All live versions of a gem, the highest first."""
+    await context.admit(request, Action.READ, name)
+    if context.repository.type is RepositoryType.HOSTED:
+        body = await context.services.catalog.scan(_versions, context.repository.id, name)
+    else:
+        listed = await releases_of_members(context, name)
+        body = None if listed is None else await context.services.pools.cpu(_encode_versions, listed)
+    if body is None:
+        raise Refusal(404, NO_GEM, "not_found")
+    return _answer(context, body)
+
+
+async def latest(context: Context[object], request: Request, name: str) -> Answer:
+    """The number of the latest version; of a gem that does not exist it is ``unknown``."""
+    await context.admit(request, Action.READ, name)
+    found = await _find_latest(context, name)
+    return _answer(context, _encode({"version": "unknown" if found is None else found.spec.number}))
+
+
+async def search(context: Context[object], request: Request) -> Answer:
+    """A page of the gems whose name, summary or description has all words of the query."""
+    await _admit_all(context, request)
+    words = tuple((request.parameter(b"query") or "").lower().split())
+    page = _number(request.parameter(b"page"))
+    return await _search(context, request, Query(words=words), (page - 1) * PAGE, PAGE)
+
+
+async def own(context: Context[object], request: Request) -> Answer:
+    """The gems that the caller owns."""
+    identity = await _admit_all(context, request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    return await _search(context, request, Query(facets=((facet(OWNER, identity.username),),)), 0, MOST_OWN)
+
+
+async def dependencies(context: Context[object], request: Request, *, json: bool) -> Answer:
+    """
+    The dependencies of all versions of the gems in the query, which Bundler asks for where it finds no compact index.
+
+    They are an array of hashes in Ruby's Marshal format, or in JSON.
+
+    :raises Refusal: they are too many; Bundler then reads the legacy index
+    """
+    await _admit_all(context, request)
+    names = [each for each in dict.fromkeys((request.parameter(b"gems") or "").split(",")) if each]
+    if len(names) > MOST_NAMES:
+        raise Refusal(422, TOO_MANY, "too_many")
+    body = await context.services.catalog.scan(_dependencies, context.repository.id, names, json)
+    return _answer(context, body, JSON if json else MARSHAL)
+
+
+async def _admit_all(context: Context[object], request: Request) -> Identity:
+    identity = await context.admit(request, Action.READ)
+    if context.repository.type is not RepositoryType.HOSTED:
+        # Bundler then reads the legacy index. A response without the gems of upstreams would hide these from it.
+        raise NotFound("address", "of searches and dependencies in a repository that is not hosted")
+    return identity
+
+
+async def _find_latest(context: Context[object], name: str) -> Release | None:
+    """The highest version that is no prerelease, else the highest one, for Ruby rather than a platform; or None."""
+    if context.repository.type is RepositoryType.HOSTED:
+        found: Release | None = await context.services.catalog.look(find_latest, context.repository.id, name)
+        return found
+    listed = await releases_of_members(context, name)
+    if not listed:
         return None
-
-    async def gem(self, request: Request, name: str) -> Answer:
-        """A gem in its latest version."""
-        await self._admit(request, name)
-        return self._record(request, await self.find_latest(name), NO_GEM)
-
-    async def version(self, request: Request, name: str, number: str) -> Answer:
-        """A gem in one version, for the platform in the query."""
-        await self._admit(request, name)
-        key = full_version(number, request.parameter(b"platform") or RUBY)
-        return self._record(request, await self.find_version(name, key), NO_VERSION)
-
-    async def versions(self, request: Request, name: str) -> Answer:
-        """All live versions of a gem, the highest first."""
-        await self._admit(request, name)
-        body = await self.find_versions(name)
-        if body is None:
-            raise Refusal(404, NO_GEM, "not_found")
-        return self._json(body)
-
-    async def latest(self, request: Request, name: str) -> Answer:
-        """The number of the latest version; of a gem that does not exist it is ``unknown``."""
-        await self._admit(request, name)
-        found = await self.find_latest(name)
-        return self._json(_encode({"version": "unknown" if found is None else found.spec.number}))
-
-    async def search(self, request: Request) -> Answer:
-        """A page of the gems whose name, summary or description has all words of the query."""
-        await self._admit(request, None)
-        words = tuple((request.parameter(b"query") or "").lower().split())
-        page = _number(request.parameter(b"page"))
-        return await self._find(request, Query(words=words), (page - 1) * PAGE, PAGE)
-
-    async def own(self, request: Request) -> Answer:
-        """The gems that the caller owns."""
-        identity = await self._services.access.admit(request, Action.READ, self._repository)
-        await self._admit(request, None)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        return await self._find(request, Query(facets=((facet(OWNER, identity.username),),)), 0, MOST_OWN)
-
-    async def dependencies(self, request: Request, *, json: bool) -> Answer:
-        """
-        The dependencies of the gems in the query.
-
-        :raises Refusal: they are too many; Bundler then reads the legacy index
-        """
-        await self._admit(request, None)
-        names = [each for each in dict.fromkeys((request.parameter(b"gems") or "").split(",")) if each]
-        if len(names) > MOST_NAMES:
-            raise Refusal(422, TOO_MANY, "too_many")
-        body = await self._services.catalog.scan(_dependencies, self._repository.id, names, json)
-        return self._json(body) if json else self._answer(body, MARSHAL)
-
-    async def find_latest(self, name: str) -> Release | None:
-        """The latest version of a gem; None if there is no such gem."""
-        found: Release | None = await self._services.catalog.look(records.find_latest, self._repository.id, name)
-        return found
-
-    async def find_version(self, name: str, key: str) -> Release | None:
-        """One version of a gem, or None."""
-        found: Release | None = await self._services.catalog.look(records.find_version, self._repository.id, name, key)
-        return found
-
-    async def find_versions(self, name: str) -> bytes | None:
-        """The records of all versions of a gem in JSON; None if there is no such gem."""
-        return await self._services.catalog.scan(_versions, self._repository.id, name)
-
-    async def _find(self, request: Request, query: Query, start: int, count: int) -> Answer:
-        searches = self._services.searches
-        index = await searches.get(self._repository, ROW, read_entry)
-        async with searches.semaphore.hold((request.client_address,)):
-            found = await self._services.pools.cpu(index.find, query, start, count)
-        url = self._url(request)
-        return self._json(
-            await self._services.catalog.scan(_gems, self._repository.id, [key for key, _ in found.keys], url)
-        )
-
-    def _record(self, request: Request, found: Release | None, absent: str) -> Answer:
-        if found is None:
-            raise Refusal(404, absent, "not_found")
-        return self._json(_encode(gem_record(found, self._url(request))))
-
-    async def _admit(self, request: Request, name: str | None) -> None:
-        await self._services.access.admit(request, Action.READ, self._repository, name)
-        if name is None and self._repository.type is not RepositoryType.HOSTED:
-            # Bundler then reads the legacy index. An answer without the gems of upstreams would hide these from it.
-            raise NotFound("address", "of searches and dependencies in a repository that is not hosted")
-
-    def _json(self, body: bytes) -> Answer:
-        return self._answer(body, JSON)
-
-    def _answer(self, body: bytes, content_type: bytes) -> Answer:
-        headers = ((b"Cache-Control", document_cache_control(self._repository)),)
-        return Answer(body=body, content_type=content_type, headers=headers)
-
-    def _url(self, request: Request) -> str:
-        return self._services.repository_url(request, self._repository)
+    best = next((each for each in listed if not each.spec.prerelease), listed[0])
+    return next((each for each in listed if each.spec.full_version == best.spec.number), best)
 
 
-def encode_versions(releases: Iterable[Release]) -> bytes:
+async def _search(context: Context[object], request: Request, query: Query, start: int, count: int) -> Answer:
+    searches = context.services.searches
+    index = await searches.get(context.repository, ROW, read_entry)
+    async with searches.semaphore.hold((request.client_address,)):
+        found = await context.services.pools.cpu(index.find, query, start, count)
+    names = [key for key, _ in found.keys]
+    return _answer(
+        context, await context.services.catalog.scan(_gems, context.repository.id, names, context.url(request))
+    )
+
+
+def _record(context: Context[object], request: Request, found: Release | None, absent: str) -> Answer:
+    if found is None:
+        raise Refusal(404, absent, "not_found")
+    return _answer(context, _encode(gem_record(found, context.url(request))))
+
+
+def _answer(context: Context[object], body: bytes, content_type: bytes = JSON) -> Answer:
+    headers = ((b"Cache-Control", document_cache_control(context.repository)),)
+    return Answer(body=body, content_type=content_type, headers=headers)
+
+
+def _encode_versions(releases: Iterable[Release]) -> bytes:
     """The records of versions in JSON."""
     return _encode([version_record(each) for each in releases])
 
 
 def _versions(r: Reader, repository_id: int, name: str) -> bytes | None:
-    found = records.list_releases(r, repository_id, name)
-    return None if found is None else encode_versions(found)
+    found = list_releases(r, repository_id, name)
+    return None if found is None else _encode_versions(found)
 
 
 def _gems(r: Reader, repository_id: int, names: list[str], url: str) -> bytes:
-    return _encode([gem_record(each, url) for each in records.latest_of_each(r, repository_id, names)])
+    return _encode([gem_record(each, url) for each in latest_of_each(r, repository_id, names)])
 
 
 def _dependencies(r: Reader, repository_id: int, names: list[str], json: bool) -> bytes:
     def releases() -> Iterator[Release]:
         count = 0
         for name in names:
-            found = records.list_releases(r, repository_id, name) or []
+            found = list_releases(r, repository_id, name) or []
             count += len(found)
             if count > MOST_RELEASES:
                 raise Refusal(422, TOO_MANY, "too_many")

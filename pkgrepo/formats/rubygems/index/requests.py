@@ -15,17 +15,18 @@ from typing import Final
 
 from attrs import Factory, frozen
 
-from pkgrepo.errors import NotFound, existing
+from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, GEM_LISTS, NAMES, GemRows, VersionsLists
 from pkgrepo.formats.rubygems.index.indexing import make_documents
 from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
+from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
 from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.answers.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
@@ -104,122 +105,113 @@ class IndexCaches:
     versions: VersionsLists = Factory(VersionsLists)
 
 
-class IndexRequests:
-    """Reads of the indexes of one repository. The lists are those of hosted ones."""
+async def info(context: Context[IndexCaches], request: Request, path: InfoPath) -> Answer:
+    """
+    The versions of one gem.
 
-    def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
-        self._services = services
-        self._repository = repository
-        self._caches = caches
+    :raises NotFound: no such gem; :raises UpstreamFailed: that is not known
+    """
+    services, repository, index = context.services, context.repository, context.caches.info
+    await context.admit(request, Action.READ, path.name)
+    generation = services.catalog.generation()
+    state = await services.proxy.resolver.state(repository, path.name, revalidate=request.revalidates)
+    rendered = await index.get(services.pools, state, INFO, "")
 
-    async def info(self, request: Request, name: str) -> Answer:
-        """
-        The versions of one gem.
+    def negotiate(again: Request) -> Answer | None:
+        ready = index.ready(rendered.state, INFO, "")
+        return None if ready is None else text_document_answer(again, repository, ready, services.pools.cpu)
 
-        :raises NotFound: no such gem; :raises UpstreamFailed: that is not known
-        """
-        services, index = self._services, self._caches.info
-        generation = services.catalog.generation()
-        state = await services.proxy.resolver.state(self._repository, name, revalidate=request.revalidates)
-        rendered = await index.get(services.pools, state, INFO, "")
+    services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
+    return text_document_answer(request, repository, rendered.document, services.pools.cpu)
 
-        def negotiate(again: Request) -> Answer | None:
-            ready = index.ready(rendered.state, INFO, "")
-            return None if ready is None else text_document_answer(again, self._repository, ready, services.pools.cpu)
 
-        services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-        return text_document_answer(request, self._repository, rendered.document, services.pools.cpu)
+async def names(context: Context[IndexCaches], request: Request) -> Answer:
+    """The names of all gems with live versions in a hosted repository."""
+    document = await _list(context, request, NAMES)
+    return text_document_answer(request, context.repository, document, context.services.pools.cpu)
 
-    async def names(self, request: Request) -> Answer:
-        """The names of all gems with live versions."""
-        return text_document_answer(
-            request, self._repository, await self._list(request, NAMES), self._services.pools.cpu
-        )
 
-    async def specs(self, request: Request, file: str) -> Answer:
-        """
-        A list of the legacy index by the name of its file, as a gzip file.
+async def specs(context: Context[IndexCaches], request: Request, file: str) -> Answer:
+    """
+    A list of the legacy index of a hosted repository by the name of its file, as a gzip file.
 
-        It has no Last-Modified: clients compare that with their own clock, and would keep an old list.
-        """
-        return packed_answer(self._repository, await self._list(request, file.removesuffix(".gz")))
+    It has no Last-Modified: clients compare that with their own clock, and would keep an old list.
+    """
+    return packed_answer(context.repository, await _list(context, request, file.removesuffix(".gz")))
 
-    async def versions(self, request: Request) -> Answer:
-        """The list of all changes, in pieces if clients want them."""
-        services, repository = self._services, self._repository
-        generation = services.catalog.generation()
-        found = await self._caches.versions.get(services.catalog, repository)
-        answer = list_answer(repository, found.file)
-        services.answer_cache.put_answer(
-            request,
+
+async def versions(context: Context[IndexCaches], request: Request) -> Answer:
+    """The list of all changes in a hosted repository, in pieces if clients want them."""
+    services, repository = context.services, context.repository
+    generation = services.catalog.generation()
+    found = await context.caches.versions.get(services.catalog, repository)
+    answer = list_answer(repository, found.file)
+    services.answer_cache.put_answer(
+        request,
+        repository,
+        answer,
+        package=None,
+        fresh=lambda r: index_documents.find_list(r, repository.id) == found.state,
+        generation=generation,
+    )
+    return answer
+
+
+async def _list(context: Context[IndexCaches], request: Request, form: str) -> Document:
+    services, repository, lists = context.services, context.repository, context.caches.lists
+    generation = services.catalog.generation()
+    document = await lists.get(services.catalog, services.pools, repository, form)
+
+    def negotiate(again: Request) -> Answer:
+        if form == NAMES:
+            return text_document_answer(again, repository, document, services.pools.cpu)
+        return packed_answer(repository, document)
+
+    services.answer_cache.put(
+        request,
+        CachedAnswer(
             repository,
-            answer,
             package=None,
-            fresh=lambda r: index_documents.find_list(r, repository.id) == found.state,
+            negotiate=negotiate,
+            fresh=lambda r: lists.ready(r, repository, form) is document,
+            size=2 * len(document.body),
             generation=generation,
-        )
-        return answer
-
-    async def _list(self, request: Request, form: str) -> Document:
-        services, repository, lists = self._services, self._repository, self._caches.lists
-        generation = services.catalog.generation()
-        document = await lists.get(services.catalog, services.pools, repository, form)
-
-        def negotiate(again: Request) -> Answer:
-            if form == NAMES:
-                return text_document_answer(again, repository, document, services.pools.cpu)
-            return packed_answer(repository, document)
-
-        services.answer_cache.put(
-            request,
-            CachedAnswer(
-                repository,
-                package=None,
-                negotiate=negotiate,
-                fresh=lambda r: lists.ready(r, repository, form) is document,
-                size=2 * len(document.body),
-                generation=generation,
-            ),
-        )
-        return document
+        ),
+    )
+    return document
 
 
-class FileRequests:
-    """The files of one repository."""
+async def file(context: Context[object], request: Request, path: GemPath | QuickPath) -> Answer:
+    """
+    A gem, or its specification in the legacy index. The files of a yanked version are at other paths.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    The gem that it belongs to is looked up: a file name cannot be split into name, version and platform.
 
-    async def file(self, request: Request, path: str, full_name: str) -> Answer:
-        """
-        The file at a public path, of the gem with this full name. The file of a yanked version is at another path.
+    :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
+    """
+    services, repository, full_name = context.services, context.repository, path.full_name
+    public = gem_path(full_name) if isinstance(path, GemPath) else quick_path(full_name)
+    for package in await _packages(context, public, full_name):
+        identity = await context.admit(request, Action.READ, package)
+        try:
+            answer = await answer_file(services, request, identity, repository, package, public)
+        except NotFound:
+            continue
+        if answer is not None:
+            return answer
+    await context.admit(request, Action.READ)
+    raise NotFound("file", public.rsplit("/", 1)[-1])
 
-        The gem that it belongs to is looked up: a file name cannot be split into name, version and platform.
 
-        :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
-        """
-        services, repository = self._services, self._repository
-        for package in await self._packages(path, full_name):
-            identity = await services.access.admit(request, Action.READ, repository, package)
-            try:
-                answer = await answer_file(services, request, identity, repository, package, path)
-            except NotFound:
-                continue
-            if answer is not None:
-                return answer
-        await services.access.admit(request, Action.READ, repository)
-        return existing(None, "file", path.rsplit("/", 1)[-1])
-
-    async def _packages(self, path: str, full_name: str) -> list[str]:
-        """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
-        for leaf in self._services.proxy.resolver.flat_members(self._repository):
-            package = await self._services.catalog.look(find_package_key, leaf.id, path)
-            if package is not None:
-                return [package]
-        if self._repository.type is RepositoryType.HOSTED:
-            return []
-        return list(islice(possible_names(full_name), MOST_NAMES))
+async def _packages(context: Context[object], path: str, full_name: str) -> list[str]:
+    """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
+    for leaf in context.services.proxy.resolver.flat_members(context.repository):
+        package = await context.services.catalog.look(find_package_key, leaf.id, path)
+        if package is not None:
+            return [package]
+    if context.repository.type is RepositoryType.HOSTED:
+        return []
+    return list(islice(possible_names(full_name), MOST_NAMES))
 
 
 def possible_names(full_name: str) -> Iterator[str]:

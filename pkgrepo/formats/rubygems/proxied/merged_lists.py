@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.gem_lists import read_lines, versions_head
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
+from pkgrepo.formats.rubygems.index.requests import IndexCaches
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
 from pkgrepo.formats.rubygems.proxied.normaliser import PIECES_HEAD, read_pieces
 from pkgrepo.formats.rubygems.proxied.upstream import specs_question, versions_question
@@ -200,41 +201,6 @@ class MergedLists:
 
         :raises NotFound: no member has one; :raises UpstreamFailed: an upstream failed, and what it said is not known
         """
-        return await self._versions(services, repository, revalidate=revalidate)
-
-    async def names(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
-        """``/names`` of a repository: gems with live versions. It raises what ``versions`` raises."""
-        stamp, listed = await self._versions(services, repository, revalidate=revalidate)
-        return await self._cached(repository, "names", stamp, lambda: services.pools.cpu(write_names, listed))
-
-    async def joined_specs(
-        self, services: Services, repository: Repository, file: str, *, revalidate: bool
-    ) -> ListFile:
-        """
-        A list of the legacy index over all members of a repository that have a list of versions, by its file name.
-
-        What upstreams appended to long lists is in it after ``LONG_LIST_MS`` at the latest. It raises what ``versions``
-        raises.
-        """
-        stamp, listed = await self._versions(services, repository, revalidate=revalidate)
-        if listed.size > LONG_LIST:
-            stamp = evolve(stamp, appended=(services.clock.now_ms() // LONG_LIST_MS,))
-        return await self._cached(repository, file, stamp, lambda: services.pools.cpu(write_specs, listed, file))
-
-    async def specs(self, services: Services, proxy: Repository, file: str, *, revalidate: bool) -> ListFile:
-        """
-        A list of the legacy index of a proxy, by the name of its file, as its upstream has it.
-
-        :raises NotFound: it has none; :raises UpstreamFailed: that is not known
-        """
-        question = specs_question(file)
-        held = await services.proxy.documents.get(proxy, question, Trace(), revalidate=revalidate)
-        make = partial(services.proxy.documents.read, proxy, question, held, _write_pieces)
-        return await self._cached(proxy, file, held.document.fetched_ms, make)
-
-    async def _versions(
-        self, services: Services, repository: Repository, *, revalidate: bool
-    ) -> tuple[MergedState, ListFile]:
         leaves = services.proxy.resolver.flat_members(repository)
         hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
         proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
@@ -260,6 +226,36 @@ class MergedLists:
             repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active)
         )
         return state, whole
+
+    async def names(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
+        """``/names`` of a repository: gems with live versions. It raises what ``versions`` raises."""
+        stamp, listed = await self.versions(services, repository, revalidate=revalidate)
+        return await self._cached(repository, "names", stamp, lambda: services.pools.cpu(write_names, listed))
+
+    async def joined_specs(
+        self, services: Services, repository: Repository, file: str, *, revalidate: bool
+    ) -> ListFile:
+        """
+        A list of the legacy index over all members of a repository that have a list of versions, by its file name.
+
+        What upstreams appended to long lists is in it after ``LONG_LIST_MS`` at the latest. It raises what ``versions``
+        raises.
+        """
+        stamp, listed = await self.versions(services, repository, revalidate=revalidate)
+        if listed.size > LONG_LIST:
+            stamp = evolve(stamp, appended=(services.clock.now_ms() // LONG_LIST_MS,))
+        return await self._cached(repository, file, stamp, lambda: services.pools.cpu(write_specs, listed, file))
+
+    async def specs(self, services: Services, proxy: Repository, file: str, *, revalidate: bool) -> ListFile:
+        """
+        A list of the legacy index of a proxy, by the name of its file, as its upstream has it.
+
+        :raises NotFound: it has none; :raises UpstreamFailed: that is not known
+        """
+        question = specs_question(file)
+        held = await services.proxy.documents.get(proxy, question, Trace(), revalidate=revalidate)
+        make = partial(services.proxy.documents.read, proxy, question, held, _write_pieces)
+        return await self._cached(proxy, file, held.document.fetched_ms, make)
 
     async def _cached(
         self, repository: Repository, name: str, stamp: Hashable, make: Callable[[], Awaitable[ListFile]]
@@ -310,6 +306,13 @@ class MergedLists:
         if len(self._joined) > MOST_LISTS:
             self._joined.popitem(last=False)
         return joined.file
+
+
+@frozen(eq=False)
+class Caches(IndexCaches):
+    """What one process keeps in memory of all Ruby repositories."""
+
+    merged: MergedLists = Factory(MergedLists)
 
 
 def _write_pieces(*parts: PartsFile) -> ListFile:

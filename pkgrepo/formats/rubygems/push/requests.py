@@ -17,13 +17,13 @@ from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quic
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Repository, Version, VersionState
+from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -56,43 +56,81 @@ def read_gem(file: int | bytes) -> InspectedGem:
     return InspectedGem(spec, quick_gemspec(spec))
 
 
-class Releases:
-    """Publishes gems in one hosted repository."""
+async def push(context: Context[object], request: Request) -> Answer:
+    """
+    Publish the gem in the request. Pushing the same bytes again succeeds.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._policy = configuration.policy(repository)
-
-    async def publish(self, staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Actor) -> bool:
-        """
-        Publish a staged gem. Returns False if the same bytes are published already.
-
-        :raises Conflict: a rule of L{check_release} forbids it
-        """
+    :raises Conflict: what is published forbids it; :raises Forbidden: the caller may not push this gem
+    :raises Refusal: the body is no gem, or one that clients could not install
+    """
+    await context.admit(request, Action.WRITE)
+    async with context.services.publisher.stage(context.repository) as staged:
+        blob = await _receive(context, request, staged)
+        if not blob.size:
+            raise Refusal(400, "the body must be a gem, and it is empty", "empty")
+        try:
+            gem = await staged.inspect(context.services.pools.cpu, blob, read_gem)
+        except Invalid as error:
+            template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
+            raise Refusal(422, template.format(why=error.message), "invalid") from None
         spec = gem.spec
-        path = gem_path(spec.full_name)
-        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
-        if found is not None and found.sha256 == blob.sha256:
-            return False
-        quick = await staged.store(gem.quick)
-        reuse = self._policy.reuse_deleted_names
-        release = Release(
-            package_key=spec.name,
-            package_name=spec.name,
-            version_key=spec.full_version,
-            version_text=spec.full_version,
-            sort=sort_key(spec.number, spec.platform),
-            files=(
-                NewFile(path=path, blob=blob, media_type=GEM_TYPE),
-                NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
-            ),
-            meta=meta_of(spec),
-            reuse=reuse,
-            guard=partial(check_release, repository_id=self._repository.id, policy=self._policy, spec=spec, blob=blob),
-        )
-        published = await self._services.publisher.publish(self._repository, release, staged, actor, apply_change)
-        return published.changed
+        identity = await context.admit(request, Action.WRITE, spec.name)  # again: the body may have taken hours
+        changed = await _publish(context, staged, blob, gem, actor_of(request, identity))
+    if not changed:
+        return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
+    done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
+    return text_answer("\n".join((done, *request.notes)))  # gem prints the body
+
+
+async def _receive(context: Context[object], request: Request, staged: Staged) -> BlobInfo:
+    limit = context.services.max_upload
+    content_type = request.header(b"content-type") or b""
+    if not content_type.lower().startswith(_MULTIPART):
+        # curl's --data-binary says that the body is a form in the address encoding: the type means nothing.
+        return await receive_body(request, staged, limit=limit)
+    check_declared_length(request, limit + FORM_OVERHEAD)
+    blob: BlobInfo | None = None
+    async for part in read_form(request.body, content_type, FORM_LIMITS):
+        if part.name == GEM_PART:
+            if blob is not None:
+                raise Refusal(400, "the form has more than one part named 'gem'", "bad_form")
+            declared = request.body.declared
+            expected = None if declared is None else min(declared, limit)
+            blob = await staged.receive(part, limit=limit, expect_size=expected)
+    if blob is None:
+        raise Refusal(400, "the form has no part named 'gem'", "bad_form")
+    return blob
+
+
+async def _publish(context: Context[object], staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Actor) -> bool:
+    """
+    Publish a staged gem. Returns False if the same bytes are published already.
+
+    :raises Conflict: a rule of L{check_release} forbids it
+    """
+    repository, spec = context.repository, gem.spec
+    policy = configuration.policy(repository)
+    path = gem_path(spec.full_name)
+    found: File | None = await context.services.catalog.look(files.find_file, repository.id, path)
+    if found is not None and found.sha256 == blob.sha256:
+        return False
+    quick = await staged.store(gem.quick)
+    release = Release(
+        package_key=spec.name,
+        package_name=spec.name,
+        version_key=spec.full_version,
+        version_text=spec.full_version,
+        sort=sort_key(spec.number, spec.platform),
+        files=(
+            NewFile(path=path, blob=blob, media_type=GEM_TYPE),
+            NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
+        ),
+        meta=meta_of(spec),
+        reuse=policy.reuse_deleted_names,
+        guard=partial(check_release, repository_id=repository.id, policy=policy, spec=spec, blob=blob),
+    )
+    published = await context.services.publisher.publish(repository, release, staged, actor, apply_change)
+    return published.changed
 
 
 def check_release(
@@ -146,62 +184,3 @@ def _check_spelling(r: Reader, repository_id: int, name: str) -> None:
         f"There was a problem saving your gem: name {name} differs from the published gem {others[0]} only in '-', "
         "'_' or case (policy.unique_spellings of the repository)"
     )
-
-
-class PushRequests:
-    """Pushes to one hosted repository."""
-
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._releases = Releases(services, repository)
-
-    async def push(self, request: Request) -> Answer:
-        """
-        Publish the gem in the request. Pushing the same bytes again succeeds.
-
-        :raises Conflict: what is published forbids it; :raises Forbidden: the caller may not push this gem
-        :raises Refusal: the body is no gem, or one that clients could not install
-        """
-        admit = self._services.access.admit
-        await admit(request, Action.WRITE, self._repository)
-        async with self._services.publisher.stage(self._repository) as staged:
-            blob = await self._receive(request, staged)
-            if not blob.size:
-                raise Refusal(400, "the body must be a gem, and it is empty", "empty")
-            gem = await self._inspect(staged, blob)
-            spec = gem.spec
-            identity = await admit(
-                request, Action.WRITE, self._repository, spec.name
-            )  # again: the body may have taken hours
-            changed = await self._releases.publish(staged, blob, gem, actor_of(request, identity))
-        if not changed:
-            return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
-        done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
-        return text_answer("\n".join((done, *request.notes)))  # gem prints the body
-
-    async def _receive(self, request: Request, staged: Staged) -> BlobInfo:
-        limit = self._services.max_upload
-        content_type = request.header(b"content-type") or b""
-        if not content_type.lower().startswith(_MULTIPART):
-            # curl's --data-binary says that the body is a form in the address encoding: the type means nothing.
-            return await receive_body(request, staged, limit=limit)
-        check_declared_length(request, limit + FORM_OVERHEAD)
-        blob: BlobInfo | None = None
-        async for part in read_form(request.body, content_type, FORM_LIMITS):
-            if part.name == GEM_PART:
-                if blob is not None:
-                    raise Refusal(400, "the form has more than one part named 'gem'", "bad_form")
-                declared = request.body.declared
-                expected = None if declared is None else min(declared, limit)
-                blob = await staged.receive(part, limit=limit, expect_size=expected)
-        if blob is None:
-            raise Refusal(400, "the form has no part named 'gem'", "bad_form")
-        return blob
-
-    async def _inspect(self, staged: Staged, blob: BlobInfo) -> InspectedGem:
-        try:
-            return await staged.inspect(self._services.pools.cpu, blob, read_gem)
-        except Invalid as error:
-            template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
-            raise Refusal(422, template.format(why=error.message), "invalid") from None
