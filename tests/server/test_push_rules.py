@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.conda_packages import make_conda
 from tests.support.configurations import config, hosted
-from tests.support.format_server import new_tokens, serving
+from tests.support.format_worlds import new_tokens, serving
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
 from tests.support.images import OCI_IMAGE, digest_of, make_image

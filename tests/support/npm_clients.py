@@ -17,6 +17,8 @@ from tests.support.timeouts import TIMEOUT_S
 NPMS = ("npm-9", "npm-10", "npm-11")
 PNPMS = ("pnpm", "pnpm-12")
 CLIENTS = (*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun")
+# The oldest and the newest, for what npm 10 does as one of them; it takes part where all CLIENTS do.
+ENDS = (NPMS[0], NPMS[-1])
 
 
 class Registry:

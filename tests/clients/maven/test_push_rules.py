@@ -10,9 +10,13 @@ from tests.support.http_client import HttpClient
 from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository, printed
 
 
-@pytest.mark.parametrize("maven", MAVENS)
 @pytest.mark.parametrize(
-    ("name", "accepted", "refused"), [("releases", "1.0", "1.1-SNAPSHOT"), ("snapshots", "1.1-SNAPSHOT", "1.0")]
+    ("maven", "name", "accepted", "refused"),
+    [
+        ("maven-3.8", "releases", "1.0", "1.1-SNAPSHOT"),
+        ("maven-3.9", "snapshots", "1.1-SNAPSHOT", "1.0"),
+        ("maven-4", "snapshots", "1.1-SNAPSHOT", "1.0"),
+    ],
 )
 def test_policy_accepts_one_kind_only(
     open_repository: OpenRepository, make_bench: MakeBench, maven: str, name: str, accepted: str, refused: str
@@ -26,7 +30,7 @@ def test_policy_accepts_one_kind_only(
     assert repository.versions(f"{group.replace('.', '/')}/app") == [accepted]
 
 
-@pytest.mark.parametrize("maven", MAVENS)
+@pytest.mark.parametrize("maven", ["maven-4"])
 def test_stages_are_both(open_repository: OpenRepository, make_bench: MakeBench, maven: str) -> None:
     repository, group = open_repository("stages"), group_of(maven, "stages")
     bench = make_bench(repository.url)
@@ -35,7 +39,7 @@ def test_stages_are_both(open_repository: OpenRepository, make_bench: MakeBench,
     assert repository.versions(f"{group.replace('.', '/')}/app") == ["1.0", "1.1-SNAPSHOT"]
 
 
-@pytest.mark.parametrize("maven", MAVENS)
+@pytest.mark.parametrize("maven", ["maven-3.9", "maven-4"])
 def test_releases_are_deployed_once(open_repository: OpenRepository, make_bench: MakeBench, maven: str) -> None:
     repository, group = open_repository("once"), group_of(maven, "once")
     bench = make_bench(repository.url)
@@ -51,7 +55,7 @@ def test_releases_are_deployed_once(open_repository: OpenRepository, make_bench:
         repository.put(f"{directory}/1.3-SNAPSHOT/app-1.3-SNAPSHOT.jar", text)
 
 
-@pytest.mark.parametrize("maven", MAVENS)
+@pytest.mark.parametrize("maven", ["maven-3.8", "maven-4"])
 def test_pushes_can_need_a_token(
     open_repository: OpenRepository, make_bench: MakeBench, wire: HttpClient, maven: str
 ) -> None:
@@ -78,7 +82,7 @@ def test_projects_have_members(open_repository: OpenRepository, make_bench: Make
     bench.deploy_file("maven-3.9", "com.example.owned:app:1.0", bench.jar("x"))
 
 
-@pytest.mark.parametrize("maven", MAVENS)
+@pytest.mark.parametrize("maven", ["maven-3.9"])
 def test_single_files_can_be_refused(open_repository: OpenRepository, make_bench: MakeBench, maven: str) -> None:
     repository, group = open_repository("bundles"), group_of(maven, "bundles")
     bench = make_bench(repository.url)

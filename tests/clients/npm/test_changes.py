@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
-from tests.support.npm_clients import NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_clients import ENDS, NPMS, PNPMS, NodeBench, Registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("client", [*NPMS, *PNPMS])
+@pytest.mark.parametrize("client", [*ENDS, *PNPMS])
 def test_tags_are_added_listed_and_removed(bench: NodeBench, client: str) -> None:
     name = f"@tagged/{client}"
     for version in ("1.0.0", "1.1.0"):
@@ -27,7 +28,7 @@ def test_tags_are_added_listed_and_removed(bench: NodeBench, client: str) -> Non
     bench.run(client, "dist-tag", "add", f"{name}@1.0.0", "1.x", status=1)
 
 
-@pytest.mark.parametrize("client", [*NPMS, *PNPMS])
+@pytest.mark.parametrize("client", [*ENDS, *PNPMS])
 def test_a_deprecation_is_printed_until_it_is_removed(bench: NodeBench, registry: Registry, client: str) -> None:
     name = f"deprecated-{client}"
     for version in ("1.0.0", "1.1.0"):
@@ -42,8 +43,9 @@ def test_a_deprecation_is_printed_until_it_is_removed(bench: NodeBench, registry
     assert "deprecated" not in registry.document(name)["versions"]["1.0.0"]
 
 
-@pytest.mark.parametrize("client", [*NPMS, *PNPMS])
-@pytest.mark.parametrize("name", ["shrinking-{}", "@shrinking/{}"])
+@pytest.mark.parametrize(
+    ("client", "name"), zip([*NPMS, *PNPMS], itertools.cycle(["shrinking-{}", "@shrinking/{}"]), strict=False)
+)
 def test_a_version_is_unpublished_and_then_the_package(
     bench: NodeBench, registry: Registry, client: str, name: str
 ) -> None:
@@ -59,7 +61,7 @@ def test_a_version_is_unpublished_and_then_the_package(
     assert "cannot publish over" in again.lower()
 
 
-@pytest.mark.parametrize("client", [*NPMS, "pnpm-12"])
+@pytest.mark.parametrize("client", [*ENDS, "pnpm-12"])
 def test_an_owner_is_added_and_removed(bench: NodeBench, registry: Registry, client: str) -> None:
     name = f"owned-{client}"
     for version in ("1.0.0", "1.1.0"):

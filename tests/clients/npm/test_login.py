@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from tests.support.client_programs import client
-from tests.support.npm_clients import NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_clients import ENDS, NPMS, PNPMS, NodeBench, Registry
 from tests.support.python_index import PASSWORD, USER
 from tests.support.timeouts import TIMEOUT_S
 
@@ -62,7 +62,7 @@ class Terminal:
         return data.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], npm: str) -> None:
     bench = open_bench(token=None)
     bench.run(npm, "whoami", status=1)
@@ -76,7 +76,7 @@ def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], np
     bench.run(npm, "whoami", status=1)
 
 
-@pytest.mark.parametrize("client_name", [*NPMS, "pnpm-12"])
+@pytest.mark.parametrize("client_name", [*ENDS, "pnpm-12"])
 def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     bench = open_bench(token=None)
     options = ("--auth-type=web", "--browser=false") if client_name in NPMS else ()
@@ -91,7 +91,7 @@ def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_
     bench.run(client_name, "whoami", status=1)
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_a_wrong_password_is_printed(open_bench: Callable[..., NodeBench], npm: str) -> None:
     terminal = Terminal(open_bench(token=None), npm, "login", "--auth-type=legacy")
     terminal.answer("(?i)username:", USER)
@@ -100,7 +100,7 @@ def test_a_wrong_password_is_printed(open_bench: Callable[..., NodeBench], npm: 
     assert "incorrect username or password" in terminal.output.lower()
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_tokens_are_listed_and_revoked(bench: NodeBench, registry: Registry, npm: str) -> None:
     spare = registry.token(readonly=True)
     answer = registry.ask("GET", "-/npm/v1/tokens", headers={"Authorization": f"Bearer {bench.token}"})
@@ -146,7 +146,7 @@ def test_a_private_repository_requires_credentials(open_bench: Callable[..., Nod
     assert "401" in told or "unauth" in told or "authent" in told or "needs credentials" in told, printed
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
     name = f"@findable/by-{npm}"
     bench.publish(npm, bench.package(name, keywords=["needle"]))
@@ -158,7 +158,7 @@ def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
     assert "undefined" not in printed
 
 
-@pytest.mark.parametrize("auditor", [*NPMS, *PNPMS, "yarn-4", "bun"])
+@pytest.mark.parametrize("auditor", [*ENDS, *PNPMS, "yarn-4", "bun"])
 def test_an_audit_prints_advisories(bench: NodeBench, auditor: str) -> None:
     if "biter" not in bench.registry.ask("GET", "-/all").json():
         bench.publish("npm-11", bench.package("biter", "1.0.0"))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.npm_clients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_clients import CLIENTS, ENDS, NPMS, PNPMS, NodeBench, Registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -82,7 +82,7 @@ def test_a_second_publish_can_be_tolerated(bench: NodeBench, publisher: str) -> 
     bench.publish(publisher, place, "--tolerate-republish")
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_npm_views_what_was_published(bench: NodeBench, npm: str) -> None:
     name = f"@viewed/by-{npm}"
     bench.publish(npm, bench.package(name, "1.0.0", license="MIT"))
@@ -94,7 +94,7 @@ def test_npm_views_what_was_published(bench: NodeBench, npm: str) -> None:
     assert "1.1.0-rc.1" in bench.run(npm, "view", f"{name}@next", "version")
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_npm_installs_from_a_lockfile(bench: NodeBench, npm: str) -> None:
     name = f"locked-{npm}"
     bench.publish(npm, bench.package(name))

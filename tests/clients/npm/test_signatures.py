@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.npm_clients import NPMS, NodeBench, Registry
+from tests.support.npm_clients import ENDS, NodeBench, Registry
 from tests.support.npm_packages import make_bundle
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
@@ -25,7 +25,7 @@ def test_signatures_are_verified_without_the_internet(bench: NodeBench) -> None:
     assert "1 package has a verified registry signature" in printed
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_provenance_is_published_and_shown(bench: NodeBench, registry: Registry, npm: str) -> None:
     name = f"@proven/by-{npm}"
     publish_proven(bench, npm, name)
@@ -45,7 +45,7 @@ def test_signatures_and_provenance_are_verified(bench: NodeBench) -> None:
     assert "1 package has a verified attestation" in printed
 
 
-@pytest.mark.parametrize("npm", NPMS)
+@pytest.mark.parametrize("npm", ENDS)
 def test_signatures_are_verified(bench: NodeBench, npm: str) -> None:
     bench.publish(npm, bench.package(f"@signed/by-{npm}"))
     project = bench.project(f"signed-{npm}")

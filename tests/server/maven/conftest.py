@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.support.configurations import PRIVATE, config
-from tests.support.format_server import new_tokens, serving
+from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD
-from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 
@@ -38,30 +37,18 @@ TOKENS = {
 }
 
 
-@pytest.fixture(scope="session")
-def token_texts() -> dict[str, str]:
-    """The server's tokens by name."""
-    return new_tokens(TOKENS)
+PLAN = Plan("maven", REPOSITORIES, TOKENS, MAX_UPLOAD)
 
 
 @pytest.fixture(scope="session")
-def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
-    """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("format_server")
-    with serving(folder, "maven", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
-        yield process
+def plan() -> Plan:
+    """The repositories and tokens above."""
+    return PLAN
 
 
 @pytest.fixture
-def mvn(repository: Callable[[str], HttpClient]) -> HttpClient:
-    """A client of the public repository, with the admin's credentials."""
-    return repository("mvn")
-
-
-@pytest.fixture
-def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
-    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
-    return lambda token, name="mvn": repository(name).as_user("anybody", token_texts[token])
+def mvn(main: HttpClient) -> HttpClient:
+    return main
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.configurations import PRIVATE, config
 from tests.support.container_clients import ok
-from tests.support.format_server import new_tokens, serving
+from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient, Reply
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
@@ -52,35 +52,32 @@ ADVISORY = {
 }
 
 
-@pytest.fixture(scope="session")
-def token_texts() -> dict[str, str]:
-    """The server's tokens by name."""
-    return new_tokens(TOKENS)
+def add_bob(server: ServerProcess) -> None:
+    """Add a user without permissions."""
+    bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
+    ok(HttpClient(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+
+
+PLAN = Plan(
+    "npm",
+    REPOSITORIES,
+    TOKENS,
+    MAX_UPLOAD,
+    lines='server.trusted_proxies = ["127.0.0.1"]\nnpm.advisories = "osv"\n',
+    files={"osv/one.json": json.dumps(ADVISORY)},
+    begin=add_bob,
+)
 
 
 @pytest.fixture(scope="session")
-def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
-    """A running server with the repositories and tokens above, an advisory, and a user without permissions."""
-    folder = tmp_path_factory.mktemp("format_server")
-    (folder / "osv").mkdir()
-    (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
-    lines = 'server.trusted_proxies = ["127.0.0.1"]\nnpm.advisories = "osv"\n'
-    with serving(folder, "npm", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD, lines=lines) as process:
-        bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
-        ok(HttpClient(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob))
-        yield process
+def plan() -> Plan:
+    """The repositories and tokens above, an advisory, and a user without permissions."""
+    return PLAN
 
 
 @pytest.fixture
-def npm(repository: Callable[[str], HttpClient]) -> HttpClient:
-    """A client of the public repository, with the admin's credentials."""
-    return repository("npm")
-
-
-@pytest.fixture
-def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
-    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
-    return lambda token, name="npm": repository(name).as_user("__token__", token_texts[token])
+def npm(main: HttpClient) -> HttpClient:
+    return main
 
 
 @pytest.fixture

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.configurations import PRIVATE, config
-from tests.support.format_server import new_tokens, serving
+from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient
 from tests.support.python_packages import make_wheel
-from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 
@@ -37,30 +36,18 @@ TOKENS = {
 }
 
 
-@pytest.fixture(scope="session")
-def token_texts() -> dict[str, str]:
-    """The server's tokens by name."""
-    return new_tokens(TOKENS)
+PLAN = Plan("python", REPOSITORIES, TOKENS, MAX_UPLOAD)
 
 
 @pytest.fixture(scope="session")
-def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
-    """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("format_server")
-    with serving(folder, "python", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
-        yield process
+def plan() -> Plan:
+    """The repositories and tokens above."""
+    return PLAN
 
 
 @pytest.fixture
-def py(repository: Callable[[str], HttpClient]) -> HttpClient:
-    """A client of the public repository, with the admin's credentials."""
-    return repository("py")
-
-
-@pytest.fixture
-def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
-    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
-    return lambda token, name="py": repository(name).as_user("__token__", token_texts[token])
+def py(main: HttpClient) -> HttpClient:
+    return main
 
 
 @pytest.fixture

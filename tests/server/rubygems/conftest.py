@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.configurations import PRIVATE, config
-from tests.support.format_server import new_tokens, serving
+from tests.support.format_worlds import Plan
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
-from tests.support.server_process import ServerProcess
 
 MAX_UPLOAD = 256 * 1024  # bytes
 
@@ -36,24 +35,18 @@ TOKENS = {
 }
 
 
-@pytest.fixture(scope="session")
-def token_texts() -> dict[str, str]:
-    """The server's tokens by name."""
-    return new_tokens(TOKENS)
+PLAN = Plan("ruby", REPOSITORIES, TOKENS, MAX_UPLOAD)
 
 
 @pytest.fixture(scope="session")
-def format_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
-    """A running server with the repositories and tokens above."""
-    folder = tmp_path_factory.mktemp("format_server")
-    with serving(folder, "ruby", REPOSITORIES, TOKENS, token_texts, max_upload=MAX_UPLOAD) as process:
-        yield process
+def plan() -> Plan:
+    """The repositories and tokens above."""
+    return PLAN
 
 
 @pytest.fixture
-def rb(repository: Callable[[str], HttpClient]) -> HttpClient:
-    """A client of the public repository, with the admin's credentials."""
-    return repository("rb")
+def rb(main: HttpClient) -> HttpClient:
+    return main
 
 
 @pytest.fixture

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from attrs import frozen
 
 from tests.support.configurations import hosted, proxy, virtual
+from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient, Reply
 from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ServerProcess, running
+from tests.support.server_process import ServerProcess
 from tests.support.upstreams.maven import MavenUpstream
-from tests.support.upstreams.server import fresh
-
-
-@pytest.fixture(scope="package")
-def first() -> Iterator[MavenUpstream]:
-    """The upstream with the higher priority; each test uses names of its own."""
-    with MavenUpstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="package")
-def second() -> Iterator[MavenUpstream]:
-    """The other upstream, which announces digests in the header."""
-    with MavenUpstream(fields={"X-Checksum-SHA1": "{}"}) as upstream:
-        yield upstream
 
 
 def two_routes(first: str, second: str, **settings: str) -> str:
@@ -36,42 +23,33 @@ def two_routes(first: str, second: str, **settings: str) -> str:
     return f'config = {{ type = "Proxy", proxy = {{ routes = [{routes}] }}{rest} }}'
 
 
-@pytest.fixture(scope="package")
-def format_server(
-    first: MavenUpstream, second: MavenUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServerProcess]:
+def proxies(first: MavenUpstream, second: MavenUpstream) -> Iterator[str]:
+    """Proxies; C{first} has the higher priority, C{second} announces digests in the header."""
     urls = (first.url, second.url)
     only = f'{{ url = "{first.url}", name = "first", packages = ["com.only:*"] }}, {{ url = "{second.url}" }}'
-    repositories = {
-        "own": "",
-        "both": two_routes(*urls),
-        "copies": two_routes(*urls, routes_are_replicas="true"),
-        "short": two_routes(*urls, cache_ttl='"0"', cache="{ negative_ttl = 0 }"),
-        "reserving": two_routes(*urls, policy='{ reserved_names = ["com.acme*"] }'),
-        "limited": f'config = {{ type = "Proxy", proxy = {{ routes = [{only}] }} }}',
-        "hidden": two_routes(*urls) + '\nvisibility = "private"',
-    }
-    configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
-        (
-            hosted("maven", **repositories),
-            proxy("maven", "mirror", first.url),
-            proxy("maven", "other", second.url),
-            proxy("maven", "aged", first.url, policy="{ minimum_release_age = 7 }"),
-            virtual("maven", "all", "main/own", "main/mirror", "main/other", publish_to="main/own"),
-            virtual("maven", "readable", "main/mirror", "main/own"),
-        )
+    yield hosted(
+        "maven",
+        both=two_routes(*urls),
+        copies=two_routes(*urls, routes_are_replicas="true"),
+        short=two_routes(*urls, cache_ttl='"0"', cache="{ negative_ttl = 0 }"),
+        reserving=two_routes(*urls, policy='{ reserved_names = ["com.acme*"] }'),
+        limited=f'config = {{ type = "Proxy", proxy = {{ routes = [{only}] }} }}',
+        hidden=two_routes(*urls) + '\nvisibility = "private"',
     )
-    with running(tmp_path_factory.mktemp("server"), configuration) as process:
-        yield process
+    yield proxy("maven", "mirror", first.url)
+    yield proxy("maven", "other", second.url)
+    yield proxy("maven", "aged", first.url, policy="{ minimum_release_age = 7 }")
+    yield virtual("maven", "all", "main/own", "main/mirror", "main/other", publish_to="main/own")
+    yield virtual("maven", "readable", "main/mirror", "main/own")
 
 
-@pytest.fixture
-def at(
-    repository: Callable[[str], HttpClient], first: MavenUpstream, second: MavenUpstream
-) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
-    with fresh(first, second):
-        yield repository
+UPSTREAMS = {"first": MavenUpstream, "second": partial(MavenUpstream, fields={"X-Checksum-SHA1": "{}"})}
+PLAN = Plan("maven", {"own": ""}, upstreams=UPSTREAMS, proxies=proxies)
+
+
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    return PLAN
 
 
 def record(client: HttpClient, path: str) -> None:

@@ -4,73 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.support.configurations import hosted, proxy, virtual
+from tests.support.configurations import proxy, virtual
+from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient
 from tests.support.python_packages import make_wheel
-from tests.support.server_process import ServerProcess, running
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.python import PythonUpstream
-from tests.support.upstreams.server import fresh
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
 
-@pytest.fixture(scope="package")
-def upstream() -> Iterator[PythonUpstream]:
-    """An index, whose projects each test adds under names of its own."""
-    with PythonUpstream() as index:
-        yield index
+def proxies(upstream: PythonUpstream, old_upstream: PythonUpstream) -> Iterator[str]:
+    """Proxies; C{old_upstream} has neither JSON nor digests."""
+    yield proxy("python", "mirror", upstream.simple)
+    yield proxy("python", "short", upstream.url, cache_ttl="0")
+    yield proxy("python", "keeping", upstream.url, cache_ttl="0", policy="{ keep_removed = true }")
+    yield virtual("python", "around-keeping", "main/keeping")
+    yield proxy("python", "lonely", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }")
+    yield proxy("python", "old", old_upstream.url)
+    yield proxy("python", "old-short", old_upstream.url, cache_ttl="0")
+    yield proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }")
+    yield virtual("python", "all", "main/own", "main/mirror", publish_to="main/own")
+    yield virtual("python", "readable", "main/mirror", "main/own")
+    yield virtual("python", "anything", "main/own", "main/short")
 
 
-@pytest.fixture(scope="package")
-def old_upstream() -> Iterator[PythonUpstream]:
-    """An index without JSON and without digests."""
-    with PythonUpstream(json=False, digests=False) as index:
-        yield index
+UPSTREAMS = {"upstream": PythonUpstream, "old_upstream": partial(PythonUpstream, json=False, digests=False)}
+PLAN = Plan("python", {"own": ""}, upstreams=UPSTREAMS, proxies=proxies)
 
 
-@pytest.fixture(scope="package")
-def format_server(
-    upstream: PythonUpstream, old_upstream: PythonUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServerProcess]:
-    """A server with a hosted repository, proxies of the indexes, and virtual repositories."""
-    configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + "".join(
-        (
-            hosted("python", "own"),
-            proxy("python", "mirror", upstream.simple),
-            proxy("python", "short", upstream.url, cache_ttl="0"),
-            proxy("python", "keeping", upstream.url, cache_ttl="0", policy="{ keep_removed = true }"),
-            virtual("python", "around-keeping", "main/keeping"),
-            proxy("python", "lonely", upstream.url, cache_ttl="0", cache="{ negative_ttl = 0 }"),
-            proxy("python", "old", old_upstream.url),
-            proxy("python", "old-short", old_upstream.url, cache_ttl="0"),
-            proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }"),
-            virtual("python", "all", "main/own", "main/mirror", publish_to="main/own"),
-            virtual("python", "readable", "main/mirror", "main/own"),
-            virtual("python", "anything", "main/own", "main/short"),
-        )
-    )
-    with running(tmp_path_factory.mktemp("server"), configuration) as process:
-        yield process
-
-
-@pytest.fixture
-def at(
-    repository: Callable[[str], HttpClient], upstream: PythonUpstream, old_upstream: PythonUpstream
-) -> Iterator[Callable[[str], HttpClient]]:
-    """Return a client of a repository by name, with the admin's credentials, beside upstreams that have no past."""
-    with fresh(upstream, old_upstream):
-        yield repository
-
-
-@pytest.fixture
-def mirror(at: Callable[[str], HttpClient]) -> HttpClient:
-    """A client of the proxy of the index."""
-    return at("mirror")
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    return PLAN
 
 
 @pytest.fixture
