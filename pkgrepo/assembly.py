@@ -15,7 +15,7 @@ from pkgrepo.composition.formats import background_services, caches, ping_answer
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
-from pkgrepo.concurrency.services import MultiService
+from pkgrepo.concurrency.services import MultiService, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
 from pkgrepo.gateway.answers.content import Files
@@ -154,6 +154,7 @@ class Assembly:
             await self._proxies.stop()
             if stop_receiving is not None:
                 stop_receiving()
+            await wait_for_spawned(self._reactor, max(1.0, ends_at - self._reactor.seconds()))
             await self.core.wait_idle()
             if await self._leave():
                 await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())

@@ -11,7 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
@@ -20,7 +19,7 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.services import MultiService, Service
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.process.workers.peers import Peers
+from pkgrepo.process.workers.peers import Peers, Topic
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.process_lock import Lease
@@ -32,7 +31,7 @@ TRY_S: Final = 1.0  # seconds between two attempts to get the lease
 WATCH_S: Final = 30.0  # seconds between two looks for commits of which no process has told, since it was killed
 WATCH_NODES_S: Final = 2.0  # the same of several nodes, of which one may have vanished
 RELAY_S: Final = 0.2  # seconds in which changes are collected before other processes are told of them
-CHANGED: Final = "layout"  # the topic: ids of repositories
+CHANGED: Final = Topic("layout", list[int])  # ids of repositories
 
 log = Logger()
 
@@ -136,7 +135,7 @@ class ChangeRelay(Service):
         self._reactor = reactor
         self._changed: set[int] = set()
         self._sending: IDelayedCall | None = None
-        peers.subscribe(CHANGED, self._receive)
+        CHANGED.subscribe(peers, self._receive)
 
     def stopService(self) -> None:
         """Send what was collected."""
@@ -155,8 +154,8 @@ class ChangeRelay(Service):
     def _send(self) -> None:
         self._sending = None
         changed, self._changed = self._changed, set()
-        self._peers.publish(CHANGED, msgspec.msgpack.encode(sorted(changed)))
+        CHANGED.publish(self._peers, sorted(changed))
 
-    def _receive(self, data: bytes) -> None:
-        for each in msgspec.msgpack.decode(data, type=list[int]):
+    def _receive(self, changed: list[int]) -> None:
+        for each in changed:
             self._follower.notify(self._registry.find_id(each))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -12,7 +13,7 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker, make_portal
 from pkgrepo.auth.login.sessions import BrowserSessions
-from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
+from pkgrepo.auth.login.throttle import NewUnlocks
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
@@ -24,7 +25,7 @@ from pkgrepo.storage.catalog.people.logins import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
-from .shared_news import LoginNews, answer_flushes, flush_others, receive_news
+from .shared_news import AUDIT, answer_after, make_throttle
 
 
 @frozen(kw_only=True)
@@ -48,8 +49,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     bearer = BearerTokens(catalog, keys, clock=clock)
     unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
     sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours), clock=clock)
-    throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks, news=LoginNews(core.peers))
-    receive_news(core.peers, throttle)
+    throttle = make_throttle(core.peers, limit=config.limits.login_failures, unlocks=unlocks)
     checkers = [
         PasswordChecker(catalog, core.passwords, throttle, clock=clock),
         TokenChecker(catalog, clock=clock),
@@ -59,8 +59,10 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     uses = TokenUses(catalog, clock=clock)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock)
     authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock)
-    audit_log = AuditLog(catalog, core.clock, reactor, _audit_file(config), flush_others=flush_others(core.peers))
-    answer_flushes(core.peers, audit_log)
+    audit_log = AuditLog(
+        catalog, core.clock, reactor, _audit_file(config), flush_others=partial(core.peers.gather, AUDIT)
+    )
+    answer_after(core.peers, AUDIT, audit_log.flush_own)
     accounts = Accounts(
         catalog=catalog,
         authenticator=authenticator,

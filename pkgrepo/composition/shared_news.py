@@ -25,17 +25,14 @@ proxy.deciding   the same, in answer: the process that decides about the version
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-import msgspec
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
-
-from pkgrepo.auth.login.throttle import Key, Throttle
-from pkgrepo.management.api.audit_log import AuditLog
-from pkgrepo.model import Repository
-from pkgrepo.process.workers.peers import Peers
-from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
+from pkgrepo.auth.login.throttle import Key, NewUnlocks, Throttle
+from pkgrepo.concurrency.services import spawn
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.process.workers.peers import Peers, Topic
+from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache
@@ -44,123 +41,86 @@ from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
-FAILED, DONE, AUDIT = "login.failed", "login.done", "audit"
-FILES, DOCUMENTS, SETTLE = "proxy.files", "proxy.documents", "proxy.settle"
-CHOSEN, UNDECIDED, DECIDING = "proxy.winner", "proxy.undecided", "proxy.deciding"
-TRANSFER, WAITING = "proxy.transfer", "proxy.waiting"
-ABSENT, NO_FILE, MISTRUST = "proxy.absent", "proxy.no_file", "proxy.mistrust"
-
-log = Logger()
-
-_encode = msgspec.msgpack.encode
-_keys = msgspec.msgpack.Decoder(list[tuple[str, str]])
-_login = msgspec.msgpack.Decoder(tuple[str, str])
-_id = msgspec.msgpack.Decoder(int)
-_chosen_route = msgspec.msgpack.Decoder(tuple[int, str, str, str])
-_version = msgspec.msgpack.Decoder(tuple[int, str, str])
-_absent = msgspec.msgpack.Decoder(tuple[int, UpstreamDocument])
-_mistrusted = msgspec.msgpack.Decoder(tuple[int, str])
-_no_file = msgspec.msgpack.Decoder(tuple[int, str, int])
-_documents = msgspec.msgpack.Decoder(tuple[int, list[str]])
+AUDIT, SETTLE = "audit", "proxy.settle"
+FAILED: Final = Topic("login.failed", list[Key])
+DONE: Final = Topic("login.done", tuple[str, str])
+FILES: Final = Topic("proxy.files", int)
+DOCUMENTS: Final = Topic("proxy.documents", tuple[int, list[str]])
+CHOSEN: Final = Topic("proxy.winner", tuple[int, str, str, str])
+UNDECIDED: Final = Topic("proxy.undecided", tuple[int, str, str])
+DECIDING: Final = Topic("proxy.deciding", tuple[int, str, str])
+TRANSFER: Final = Topic("proxy.transfer", bytes)
+WAITING: Final = Topic("proxy.waiting", str)
+ABSENT: Final = Topic("proxy.absent", tuple[int, UpstreamDocument])
+NO_FILE: Final = Topic("proxy.no_file", tuple[int, str, int])
+MISTRUST: Final = Topic("proxy.mistrust", tuple[int, str])
 
 
-class LoginNews:
-    """Tells the other processes about logins; see L{pkgrepo.auth.login.throttle.News}."""
-
-    def __init__(self, peers: Peers) -> None:
-        self._peers = peers
-
-    def failed(self, keys: Sequence[Key]) -> None:
-        """Tell them about a failed one."""
-        self._peers.publish(FAILED, _encode(keys))
-
-    def logged_in(self, account: str, address: str) -> None:
-        """Tell them about a successful one."""
-        self._peers.publish(DONE, _encode((account, address)))
-
-
-def receive_news(peers: Peers, throttle: Throttle) -> None:
-    """Have the logins at other processes counted."""
-
-    def hear_failure(data: bytes) -> None:
-        hearing = Deferred.fromCoroutine(throttle.hear_failure(_keys.decode(data)))
-        hearing.addErrback(lambda failure: log.failure("the unlocks of logins could not be read", failure))
-
-    peers.subscribe(FAILED, hear_failure)
-    peers.subscribe(DONE, lambda data: throttle.add_login(*_login.decode(data)))
-
-
-def flush_others(peers: Peers) -> Callable[[], Awaitable[object]]:
-    """A function that has the other processes write what waits for the audit log."""
-    return lambda: peers.gather(AUDIT)
-
-
-def answer_flushes(peers: Peers, audit_log: AuditLog) -> None:
-    """Write what waits for the audit log when another process asks."""
-
-    async def flush() -> bytes:
-        await audit_log.flush_own()
-        return b""
-
-    peers.answer(AUDIT, flush)
-
-
-def answer_settling(peers: Peers, settle: Callable[[], Awaitable[None]]) -> None:
-    """Store what proxies have served when another process asks."""
+def answer_after(peers: Peers, question: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Answer a question of other processes when this process has done what they want."""
 
     async def answer() -> bytes:
-        await settle()
+        await work()
         return b""
 
-    peers.answer(SETTLE, answer)
+    peers.answer(question, answer)
 
 
-class ProxyNews:
-    """Tells the other processes what was purged, and which routes have versions."""
+def make_throttle(peers: Peers, *, limit: int, unlocks: NewUnlocks | None = None) -> Throttle:
+    """Return the throttle of logins, which counts those of all processes."""
+    throttle = Throttle(
+        limit=limit,
+        unlocks=unlocks,
+        on_failure=lambda keys: FAILED.publish(peers, list(keys)),
+        on_login=lambda *login: DONE.publish(peers, login),
+    )
+
+    def hear_failure(keys: list[Key]) -> None:
+        spawn(throttle.hear_failure(keys), "the unlocks of logins could not be read")
+
+    FAILED.subscribe(peers, hear_failure)
+    DONE.subscribe(peers, lambda login: throttle.add_login(*login))
+    return throttle
+
+
+def make_mistrusted(peers: Peers) -> MistrustedFiles:
+    """Return the files of which wrong bytes were sent in any process."""
+    files = MistrustedFiles(lambda *place: MISTRUST.publish(peers, place))
+    MISTRUST.subscribe(peers, lambda place: files.add(*place))
+    return files
+
+
+def make_chosen_routes(peers: Peers, catalog: ICatalog, decisions: Decisions | None = None) -> ChosenRoutes:
+    """Return the routes that have versions, which all processes tell each other."""
+    chosen_routes = ChosenRoutes(catalog, DecisionNews(peers).chosen_route, decisions)
+    CHOSEN.subscribe(peers, lambda found: chosen_routes.add(*found))
+    UNDECIDED.subscribe(peers, lambda version: chosen_routes.answer(*version))
+    DECIDING.subscribe(peers, lambda version: chosen_routes.hear(*version))
+    return chosen_routes
+
+
+class DecisionNews:
+    """What processes tell each other about a version that is being decided."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
 
-    def files(self, repository: Repository) -> None:
-        """Tell them that nothing that is only in memory counts any more."""
-        self._peers.publish(FILES, _encode(repository.id))
-
-    def documents(self, repository: Repository, keys: Sequence[str]) -> None:
-        """Tell them which documents were removed."""
-        self._peers.publish(DOCUMENTS, _encode((repository.id, keys)))
-
     def chosen_route(self, repository_id: int, package_key: str, version_key: str, route: str) -> None:
-        """Tell them which route has served a version."""
-        self._peers.publish(CHOSEN, _encode((repository_id, package_key, version_key, route)))
+        """Tell the others which route has served a version."""
+        CHOSEN.publish(self._peers, (repository_id, package_key, version_key, route))
 
     def undecided(self, repository_id: int, package_key: str, version_key: str) -> None:
         """Ask them which route has a version."""
-        self._peers.publish(UNDECIDED, _encode((repository_id, package_key, version_key)))
+        UNDECIDED.publish(self._peers, (repository_id, package_key, version_key))
 
     def deciding(self, repository_id: int, package_key: str, version_key: str) -> None:
-        """Tell those who wait for the route of a version that this process decides about it."""
-        self._peers.publish(DECIDING, _encode((repository_id, package_key, version_key)))
-
-    def mistrusted(self, repository_id: int, path: str) -> None:
-        """Tell them that a wrong file was sent."""
-        self._peers.publish(MISTRUST, _encode((repository_id, path)))
+        """Tell those that wait for the route of a version that this process decides about it."""
+        DECIDING.publish(self._peers, (repository_id, package_key, version_key))
 
 
-def receive_mistrust(peers: Peers, files: MistrustedFiles) -> None:
-    """Remember the files of which other processes have sent wrong bytes."""
-    peers.subscribe(MISTRUST, lambda data: files.add(*_mistrusted.decode(data)))
-
-
-def receive_chosen_routes(peers: Peers, chosen_routes: ChosenRoutes) -> None:
-    """Remember which routes have served versions in other processes, and tell them those of this one."""
-    peers.subscribe(CHOSEN, lambda data: chosen_routes.add(*_chosen_route.decode(data)))
-    peers.subscribe(UNDECIDED, lambda data: chosen_routes.answer(*_version.decode(data)))
-    peers.subscribe(DECIDING, lambda data: chosen_routes.hear(*_version.decode(data)))
-
-
-class FetchNews:
+class TransferNotices:
     """
-    What processes tell each other about fetches; see L{pkgrepo.proxy.transfers.notices.Notices}.
+    Notices about transfers; see L{pkgrepo.proxy.transfers.notices.Notices}.
 
     ``peers`` are all other processes; ``workers`` are those of the same master, if there are any: they share its disk.
     """
@@ -171,50 +131,40 @@ class FetchNews:
         self.has_near = workers is not None
 
     def send(self, data: bytes) -> None:
-        """Send all others a notice about a transfer."""
-        self._peers.publish(TRANSFER, data)
+        """Send a notice to all others."""
+        TRANSFER.publish(self._peers, data)
 
     def send_near(self, data: bytes) -> None:
-        """Send one to the workers of the same master."""
+        """Send a notice to the workers of the same master."""
         if self._workers is not None:
-            self._workers.publish(TRANSFER, data)
+            TRANSFER.publish(self._workers, data)
 
-    def waiting(self, lease: str) -> None:
-        """Tell them that this process waits for a document."""
-        self._peers.publish(WAITING, lease.encode())
-
-    def absent(self, repository: Repository, document: UpstreamDocument) -> None:
-        """Tell them that no upstream has a document."""
-        self._peers.publish(ABSENT, _encode((repository.id, document)))
-
-    def no_file(self, repository_id: int, key: str, until_ms: int) -> None:
-        """Tell them that no upstream has a file."""
-        self._peers.publish(NO_FILE, _encode((repository_id, key, until_ms)))
-
-    def receive(self, sharing: Sharing, turns: Turns) -> None:
-        """Handle what the others tell."""
-        self._peers.subscribe(TRANSFER, sharing.receive)
+    def subscribe(self, sharing: Sharing) -> None:
+        """Pass on the notices of others."""
+        TRANSFER.subscribe(self._peers, sharing.receive)
         if self._workers is not None and self._workers is not self._peers:
-            self._workers.subscribe(TRANSFER, sharing.receive)
-        self._peers.subscribe(WAITING, lambda data: turns.hurry(data.decode()))
+            TRANSFER.subscribe(self._workers, sharing.receive)
 
-    def receive_absent(self, kept: KeptAnswers, files: NegativeCache) -> None:
-        """Remember what upstreams do not have."""
-        self._peers.subscribe(ABSENT, lambda data: kept.add_absent(*_absent.decode(data)))
-        self._peers.subscribe(NO_FILE, lambda data: files.add(*_no_file.decode(data)))
+
+def receive_waiting(peers: Peers, turns: Turns) -> None:
+    """Store documents at once for which other processes wait."""
+    WAITING.subscribe(peers, turns.hurry)
+
+
+def receive_absent(peers: Peers, kept: KeptAnswers, files: NegativeCache) -> None:
+    """Remember what upstreams do not have."""
+    ABSENT.subscribe(peers, lambda absent: kept.add_absent(*absent))
+    NO_FILE.subscribe(peers, lambda absent: files.add(*absent))
 
 
 def receive_purges(peers: Peers, registry: Registry, kept: KeptAnswers, files: PackageFiles) -> None:
     """Forget what other processes have purged."""
 
-    def forget_files(data: bytes) -> None:
-        repository = registry.find_id(_id.decode(data))
+    def forget_files(repository_id: int) -> None:
+        repository = registry.find_id(repository_id)
         if repository is not None:
             kept.forget_absent(repository)
             files.forget_here(repository)
 
-    def forget_documents(data: bytes) -> None:
-        kept.forget_here(*_documents.decode(data))
-
-    peers.subscribe(FILES, forget_files)
-    peers.subscribe(DOCUMENTS, forget_documents)
+    FILES.subscribe(peers, forget_files)
+    DOCUMENTS.subscribe(peers, lambda purged: kept.forget_here(*purged))

@@ -14,7 +14,7 @@ from pkgrepo.config.settings import Proxy
 from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
 from pkgrepo.process.workers.peers import NoPeers
-from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
+from pkgrepo.proxy.addressed.chosen_routes import Decisions
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.request import Announcers
@@ -29,7 +29,7 @@ from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
-from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache
+from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import Keeper
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.package_files import PackageFiles
@@ -45,13 +45,20 @@ from pkgrepo.storage.key_leases import KeyLeases
 from .core import Core
 from .formats import indexed_formats
 from .shared_news import (
+    ABSENT,
+    DOCUMENTS,
+    FILES,
+    NO_FILE,
     SETTLE,
-    FetchNews,
-    ProxyNews,
-    answer_settling,
-    receive_chosen_routes,
-    receive_mistrust,
+    WAITING,
+    DecisionNews,
+    TransferNotices,
+    answer_after,
+    make_chosen_routes,
+    make_mistrusted,
+    receive_absent,
     receive_purges,
+    receive_waiting,
 )
 
 if TYPE_CHECKING:
@@ -65,10 +72,13 @@ class ProxyParts:
 
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
-        self._news = ProxyNews(core.peers)
+        self._peers = peers = core.peers
         self._leases = FetchLeases(core.lease_folder / FETCHES, core.nodes)
-        fetches = None if isinstance(core.peers, NoPeers) else FetchNews(core.peers, core.workers)
-        sharing = None if fetches is None else Sharing(self._leases, fetches, reactor)
+        sharing = None
+        if not isinstance(peers, NoPeers):
+            notices = TransferNotices(peers, core.workers)
+            sharing = Sharing(self._leases, notices, reactor)
+            notices.subscribe(sharing)
         self.counters = CacheCounters(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.upstreams = Upstreams(
             upstream_settings(config.proxy, getproxies_environment()),
@@ -84,15 +94,20 @@ class ProxyParts:
             publisher=core.publisher,
             pools=core.pools,
             delay=core.batch_delay,
-            on_forget=self._news.documents,
-            on_absent=_tell_nobody if fetches is None else fetches.absent,
+            on_forget=lambda repository, keys: DOCUMENTS.publish(peers, (repository.id, list(keys))),
+            on_absent=lambda repository, document: ABSENT.publish(peers, (repository.id, document)),
         )
-        self.negative_cache = NegativeCache(core.clock, _tell_nobody if fetches is None else fetches.no_file)
+        self.negative_cache = NegativeCache(core.clock, lambda *absent: NO_FILE.publish(peers, absent))
+        receive_absent(peers, kept, self.negative_cache)
         turns = None
-        if fetches is not None and sharing is not None:
-            turns = Turns(self._leases, tell=fetches.waiting, hurrying=kept.hurrying, reactor=reactor)
-            fetches.receive(sharing, turns)
-            fetches.receive_absent(kept, self.negative_cache)
+        if sharing is not None:
+            turns = Turns(
+                self._leases,
+                tell=lambda lease: WAITING.publish(peers, lease),
+                hurrying=kept.hurrying,
+                reactor=reactor,
+            )
+            receive_waiting(peers, turns)
         self.documents = Documents(
             turns=turns,
             kept=kept,
@@ -114,17 +129,14 @@ class ProxyParts:
             clock=core.clock,
             formats=formats,
         )
-        self._peers = core.peers
         self._publisher = core.publisher
         self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying, sharing=sharing))
         keeper = Keeper(
             catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
         )
-        decisions = None if fetches is None else Decisions(self._leases, self._news, reactor)
-        self._chosen_routes = ChosenRoutes(core.catalog, self._news.chosen_route, decisions)
-        receive_chosen_routes(core.peers, self._chosen_routes)
-        self._mistrusted = MistrustedFiles(self._news.mistrusted)
-        receive_mistrust(core.peers, self._mistrusted)
+        decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
+        self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
+        self._mistrusted = make_mistrusted(peers)
         self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
@@ -140,8 +152,8 @@ class ProxyParts:
             largest=config.server.max_upload,
         )
         self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
-        receive_purges(core.peers, core.registry, kept, self.package_files)
-        answer_settling(core.peers, self._settle_own)
+        receive_purges(peers, core.registry, kept, self.package_files)
+        answer_after(peers, SETTLE, self._settle_own)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(
@@ -174,7 +186,7 @@ class ProxyParts:
             rules=rules,
             addressed=addressed,
             formats=formats,
-            on_forget=self._news.files,
+            on_forget=lambda repository: FILES.publish(core.peers, repository.id),
         )
 
     def upkeep(self) -> IService:
@@ -205,10 +217,6 @@ class ProxyParts:
         self._leases.close()
 
 
-def _tell_nobody(*_: object) -> None:
-    """There are no other processes."""
-
-
 class FetchLeases:
     """
     Leases among the processes of one machine, and with ``nodes`` of all; see L{pkgrepo.proxy.leases.Leases}.
@@ -221,7 +229,7 @@ class FetchLeases:
         self._nodes = nodes
 
     async def acquire(self, name: str) -> bool:
-        """See L{pkgrepo.proxy.leases.Leases.acquire}."""
+        """Try to get the lease of a name. Returns whether this process has it."""
         if not self._leases.acquire(name):
             return False
         if self._nodes is None:
@@ -236,7 +244,7 @@ class FetchLeases:
         return held
 
     def release(self, name: str) -> None:
-        """See L{pkgrepo.proxy.leases.Leases.release}."""
+        """Release a lease, also in the database."""
         self._leases.release(name)
         if self._nodes is not None:
             self._nodes.release_lease(name)

@@ -1,12 +1,14 @@
-"""Twisted's services with typed methods, and tasks that run every so many seconds while the server runs."""
+"""Twisted's services with typed methods, tasks that run periodically, and tasks that are not awaited."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from twisted.application import service
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
@@ -16,6 +18,7 @@ from pkgrepo.errors import StorageFull
 
 log = Logger()
 Work = Callable[[], Coroutine[Any, Any, None]]
+_spawned: set[Deferred[None]] = set()
 
 
 class Service(service.Service):
@@ -116,3 +119,22 @@ class PeriodicTask(Service):
             log.warn("{what} waits for room: {reason}", what=self._what, reason=str(failure.value))
         elif not failure.check(CancelledError):
             log.failure(self._failed, failure=failure, what=self._what)
+
+
+def spawn(work: Coroutine[Any, Any, object], failed: str, **details: Any) -> None:
+    """Start a task that is not awaited before the stop. An error is logged as ``failed``, a format of ``details``."""
+
+    def ended(result: object) -> None:
+        _spawned.discard(task)
+        if isinstance(result, Failure) and not result.check(CancelledError):
+            log.failure(failed, failure=result, **details)
+
+    task: Deferred[Any] = Deferred.fromCoroutine(work)
+    _spawned.add(task)
+    task.addBoth(ended)
+
+
+async def wait_for_spawned(reactor: IReactorTime, longest_s: float) -> None:
+    """Wait until the tasks that were spawned have ended; those that take longer are cancelled."""
+    with suppress(DeferredTimeout):
+        await DeferredList(list(_spawned)).addTimeout(longest_s, reactor)

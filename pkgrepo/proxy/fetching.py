@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import define, evolve, frozen
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.archives.source import PartialSource, PartMissing, Source
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IContainingFormat, IProxiedFormat, IUpstreamResponse
@@ -40,7 +39,6 @@ SMALL_CONTAINER: Final = 128 * 1024  # bytes; a file up to this is fetched whole
 FAR: Final = 1024 * 1024  # bytes before a part; fewer are fetched with it, and kept
 READ_IN_PARTS: Final = (".whl", ".conda")  # zip archives: clients read the directory at the end, and single members
 LARGEST_PART: Final = 8 * 1024 * 1024  # bytes; who wants more wants the file
-log = Logger()
 
 FIRST: Final = (
     80 * 1024
@@ -222,7 +220,7 @@ class Fetching:
         def again(error: UpstreamFailed) -> bool:
             if isinstance(error, UpstreamMismatch):  # clients may have bytes already, and come again
                 self._mistrusted.note(place)
-                Deferred.fromCoroutine(self._on_mismatch(remote)).addErrback(_report)
+                spawn(self._on_mismatch(remote), "a document whose file has changed was not marked as old")
             return False
 
         return Download(
@@ -242,10 +240,6 @@ def _not_contained(remote: RemoteFile) -> PkgrepoError:
     if remote.source.digests:
         return UpstreamFailed(remote.route, "it does not have a file that it announced, nor is that in another one")
     return NotFound("file", remote.source.path)
-
-
-def _report(failure: Any) -> None:
-    log.failure("a document whose file has changed was not marked as old", failure)
 
 
 @define

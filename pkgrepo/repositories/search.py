@@ -21,11 +21,10 @@ from collections.abc import Callable
 from typing import Final
 
 from attrs import define
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.logger import Logger
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
@@ -34,8 +33,6 @@ from pkgrepo.repositories.search_index import Entry, SearchIndex
 from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.gil import GilReleaser
-
-log = Logger()
 
 MAX_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the least recently used ones are evicted
 MAX_PACKAGES: Final = 1_000_000  # of one repository; further ones are not found
@@ -86,7 +83,8 @@ class SearchIndexCache:
         if self._clock.now_ms() - found.built_ms > REBUILD_S * 1000:
             found.built_ms = self._clock.now_ms()  # other searches start no rebuild
             rebuilt = self._flight.run((key, "build"), lambda: self._build(key, kind, read))
-            Deferred.fromCoroutine(rebuilt).addErrback(_log_failure, repository.path)
+            failed = "the search index of {repository} could not be built anew"
+            spawn(rebuilt, failed, repository=repository.path)
         return found.index
 
     async def _up_to_date(self, key: int, seq: int, kind: str, read: ReadEntry) -> _CachedIndex:
@@ -148,9 +146,3 @@ def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: i
             index.put(read(key, body, 0))
         gil.release_if_due()
     return seq
-
-
-def _log_failure(failure: object, repository: str) -> None:
-    log.error(
-        "the search index of {repository} could not be built anew: {failure}", repository=repository, failure=failure
-    )

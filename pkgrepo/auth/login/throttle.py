@@ -7,7 +7,7 @@ the key.
 
 An attempt in progress counts as a possible failure: a key never has more attempts in progress than failures left.
 
-Several processes of one server tell each other their failures and logins (L{News}), so that each counts those of all.
+Several processes of one server tell each other their failures and logins, so that each counts those of all.
 The attempts in progress of each count for themselves.
 
 Nobody can lock a user out by failing in their name: an address from which the account logged in recently is counted as
@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
-from typing import Protocol
 
 from attrs import Factory, define, frozen
 
@@ -65,66 +64,35 @@ class Attempt:
         self._throttle._end(self.keys, failed=failed)  # noqa: SLF001 - both classes are one mechanism
 
 
-class News(Protocol):
-    """What happened in this process, for the others."""
+class NewUnlocks:
+    """Returns the unlocks added since the last call; ``seen`` is the id of the newest one that is not new."""
 
-    def failed(self, keys: Sequence[Key]) -> None:
-        """An attempt has failed, which counts for these keys."""
+    def __init__(self, catalog: ICatalog, seen: int) -> None:
+        self._catalog = catalog
+        self._seen = seen
 
-    def logged_in(self, account: str, address: str) -> None:
-        """A user has logged in from an address."""
+    def now(self) -> Sequence[LoginUnlock]:
+        """The new unlocks, oldest first, from a catalog that answers at once; none from another."""
+        found = self._catalog.peek(unlocks_after, self._seen)
+        return () if found is NOT_NOW else self._new(found)
 
+    async def read(self) -> Sequence[LoginUnlock]:
+        """The new unlocks, oldest first."""
+        return self._new(await self._catalog.look(unlocks_after, self._seen))
 
-class NoNews:
-    """There are no other processes."""
-
-    def failed(self, keys: Sequence[Key]) -> None:
-        """Tell no other worker."""
-
-    def logged_in(self, account: str, address: str) -> None:
-        """Tell no other worker."""
-
-
-class Unlock(Protocol):
-    """A request to lift blocks of an account, an address, or both; an empty text means neither."""
-
-    @property
-    def account(self) -> str:
-        """The account."""
-
-    @property
-    def address(self) -> str:
-        """The address."""
-
-
-class Unlocks(Protocol):
-    """Where the throttle learns what was unlocked since it asked last."""
-
-    def now(self) -> Sequence[Unlock]:
-        """What can be said without waiting."""
-
-    async def read(self) -> Sequence[Unlock]:
-        """All of it."""
-
-
-class NoUnlocks:
-    """Nothing is ever unlocked."""
-
-    def now(self) -> Sequence[Unlock]:
-        """Return no unlocks."""
-        return ()
-
-    async def read(self) -> Sequence[Unlock]:
-        """Return no unlocks."""
-        return ()
+    def _new(self, found: Sequence[LoginUnlock]) -> Sequence[LoginUnlock]:
+        new = [each for each in found if each.id > self._seen]  # others may have asked at the same time
+        if new:
+            self._seen = new[-1].id
+        return new
 
 
 class Throttle:
     """
     Blocks a key after ``limit`` failures in a window; ``clock`` returns monotonic seconds.
 
-    ``unlocks`` is called before a block is reported; it returns the unlocks since the last call. ``news`` is told what
-    other processes shall count, and L{hear_failure} and L{add_login} count what others tell.
+    ``unlocks`` are read before a block is reported. ``on_failure`` and ``on_login`` tell other processes what happened
+    here; L{hear_failure} and L{add_login} count what happened there.
     """
 
     def __init__(
@@ -132,12 +100,14 @@ class Throttle:
         *,
         limit: int = 5,
         clock: Callable[[], float] = time.monotonic,
-        unlocks: Unlocks | None = None,
-        news: News | None = None,
+        unlocks: NewUnlocks | None = None,
+        on_failure: Callable[[Sequence[Key]], object] = lambda _: None,
+        on_login: Callable[[str, str], object] = lambda *_: None,
     ) -> None:
-        self._news = news or NoNews()
         self._limit = limit
-        self._unlocks = unlocks or NoUnlocks()
+        self._unlocks = unlocks
+        self._on_failure = on_failure
+        self._on_login = on_login
         self._clock = clock
         self._records: dict[Key, _Record] = {}  # ordered by last failure
         self._trusted: dict[Key, float] = {}  # (account, address) -> last login; ordered by it
@@ -150,7 +120,7 @@ class Throttle:
         :raises TooManyAttempts: with the time until the block ends
         """
         if self._blocked_for(self._keys(account, address)):
-            self._lift(await self._unlocks.read())
+            await self._read_unlocks()
             self._check(self._keys(account, address))
 
     def begin(self, account: str, address: str) -> Attempt:
@@ -161,7 +131,7 @@ class Throttle:
         """
         keys, now = self._keys(account, address), self._clock()
         if self._blocked_for(keys):
-            self._lift(self._unlocks.now())
+            self._lift(() if self._unlocks is None else self._unlocks.now())
             self._check(keys)
         for key in keys:
             record = self._records.get(key)
@@ -187,7 +157,7 @@ class Throttle:
         Failures are kept: otherwise an attacker could reset them by logging in to an account of their own.
         """
         self.add_login(account, address)
-        self._news.logged_in(account, address)
+        self._on_login(account, address)
 
     def add_login(self, account: str, address: str) -> None:
         """Trust an address, in this process."""
@@ -201,7 +171,7 @@ class Throttle:
         this one might read of it only later.
         """
         try:
-            self._lift(await self._unlocks.read())
+            await self._read_unlocks()
         finally:
             self.add_failure(keys)
 
@@ -222,11 +192,15 @@ class Throttle:
         until = max((self._records[key].blocked_until for key in keys if key in self._records), default=now)
         return max(until - now, 0.0)
 
-    def _lift(self, unlocks: Sequence[Unlock]) -> None:
+    async def _read_unlocks(self) -> None:
+        if self._unlocks is not None:
+            self._lift(await self._unlocks.read())
+
+    def _lift(self, unlocks: Sequence[LoginUnlock]) -> None:
         for each in unlocks:
             self._unlock(each)
 
-    def _unlock(self, unlock: Unlock) -> None:
+    def _unlock(self, unlock: LoginUnlock) -> None:
         """Forget the failures of an account at every address, and those of an address with every account."""
         network = str(_networks(unlock.address)[-1]) if unlock.address else None
         for key in list(self._records):
@@ -243,7 +217,7 @@ class Throttle:
                 del self._in_progress[key]
         if failed:
             self.add_failure(keys)
-            self._news.failed(keys)
+            self._on_failure(keys)
 
     def _count(self, key: Key, now: float) -> None:
         record = self._records.pop(key, None)
@@ -289,26 +263,3 @@ def _recent(record: _Record, now: float) -> list[float]:
 def _bound(entries: dict[Key, _Record] | dict[Key, float]) -> None:
     while len(entries) > MAX_KEYS:
         del entries[next(iter(entries))]
-
-
-class NewUnlocks:
-    """Returns the unlocks added since the last call; ``seen`` is the id of the newest one that is not new."""
-
-    def __init__(self, catalog: ICatalog, seen: int) -> None:
-        self._catalog = catalog
-        self._seen = seen
-
-    def now(self) -> Sequence[LoginUnlock]:
-        """The new unlocks, oldest first, from a catalog that answers at once; none from another."""
-        found = self._catalog.peek(unlocks_after, self._seen)
-        return () if found is NOT_NOW else self._new(found)
-
-    async def read(self) -> Sequence[LoginUnlock]:
-        """The new unlocks, oldest first."""
-        return self._new(await self._catalog.look(unlocks_after, self._seen))
-
-    def _new(self, found: Sequence[LoginUnlock]) -> Sequence[LoginUnlock]:
-        new = [each for each in found if each.id > self._seen]  # others may have asked at the same time
-        if new:
-            self._seen = new[-1].id
-        return new

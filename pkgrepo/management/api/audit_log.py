@@ -25,12 +25,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from attrs import Factory, define, evolve, frozen
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.failure_log import FailureLog, is_out_of_descriptors
@@ -126,7 +125,7 @@ class AuditLog:
         elif len(self._queue) < QUEUE_LIMIT:
             self._queue.append(row)
             if len(self._queue) == FLUSH_AT:
-                Deferred.fromCoroutine(self.flush()).addErrback(_log_failure)
+                spawn(self.flush(), "rows of the audit log could not be written")
         else:
             self._lost += 1
 
@@ -218,10 +217,6 @@ class AuditLog:
             kind = ("other", row.entry.outcome)
             row = evolve(row, entry=evolve(row.entry, action="other"))
         self._counts.setdefault(kind, _Count(row)).add(row.entry.actor.address)
-
-
-def _log_failure(failure: Failure) -> None:
-    log.failure("rows of the audit log could not be written", failure=failure)
 
 
 def _append_all(tx: Transaction, rows: list[_Row]) -> None:

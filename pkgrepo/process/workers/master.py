@@ -29,7 +29,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.concurrency.services import Service
+from pkgrepo.concurrency.services import Service, spawn
 from pkgrepo.management.metrics.sums import growing
 from pkgrepo.process.sd_notify import Notifier
 
@@ -316,8 +316,7 @@ class Master(Service):
                 if waiting is not None:
                     waiting.callback(data)
             case Asked():
-                gathering = Deferred.fromCoroutine(self._gather(child, message))
-                gathering.addErrback(_report, "a question of a worker could not be passed on")
+                spawn(self._gather(child, message), "a question of a worker could not be passed on")
 
     async def _gather(self, asker: Child, question: Asked) -> None:
         others = [each for each in self._children if each is not asker and each.serving]

@@ -19,6 +19,7 @@ from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.process.workers.child import CHANNEL, FIRST_SOCKET
 from pkgrepo.process.workers.messages import (
     ALIVE_S,
@@ -117,7 +118,7 @@ class Membership:
         elif isinstance(message, Cover):
             self._cover(message)
         elif isinstance(message, Uncover):
-            Deferred.fromCoroutine(self._uncover(message.slot))
+            spawn(self._uncover(message.slot), "the sockets of another worker could not be closed")
         elif self._serving or isinstance(message, Gathered):
             self.peers.receive(message)
         elif isinstance(message, Asked):  # its parts do not run yet, or not any more

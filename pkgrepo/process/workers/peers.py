@@ -1,16 +1,18 @@
-"""The other workers of the same master, as parts of a worker see them."""
+"""The bus between the workers of a master: news of typed topics, and questions that all others answer."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as LateError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.python.failure import Failure
+
+from pkgrepo.concurrency.services import spawn
 
 from .messages import Answered, Asked, Gathered, Message, Published
 
@@ -18,6 +20,7 @@ log = Logger()
 
 GATHER_S = 5.0  # seconds after which the answers of the others are done without; the master waits for less
 
+T = TypeVar("T")
 Receive = Callable[[bytes], None]
 Answer = Callable[[], Awaitable[bytes]]
 
@@ -38,20 +41,36 @@ class Peers(Protocol):
         """The answers of all others that answer in time. ``own`` is the own answer, for what the master sums up."""
 
 
+class Topic(Generic[T]):
+    """A topic of news whose values are of one type, which msgspec encodes."""
+
+    def __init__(self, name: str, kind: type[T]) -> None:
+        self.name = name
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def publish(self, peers: Peers, value: T) -> None:
+        """Send a value to all others."""
+        peers.publish(self.name, msgspec.msgpack.encode(value))
+
+    def subscribe(self, peers: Peers, receive: Callable[[T], Any]) -> None:
+        """Have a function called with the values of others."""
+        peers.subscribe(self.name, lambda data: receive(self._decode(data)))
+
+
 class NoPeers:
     """There is only this process."""
 
     def publish(self, topic: str, data: bytes) -> None:
-        """See L{Peers.publish}."""
+        """Send nothing."""
 
     def subscribe(self, topic: str, receive: Receive) -> None:
-        """See L{Peers.subscribe}."""
+        """Nothing is ever received."""
 
     def answer(self, topic: str, answer: Answer) -> None:
-        """See L{Peers.answer}."""
+        """There are no questions."""
 
     async def gather(self, _topic: str, _own: bytes = b"") -> Sequence[bytes]:
-        """See L{Peers.gather}."""
+        """No other answers."""
         return ()
 
 
@@ -67,19 +86,19 @@ class WorkerPeers:
         self._waiting: dict[int, Deferred[Sequence[bytes]]] = {}
 
     def publish(self, topic: str, data: bytes) -> None:
-        """See L{Peers.publish}."""
+        """Send news to the master, which passes them on."""
         self._send(Published(topic, data))
 
     def subscribe(self, topic: str, receive: Receive) -> None:
-        """See L{Peers.subscribe}."""
+        """Have a function called with the news of others."""
         self._receivers.setdefault(topic, []).append(receive)
 
     def answer(self, topic: str, answer: Answer) -> None:
-        """See L{Peers.answer}."""
+        """Have a function called for the questions of others."""
         self._answers[topic] = answer
 
     async def gather(self, topic: str, own: bytes = b"") -> Sequence[bytes]:
-        """See L{Peers.gather}."""
+        """Ask the others, and wait for their answers for up to ``GATHER_S``."""
         number = next(self._numbers)
         waiting = self._waiting[number] = Deferred[Sequence[bytes]]()
         self._send(Asked(number, topic, own))
@@ -101,8 +120,8 @@ class WorkerPeers:
                     except Exception:  # noqa: BLE001 - an error of ours must not close the channel
                         log.failure("news of another worker about {topic} could not be used", topic=topic)
             case Asked(number, topic):
-                answering = Deferred.fromCoroutine(self._answer(number, topic))
-                answering.addErrback(_report, topic)
+                failed = "a question of another worker about {topic} has no answer"
+                spawn(self._answer(number, topic), failed, topic=topic)
             case Gathered(number, answers):
                 waiting = self._waiting.get(number)
                 if waiting is not None:
@@ -111,7 +130,3 @@ class WorkerPeers:
     async def _answer(self, number: int, topic: str) -> None:
         answer = self._answers.get(topic)
         self._send(Answered(number, b"" if answer is None else await answer()))
-
-
-def _report(failure: Failure, topic: str) -> None:
-    log.failure("a question of another worker about {topic} has no answer", failure=failure, topic=topic)

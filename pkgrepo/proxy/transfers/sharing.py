@@ -23,10 +23,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
-from twisted.logger import Logger
 
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IGrowingFiles
 from pkgrepo.proxy.leases import Leases
@@ -47,7 +46,6 @@ from pkgrepo.proxy.transfers.notices import (
 )
 
 PAUSE_S: Final = 0.01  # seconds between two notices of one transfer
-log = Logger()
 
 
 class Led(Protocol):
@@ -126,7 +124,7 @@ class Leading:
         if self._exposed is None and isinstance(notice, Growing):
             if not self._exposing:
                 self._exposing = True
-                Deferred.fromCoroutine(self._expose()).addErrback(_report)
+                spawn(self._expose(), "the file of a transfer could not be shown to other processes")
         elif self._exposed or isinstance(notice, Verified):
             self._send(notice)
 
@@ -138,10 +136,6 @@ class Leading:
         finally:
             self._exposing = False
         self.progress()
-
-
-def _report(failure: Any) -> None:
-    log.failure("the file of a transfer could not be shown to other processes", failure)
 
 
 class Sharing:

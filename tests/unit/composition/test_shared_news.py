@@ -7,21 +7,20 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.composition.shared_news import (
-    FetchNews,
-    LoginNews,
-    ProxyNews,
-    receive_chosen_routes,
-    receive_mistrust,
-    receive_news,
+    ABSENT,
+    DOCUMENTS,
+    FILES,
+    NO_FILE,
+    make_chosen_routes,
+    make_mistrusted,
+    make_throttle,
+    receive_absent,
     receive_purges,
 )
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
-from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
-from pkgrepo.proxy.remembered import MistrustedFiles
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
@@ -39,9 +38,8 @@ class Workers:
 
 def test_failed_logins_are_counted_by_the_others() -> None:
     workers = Workers()
-    here = Throttle(limit=2, news=LoginNews(workers.one))
-    there = Throttle(limit=2)
-    receive_news(workers.other, there)
+    here = make_throttle(workers.one, limit=2)
+    there = make_throttle(workers.other, limit=2)
     for _ in range(2):
         here.begin("ann", "192.0.2.1").end(failed=True)
     with pytest.raises(TooManyAttempts):
@@ -50,9 +48,8 @@ def test_failed_logins_are_counted_by_the_others() -> None:
 
 def test_an_address_that_logged_in_is_trusted_by_the_others() -> None:
     workers = Workers()
-    here = Throttle(limit=2, news=LoginNews(workers.one))
-    there = Throttle(limit=2)
-    receive_news(workers.other, there)
+    here = make_throttle(workers.one, limit=2)
+    there = make_throttle(workers.other, limit=2)
     here.succeeded("ann", "192.0.2.1")
     for _ in range(2):  # from elsewhere
         here.begin("ann", "192.0.2.7").end(failed=True)
@@ -69,10 +66,9 @@ def test_purges_reach_the_others() -> None:
         SimpleNamespace(forget_absent=found.append, forget_here=lambda *what: found.append(what)),
         SimpleNamespace(forget_here=lambda each: found.append(("files", each))),
     )
-    news = ProxyNews(workers.one)
-    news.files(repository)
-    news.files(SimpleNamespace(id=4))  # type: ignore[arg-type]  # which the other does not know yet
-    news.documents(repository, ["a", "b"])
+    FILES.publish(workers.one, 3)
+    FILES.publish(workers.one, 4)  # which the other does not know yet
+    DOCUMENTS.publish(workers.one, (3, ["a", "b"]))
     assert found == [repository, ("files", repository), (3, ["a", "b"])]
 
 
@@ -81,9 +77,9 @@ def test_what_no_upstream_has_the_others_know() -> None:
     document = UpstreamDocument(key="left", trace=({"kind": "absent"},), fetched_ms=1, checked_ms=2, fresh_until_ms=3)
     kept: Any = SimpleNamespace(add_absent=lambda *what: found.append(what))
     files: Any = SimpleNamespace(add=lambda *what: found.append(what))
-    FetchNews(workers.other, None).receive_absent(kept, files)
-    FetchNews(workers.one, None).absent(SimpleNamespace(id=3), document)  # type: ignore[arg-type]
-    FetchNews(workers.one, None).no_file(4, "a/b.jar", 9)
+    receive_absent(workers.other, kept, files)
+    ABSENT.publish(workers.one, (3, document))
+    NO_FILE.publish(workers.one, (4, "a/b.jar", 9))
     [(repository_id, told), file] = found  # type: ignore[misc]
     assert (repository_id, file) == (3, (4, "a/b.jar", 9))
     assert (told.key, told.found, list(told.trace)) == ("left", False, [{"kind": "absent"}])
@@ -91,17 +87,16 @@ def test_what_no_upstream_has_the_others_know() -> None:
 
 
 def test_files_of_which_a_wrong_one_was_sent_are_known_to_all() -> None:
-    workers, there = Workers(), MistrustedFiles()
-    receive_mistrust(workers.other, there)
-    MistrustedFiles(ProxyNews(workers.one).mistrusted).note((3, "a/b.jar"))
+    workers = Workers()
+    there = make_mistrusted(workers.other)
+    make_mistrusted(workers.one).note((3, "a/b.jar"))
     assert (3, "a/b.jar") in there
 
 
 def test_the_route_of_a_version_is_that_of_all() -> None:
     workers = Workers()
-    untyped: Any = ChosenRoutes
-    here, there = untyped(None, ProxyNews(workers.one).chosen_route), untyped(None)
-    receive_chosen_routes(workers.other, there)
+    untyped: Any = make_chosen_routes
+    here, there = untyped(workers.one, None), untyped(workers.other, None)
     place: Any = (SimpleNamespace(id=3), SimpleNamespace(package_key="g:a", version_key="1.0"))
     here.note(*place, SimpleNamespace(name="central"))
     assert dict(there._known.items()) == {(3, "g:a", "1.0"): "central"}

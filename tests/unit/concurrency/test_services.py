@@ -9,9 +9,10 @@ from twisted.application.service import IService
 from twisted.application.service import Service as TwistedService
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 from zope.interface.verify import verifyObject
 
-from pkgrepo.concurrency.services import MultiService, PeriodicTask, Service
+from pkgrepo.concurrency.services import MultiService, PeriodicTask, Service, spawn, wait_for_spawned
 from tests.support.inprocess_server import no_failures
 
 
@@ -137,3 +138,28 @@ def test_a_call_that_fails_does_not_end_the_task(clock: Clock) -> None:
     clock.pump([10, 10])
     task.stopService()
     assert work.count == 3
+
+
+async def test_a_spawned_task_that_fails_is_logged() -> None:
+    async def fail() -> None:
+        raise ValueError
+
+    with capturedLogs() as logged:
+        spawn(fail(), "{what} went wrong", what="a test")
+    assert [(event["log_format"], event["what"]) for event in logged] == [("{what} went wrong", "a test")]
+
+
+async def test_spawned_tasks_are_waited_for_and_cancelled_when_they_take_long() -> None:
+    clock, first, second = Clock(), Deferred[None](), Deferred[None]()
+
+    async def wait(for_what: Deferred[None]) -> None:
+        await for_what
+
+    spawn(wait(first), "failed")
+    spawn(wait(second), "failed")
+    waiting = Deferred.fromCoroutine(wait_for_spawned(clock, 5.0))
+    first.callback(None)
+    assert not waiting.called
+    clock.advance(5.0)
+    assert waiting.called
+    await wait_for_spawned(clock, 5.0)
