@@ -56,7 +56,7 @@ WHOLE: Final = {
     ("images/trust.py", "package"): "joins those rows",
     ("packages/events.py", "event"): "the rows of a partial index",
     ("server/statistics.py", "manifest"): "the statistics of one repository, over all images",
-    ("usage/daily.py", "event"): "from the newest one back to the first that is old enough",
+    ("catalog/usage_counts.py", "event"): "from the newest one back to the first that is old enough",
 }
 
 

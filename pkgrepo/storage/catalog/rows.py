@@ -45,6 +45,11 @@ def to_ms(value: datetime | None) -> int | None:
     return None if value is None else round(value.timestamp() * 1000)
 
 
+def is_set(value: Value) -> bool:
+    """Whether a column is not NULL."""
+    return value is not None
+
+
 def dump(value: Any) -> str:
     """JSON text for a column."""
     return msgspec.json.encode(value).decode()
@@ -84,11 +89,12 @@ def rows(cls: type[T], source: str, /, *, of: str = "", **fields: Column) -> tup
     The SELECT of the columns of a frozen attrs class from ``source``, and the function that converts a row of it.
 
     ``of`` is the table's alias in ``source``. An argument named after a field is its SQL, a function of the value of
-    its column, or a tuple: the SQL of one or more columns, and a function of their values.
+    its column, or a tuple: the SQL of one or more columns, and a function of their values. A column that several fields
+    need is selected once.
     """
     columns: list[str] = []
     arguments: list[str] = []
-    names: dict[str, Any] = {"make": cls}
+    names: dict[str, Any] = {"__name__": __name__, "make": cls}
     hints = get_type_hints(cls)
     for field in attrs.fields(cls):  # type: ignore[arg-type]
         own, convert = [f"{of}.{field.name}" if of else field.name], _converter(hints[field.name])
@@ -99,17 +105,21 @@ def rows(cls: type[T], source: str, /, *, of: str = "", **fields: Column) -> tup
                 own, convert = sqls, function
             case function if callable(function):
                 convert = function
-        values = ", ".join(f"row[{len(columns) + place}]" for place in range(len(own)))
-        columns += own
-        if convert is None:
-            arguments.append(values)
-        else:
+        columns += [each for each in own if each not in columns]
+        values = ", ".join(f"row[{columns.index(each)}]" for each in own)
+        if convert is not None:
             names[f"to_{field.name}"] = convert
-            arguments.append(f"to_{field.name}({values})")
+            values = f"to_{field.name}({values})"
+        arguments.append(f"{field.name}={values}" if field.kw_only else values)
     assert not fields, f"{cls.__name__} has no {', '.join(fields)}"
     # Compiled, because keywords or a loop over the columns take longer than the look-up of a row.
     make = eval(f"lambda row: make({', '.join(arguments)})", names)  # noqa: S307 - made of the names of fields alone
     return f"SELECT {', '.join(columns)} FROM {source}", make
+
+
+def columns_of(select: str) -> str:
+    """The columns of such a SELECT, for a statement that returns rows otherwise."""
+    return select.removeprefix("SELECT ").partition(" FROM ")[0]
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:

@@ -12,10 +12,10 @@ from typing import Any
 
 from attrs import Factory, frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.rows import dump, every, find, load
+from pkgrepo.storage.catalog.rows import dump, every, find, load, rows
 
 
 @frozen(kw_only=True)
@@ -73,12 +73,24 @@ class Stored:
     locator: str = ""
 
 
-_SELECT = """
-SELECT d.key, d.package_key, d.route, d.url, d.etag, d.last_modified, d.source, d.sha256, d.storage_id,
-    CASE b.state WHEN 'live' THEN b.locator ELSE '' END, b.size, d.meta, d.trace, d.fetched_at, d.checked_at,
-    d.fresh_until
-FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
-"""
+def _hex(value: bytes | None) -> str:
+    return "" if value is None else value.hex()
+
+
+_SELECT, _document = rows(
+    UpstreamDocument,
+    "upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256",
+    of="d",
+    source=_hex,
+    sha256=_hex,
+    storage_id="COALESCE(d.storage_id, 0)",
+    locator="CASE b.state WHEN 'live' THEN b.locator ELSE '' END",
+    size="COALESCE(b.size, 0)",
+    trace=load,
+    fetched_ms="d.fetched_at",
+    checked_ms="d.checked_at",
+    fresh_until_ms="d.fresh_until",
+)
 
 
 def find_document(r: Reader, repository_id: int, key: str) -> UpstreamDocument | None:
@@ -230,25 +242,4 @@ def remove_unused_documents(tx: Transaction, repository: Repository, before_ms: 
         )
         """,
         (repository.id, before_ms, limit),
-    )
-
-
-def _document(row: Row) -> UpstreamDocument:
-    return UpstreamDocument(
-        key=row[0],
-        package_key=row[1],
-        route=row[2],
-        url=row[3],
-        etag=row[4],
-        last_modified=row[5],
-        source="" if row[6] is None else row[6].hex(),
-        sha256="" if row[7] is None else row[7].hex(),
-        storage_id=row[8] or 0,
-        locator=row[9] or "",
-        size=row[10] or 0,
-        meta=load(row[11]),
-        trace=load(row[12]),
-        fetched_ms=row[13],
-        checked_ms=row[14],
-        fresh_until_ms=row[15],
     )

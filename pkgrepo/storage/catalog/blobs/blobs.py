@@ -26,7 +26,7 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, load, placeholders
+from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, load, placeholders, rows
 
 TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
 
@@ -35,12 +35,13 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 # The locator of a blob ``b``; empty if the blob is suspect. No blob store opens an empty locator.
 LOCATOR = "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END"
 
-_BLOB = "SELECT sha256, size, locator, digests FROM blob"
 
-
-def digests(sha256: str, others: str) -> Mapping[str, str]:
+def digests(sha256: bytes, others: str) -> Mapping[str, str]:
     """All digests of a blob by algorithm: its sha256, and those in its ``digests`` column."""
-    return {"sha256": sha256, **load(others)}
+    return {"sha256": sha256.hex(), **load(others)}
+
+
+_BLOB, to_info = rows(BlobInfo, "blob", sha256=bytes.hex, digests=("sha256", "digests", digests))
 
 
 def find_blob(r: Reader, storage_id: int, sha256: str) -> BlobInfo | None:
@@ -238,12 +239,6 @@ def count_uploads(r: Reader, storage_id: int, before_ms: int) -> int:
     row = r.one("SELECT COUNT(*) FROM upload WHERE storage_id = ? AND created_at < ?", (storage_id, before_ms))
     assert row is not None
     return int(row[0])
-
-
-def to_info(row: Row) -> BlobInfo:
-    """Convert a row (sha256, size, locator, digests)."""
-    sha256 = row[0].hex()
-    return BlobInfo(sha256=sha256, size=row[1], locator=row[2], digests=digests(sha256, row[3]))
 
 
 def _find_live(tx: Transaction, storage_id: int, keys: Sequence[bytes]) -> dict[bytes, Row]:

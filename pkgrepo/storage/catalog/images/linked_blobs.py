@@ -26,9 +26,9 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, TOUCH_MS
-from pkgrepo.storage.catalog.rows import exists, find
+from pkgrepo.storage.catalog.rows import exists, find, rows
 
 ALGORITHMS = ("sha256", "sha512")
 MAX_SOURCES = 100  # images with a blob that one mount request examines, to find one that the client can read
@@ -49,10 +49,15 @@ class LinkedBlob:
     touched_ms: int
 
 
-_LINKED = f"""
-    SELECT x.package_id, x.sha256, b.size, {LOCATOR}, x.touched_at
-    FROM package_blob x JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
-"""
+_LINKED, _linked = rows(
+    LinkedBlob,
+    "package_blob x JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256",
+    of="x",
+    sha256=bytes.hex,
+    size="b.size",
+    locator=LOCATOR,
+    touched_ms="x.touched_at",
+)
 _LINKED_BY = {each: f"{_LINKED} WHERE x.package_id = ? AND x.{each} = ?" for each in ALGORITHMS}
 _IMAGES_BY = {
     each: f"""
@@ -149,10 +154,6 @@ def split_digest(digest: str) -> tuple[str, bytes]:
     if algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm} is not a digest algorithm of this catalog")
     return algorithm, bytes.fromhex(text)
-
-
-def _linked(row: Row) -> LinkedBlob:
-    return LinkedBlob(package_id=row[0], sha256=row[1].hex(), size=row[2], locator=row[3], touched_ms=row[4])
 
 
 LASTS_MS = 15 * 60_000

@@ -14,7 +14,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.rows import at, column, dump, every, exists, find, load, placeholders
+from pkgrepo.storage.catalog.rows import column, columns_of, dump, every, exists, find, placeholders, rows
 
 from .trust import Keys, visible
 
@@ -61,11 +61,14 @@ class ManifestRecord:
     evidence: bool = False
 
 
-_COLUMNS = f"""
-    m.id, m.package_id, m.digest, m.sha256, m.media_type, m.size, m.subject, m.artifact_type, m.annotations,
-    m.created_at, m.touched_at, {LOCATOR}
-"""
-_STORED = f"SELECT {_COLUMNS} FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256"
+_STORED, _manifest = rows(
+    Manifest,
+    "manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256",
+    of="m",
+    sha256=bytes.hex,
+    touched_ms="m.touched_at",
+    locator=LOCATOR,
+)
 _PACKAGE = "SELECT id FROM package WHERE repository_id = ? AND key = ?"
 
 
@@ -94,7 +97,7 @@ def find_tagged(
         r,
         _manifest,
         f"""
-        SELECT {_COLUMNS} FROM tag t
+        SELECT {columns_of(_STORED)} FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND {target}
         JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
         WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{visible(keys)}
@@ -261,21 +264,4 @@ def list_images(
         ORDER BY key LIMIT ?
         """,
         (repository_id, after, *([] if alone is None else [int(alone)]), limit),
-    )
-
-
-def _manifest(row: Row) -> Manifest:
-    return Manifest(
-        id=row[0],
-        package_id=row[1],
-        digest=row[2],
-        sha256=row[3].hex(),
-        media_type=row[4],
-        size=row[5],
-        subject=row[6],
-        artifact_type=row[7],
-        annotations=load(row[8]),
-        created_at=at(row[9]),
-        touched_ms=row[10],
-        locator=row[11],
     )

@@ -26,11 +26,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import BlobInfo
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
-from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
-from pkgrepo.storage.catalog.rows import dump, every, exists, find, load
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, to_info
+from pkgrepo.storage.catalog.rows import dump, every, exists, find, rows
 
 EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
 KEPT_MS = 7 * 24 * 3_600_000  # after its end
@@ -42,11 +41,9 @@ ARCHIVE = ""  # in place of a path: the archive that the files come in, until al
 
 EXPIRED = "it was not published within 24 hours, and was dropped"
 
-DEPLOYMENT = """
-    SELECT id, uid, repository_id, package_key, name, state, automatic, user_id, actor, size, errors, meta, lease_until,
-           created_at, touched_at
-    FROM deployment
-"""
+DEPLOYMENT, to_deployment = rows(
+    Deployment, "deployment", lease_ms="lease_until", created_ms="created_at", touched_ms="touched_at"
+)
 
 
 def add_deployment(
@@ -251,10 +248,12 @@ def add_staged_file(tx: Transaction, deployment_id: int, storage_id: int, file: 
     return bool(added)
 
 
-_FILE = f"""
-    SELECT f.path, f.sha256, b.size, {LOCATOR}, b.digests, f.attrs
-    FROM deployment_file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-"""
+_FILE, _to_file = rows(
+    StagedFile,
+    "deployment_file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256",
+    of="f",
+    blob=("f.sha256", "b.size", LOCATOR, "b.digests", lambda *blob: to_info(blob)),
+)
 
 
 def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
@@ -300,30 +299,3 @@ def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
         (now_ms - KEPT_MS, limit),
     )
     return len(late) + removed
-
-
-def to_deployment(row: Row) -> Deployment:
-    """Convert a row of the query ``DEPLOYMENT``."""
-    return Deployment(
-        id=row[0],
-        uid=row[1],
-        repository_id=row[2],
-        package_key=row[3],
-        name=row[4],
-        state=DeploymentState(row[5]),
-        automatic=bool(row[6]),
-        user_id=row[7],
-        actor=row[8],
-        size=row[9],
-        errors=load(row[10]),
-        meta=load(row[11]),
-        lease_ms=row[12],
-        created_ms=row[13],
-        touched_ms=row[14],
-    )
-
-
-def _to_file(row: Row) -> StagedFile:
-    sha256 = row[1].hex()
-    blob = BlobInfo(sha256=sha256, size=row[2], locator=row[3], digests=digests(sha256, row[4]))
-    return StagedFile(row[0], blob, load(row[5]))

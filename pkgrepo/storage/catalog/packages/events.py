@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor
-from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders
+from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders, rows
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
 # With a parameter in place of the constant, the engines could not use the partial index of these events.
@@ -38,9 +38,7 @@ class Event:
     at: datetime
 
 
-_EVENT = """
-    SELECT seq, repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id, at FROM event
-"""
+_EVENT, _event = rows(Event, "event")
 
 
 @frozen
@@ -134,22 +132,6 @@ def removed_repository_uids(r: Reader) -> set[str]:
     """The public ids (``uid``) of all removed repositories."""
     rows = r.all(f"SELECT data FROM event WHERE {_REMOVAL}")
     return {load(row[0])["uid"] for row in rows}
-
-
-def _event(row: Row) -> Event:
-    return Event(
-        seq=row[0],
-        repository_id=row[1],
-        package_id=row[2],
-        package_key=row[3],
-        version_key=row[4],
-        kind=row[5],
-        data=load(row[6]),
-        user_id=row[7],
-        actor=row[8],
-        token_id=row[9],
-        at=at(row[10]),
-    )
 
 
 def last_activity(r: Reader, repository_id: int) -> datetime | None:

@@ -13,17 +13,33 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import FileBurned, FileExists
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import LAST_CHARACTER, LIKE, at, column, dump, every, exists, find, like, load, to_ms
+from pkgrepo.storage.catalog.rows import (
+    LAST_CHARACTER,
+    LIKE,
+    at,
+    column,
+    dump,
+    every,
+    exists,
+    find,
+    like,
+    load,
+    rows,
+    to_ms,
+)
 
-FILE = """
-    SELECT f.id, f.repository_id, f.storage_id, f.path, f.package_id, f.version_id, f.sha256, f.size, b.locator,
-           f.media_type, b.digests, f.attrs, f.created_at
-    FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-"""
+FILE, to_file = rows(
+    File,
+    "file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256",
+    of="f",
+    sha256=bytes.hex,
+    locator="b.locator",
+    digests=("f.sha256", "b.digests", digests),
+)
 FILE_ORDERS: Final[Mapping[str, Order[File]]] = both_ways(
     {
         "name": [("f.path", str, lambda each: each.path)],
@@ -250,26 +266,6 @@ def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, n
             """,
             (file.repository_id, file.path, file.package_id, bytes.fromhex(file.sha256), now_ms, actor.name),
         )
-
-
-def to_file(row: Row) -> File:
-    """Convert a row of the query ``FILE``."""
-    sha256 = row[6].hex()
-    return File(
-        id=row[0],
-        repository_id=row[1],
-        storage_id=row[2],
-        path=row[3],
-        package_id=row[4],
-        version_id=row[5],
-        sha256=sha256,
-        size=row[7],
-        locator=row[8],
-        media_type=row[9],
-        digests=digests(sha256, row[10]),
-        attrs=load(row[11]),
-        created_at=at(row[12]),
-    )
 
 
 def _get(tx: Transaction, repository_id: int, path: str) -> File:

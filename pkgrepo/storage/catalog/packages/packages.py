@@ -25,12 +25,22 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Package, RepositoryType, VersionState
-from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, exists, find, load, number, placeholders
+from pkgrepo.storage.catalog.rows import (
+    at,
+    batches,
+    column,
+    dump,
+    every,
+    exists,
+    find,
+    number,
+    placeholders,
+    rows,
+)
 
-PACKAGE_COLUMNS = "id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s"
-PACKAGE = f"SELECT {PACKAGE_COLUMNS} FROM package"
+PACKAGE, to_package = rows(Package, "package")
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
@@ -171,22 +181,6 @@ def _removed_s(r: Reader, repository_id: int, key: str) -> int:
     """
     sql = "SELECT MAX(deleted_at) / 1000 FROM tombstone WHERE repository_id = ? AND package_key = ?"
     return number(r, sql, (repository_id, key))
-
-
-def to_package(row: Row) -> Package:
-    """Convert a row of the query ``PACKAGE``."""
-    return Package(
-        id=row[0],
-        repository_id=row[1],
-        key=row[2],
-        name=row[3],
-        latest=row[4],
-        serial=row[5],
-        meta=load(row[6]),
-        created_at=at(row[7]),
-        updated_at=at(row[8]),
-        modified_s=row[9],
-    )
 
 
 def put_spelling(tx: Transaction, repository_id: int, package_id: int, spelling: str) -> None:

@@ -13,11 +13,11 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile, Package, Version
-from pkgrepo.storage.catalog.rows import at, batches, dump, load, placeholders
+from pkgrepo.storage.catalog.rows import at, batches, columns_of, dump, load, placeholders
 
 from .files import FIND_FILE, to_file
-from .packages import PACKAGE, PACKAGE_COLUMNS, to_package
-from .versions import VERSION, VERSION_COLUMNS, to_version
+from .packages import PACKAGE, to_package
+from .versions import VERSION, to_version
 
 
 @frozen
@@ -87,7 +87,7 @@ def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage],
         rows = tx.all(
             f"""
             INSERT INTO package (repository_id, key, name, serial, meta, created_at, updated_at, modified_s)
-            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {PACKAGE_COLUMNS}
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {columns_of(PACKAGE)}
             """,
             values,
         )
@@ -123,7 +123,7 @@ def add_versions(
         rows = tx.all(
             f"""
             INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)
-            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {VERSION_COLUMNS}
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?)")} RETURNING {columns_of(VERSION)}
             """,
             values,
         )

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Version
-from pkgrepo.storage.catalog.rows import at, column, every, find
+from pkgrepo.storage.catalog.rows import column, every, find, rows
 
 from .versions import find_version
 
@@ -25,7 +25,7 @@ class Tag:
     actor: str
 
 
-_TAG = "SELECT package_id, name, version_id, digest, updated_at, actor FROM tag"
+_TAG, _tag = rows(Tag, "tag")
 
 
 def find_tag(r: Reader, package_id: int, name: str) -> Tag | None:
@@ -91,14 +91,3 @@ def set_tag(
 def remove_tag(tx: Transaction, package_id: int, name: str) -> bool:
     """Remove a tag; returns whether it existed."""
     return bool(tx.execute("DELETE FROM tag WHERE package_id = ? AND name = ?", (package_id, name)))
-
-
-def _tag(row: Row) -> Tag:
-    return Tag(
-        package_id=row[0],
-        name=row[1],
-        version_id=row[2],
-        digest=row[3],
-        updated_at=at(row[4]),
-        actor=row[5],
-    )

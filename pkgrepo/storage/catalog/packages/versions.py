@@ -13,15 +13,14 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, Fragment, Package, Version, VersionState
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages.files import UPSERT
-from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders
+from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, number, placeholders, rows
 
-VERSION_COLUMNS = "id, package_id, key, text, sort, state, reason, meta, published_at, publisher"
-VERSION = f"SELECT {VERSION_COLUMNS} FROM version"
+VERSION, to_version = rows(Version, "version")
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
 
@@ -99,22 +98,6 @@ def set_published_at(tx: Transaction, version_id: int, published_ms: int) -> Non
 def remove_version(tx: Transaction, version_id: int) -> None:
     """Remove a version with its files and tags."""
     tx.send("DELETE FROM version WHERE id = ?", (version_id,))
-
-
-def to_version(row: Row) -> Version:
-    """Convert a row of the query ``VERSION``."""
-    return Version(
-        id=row[0],
-        package_id=row[1],
-        key=row[2],
-        text=row[3],
-        sort=row[4],
-        state=VersionState(row[5]),
-        reason=row[6],
-        meta=load(row[7]),
-        published_at=at(row[8]),
-        publisher=row[9],
-    )
 
 
 _SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder

@@ -6,19 +6,19 @@ import uuid
 from collections.abc import Iterable
 
 from pkgrepo.errors import AlreadyExists
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Grant, Group, SubjectKind
-from pkgrepo.storage.catalog.rows import at, dump_words, every, load_actions
+from pkgrepo.storage.catalog.rows import dump_words, every, rows
 
-from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
+from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
-_GROUP = "SELECT id, uid, key, name, description, created_at FROM user_group"
+_GROUP, _group = rows(Group, "user_group")
 
 _GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
 
-_GRANT = f"""
-    SELECT s.repository_id, s.subject_kind, s.subject_id, s.actions, {SUBJECT_COLUMNS} FROM permission s {SUBJECT_JOINS}
-"""
+_GRANT, _grant = rows(
+    Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
+)
 
 
 def find_group(r: Reader, uid_or_name: str) -> Group | None:
@@ -81,18 +81,3 @@ def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
     own = every(r, _grant, f"{_GRANT} WHERE s.subject_kind = 'user' AND s.subject_id = ?", (user_id,))
     sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {_GROUPS_OF_USER}"
     return own + every(r, _grant, sql, (user_id,))
-
-
-def _group(row: Row) -> Group:
-    return Group(id=row[0], uid=row[1], key=row[2], name=row[3], description=row[4], created_at=at(row[5]))
-
-
-def _grant(row: Row) -> Grant:
-    return Grant(
-        repository_id=row[0],
-        subject_kind=SubjectKind(row[1]),
-        subject_id=row[2],
-        actions=load_actions(row[3]),
-        subject_uid=row[4],
-        subject_name=row[5],
-    )

@@ -19,14 +19,12 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.people.users import bump_identity_serial, name_key
-from pkgrepo.storage.catalog.rows import at, dump, every, find, load, number
+from pkgrepo.storage.catalog.rows import dump, every, find, load, number, rows
 from pkgrepo.storage.catalog.server import settings
 
 MOST_SESSIONS = 100  # of one user; a further login ends the one that was not used for the longest time
-
-_SELECT = "SELECT id, user_id, created_at, seen_at, address, client FROM session"
 
 
 @frozen
@@ -39,6 +37,9 @@ class Session:
     seen_at: datetime
     address: str
     client: str
+
+
+_SELECT, _session = rows(Session, "session")
 
 
 def add_session(tx: Transaction, *, user_id: int, hash: bytes, address: str, client: str, now_ms: int) -> Session:
@@ -94,11 +95,6 @@ def end_other_sessions(tx: Transaction, user_id: int, kept_id: int | None) -> in
 def remove_old_sessions(tx: Transaction, *, idle_since_ms: int, begun_before_ms: int) -> None:
     """Remove the sessions that ended by age."""
     tx.execute("DELETE FROM session WHERE seen_at < ? OR created_at < ?", (idle_since_ms, begun_before_ms))
-
-
-def _session(row: Row) -> Session:
-    id_, user_id, created_at, seen_at, address, client = row
-    return Session(id_, user_id, at(created_at), at(seen_at), address, client)
 
 
 MAX_ROWS = 100  # a process that misses older rows keeps its blocks until they expire

@@ -13,14 +13,14 @@ from typing import Final, TypedDict, Unpack
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import at, every, find, non_null, optional_conditions, to_ms
+from pkgrepo.storage.catalog.rows import every, find, non_null, optional_conditions, rows, to_ms
 
-from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
+from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
-_PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
+_PROJECT, _project = rows(Project, "project")
 
 PROJECT_ORDERS: Final[Mapping[str, Order[Project]]] = both_ways(
     {
@@ -30,12 +30,12 @@ PROJECT_ORDERS: Final[Mapping[str, Order[Project]]] = both_ways(
     }
 )
 
-_BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
+_BINDING, _binding = rows(ProjectBinding, "project_binding")
 _BINDING_FILTERS = ("project_id = ?", "repository_id = ?")
 
-_MEMBER = f"""
-    SELECT s.project_id, s.subject_kind, s.subject_id, s.role, {SUBJECT_COLUMNS} FROM project_member s {SUBJECT_JOINS}
-"""
+_MEMBER, _member = rows(
+    ProjectMember, f"project_member s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
+)
 
 
 class ProjectChanges(TypedDict, total=False):
@@ -148,18 +148,8 @@ def set_project_member(
 
 def list_project_members(r: Reader, project_id: int) -> list[ProjectMember]:
     """The members of a project, users before groups."""
-    rows = r.all(f"{_MEMBER} WHERE s.project_id = ? ORDER BY s.subject_kind DESC, s.subject_id", (project_id,))
-    return [
-        ProjectMember(
-            project_id=row[0],
-            subject_kind=SubjectKind(row[1]),
-            subject_id=row[2],
-            role=ProjectRole(row[3]),
-            subject_uid=row[4],
-            subject_name=row[5],
-        )
-        for row in rows
-    ]
+    sql = f"{_MEMBER} WHERE s.project_id = ? ORDER BY s.subject_kind DESC, s.subject_id"
+    return every(r, _member, sql, (project_id,))
 
 
 def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
@@ -213,11 +203,8 @@ def list_bindings(
 ) -> list[ProjectBinding]:
     """The bindings, optionally of one project or one repository, ordered by repository and pattern."""
     values = (project_id, repository_id)
-    rows = r.all(
-        f"{_BINDING} WHERE {optional_conditions(_BINDING_FILTERS, values)} ORDER BY repository_id, pattern",
-        non_null(values),
-    )
-    return [ProjectBinding(repository_id=row[0], pattern=row[1], project_id=row[2]) for row in rows]
+    sql = f"{_BINDING} WHERE {optional_conditions(_BINDING_FILTERS, values)} ORDER BY repository_id, pattern"
+    return every(r, _binding, sql, non_null(values))
 
 
 def owning_project(
@@ -255,17 +242,3 @@ def claim_names(
     project = add_project(tx, key=project_key, owner_id=owner_id, now_ms=now_ms)
     bind_names(tx, repository_id, pattern, project.id)
     return project
-
-
-def _project(row: Row) -> Project:
-    return Project(
-        id=row[0],
-        uid=row[1],
-        key=row[2],
-        name=row[3],
-        description=row[4],
-        visibility=Visibility(row[5]),
-        quota=row[6],
-        created_at=at(row[7]),
-        updated_at=at(row[8]),
-    )

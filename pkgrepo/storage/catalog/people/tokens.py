@@ -9,18 +9,37 @@ from typing import Any, Final, TypedDict, Unpack
 from attrs import evolve
 
 from pkgrepo.errors import existing
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import at, at_or_none, dump, dump_words, every, find, load, number, to_ms
+from pkgrepo.storage.catalog.rows import at_or_none, dump, dump_words, every, find, load, number, rows, to_ms
 
 from .users import bump_generation, bump_identity_serial
 
-_SELECT = """
-    SELECT id, uid, user_id, shown, kind, name, description, scopes, repositories, packages, cidrs, expires_at,
-           revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
-    FROM token
-"""
+
+def _limits(scopes: str, repositories: str, packages: str, cidrs: str, expires_at: int | None) -> TokenLimits:
+    return TokenLimits(
+        scopes=frozenset(load(scopes)),
+        repositories=tuple(
+            RepositoryScope(
+                repository=each["repository"],
+                actions=frozenset(map(Action, each["actions"])),
+                packages=tuple(each.get("packages", ())),
+            )
+            for each in load(repositories)
+        ),
+        packages=tuple(load(packages)),
+        cidrs=tuple(load(cidrs)),
+        expires_at=at_or_none(expires_at),
+    )
+
+
+_SELECT, _token = rows(
+    Token,
+    "token",
+    limits=("scopes", "repositories", "packages", "cidrs", "expires_at", _limits),
+    asked=lambda text: load(text) if text else None,
+)
 NEVER_MS = 2**52  # later than any token expires
 TOKEN_ORDERS: Final[Mapping[str, Order[Token]]] = both_ways(
     {
@@ -200,43 +219,4 @@ def _limit_columns(limits: TokenLimits) -> tuple[str, str, str, str, int | None]
         dump(limits.packages),
         dump(limits.cidrs),
         to_ms(limits.expires_at),
-    )
-
-
-def _limits(columns: Sequence[Any]) -> TokenLimits:
-    scopes, repositories, packages, cidrs, expires_at = columns
-    return TokenLimits(
-        scopes=frozenset(load(scopes)),
-        repositories=tuple(
-            RepositoryScope(
-                repository=each["repository"],
-                actions=frozenset(map(Action, each["actions"])),
-                packages=tuple(each.get("packages", ())),
-            )
-            for each in load(repositories)
-        ),
-        packages=tuple(load(packages)),
-        cidrs=tuple(load(cidrs)),
-        expires_at=at_or_none(expires_at),
-    )
-
-
-def _token(row: Row) -> Token:
-    return Token(
-        id=row[0],
-        uid=row[1],
-        user_id=row[2],
-        shown=row[3],
-        kind=TokenKind(row[4]),
-        name=row[5],
-        description=row[6],
-        limits=_limits(row[7:12]),
-        revoked_at=at_or_none(row[12]),
-        created_at=at(row[13]),
-        created_from=row[14],
-        last_used_at=at_or_none(row[15]),
-        last_used_ip=row[16],
-        last_used_client=row[17],
-        uses=row[18],
-        asked=load(row[19]) if row[19] else None,
     )

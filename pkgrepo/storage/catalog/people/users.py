@@ -14,31 +14,25 @@ from typing import Final, TypedDict, Unpack
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Action, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
     LIKE,
-    at,
-    at_or_none,
     dump_words,
     every,
     exists,
     find,
     like,
-    load_actions,
     number,
+    rows,
     to_ms,
 )
 from pkgrepo.storage.catalog.server import settings
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
 
-_USER = """
-    SELECT id, uid, username, key, name, email, kind, active, admin, user_manager, system_manager, default_actions,
-           generation, created_at, updated_at, last_login_at
-    FROM account
-"""
+_USER, _user = rows(User, "account")
 
 _SEARCH = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
 
@@ -55,7 +49,8 @@ USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
 )
 
 # The public id and the name of the user or group in row ``s`` (subject_kind, subject_id), and the joins that they need.
-SUBJECT_COLUMNS = "COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')"
+SUBJECT_UID = "COALESCE(a.uid, g.uid, '')"
+SUBJECT_NAME = "COALESCE(a.username, g.name, '')"
 SUBJECT_JOINS = """
     LEFT JOIN account a ON s.subject_kind = 'user' AND a.id = s.subject_id
     LEFT JOIN user_group g ON s.subject_kind = 'group' AND g.id = s.subject_id
@@ -314,24 +309,3 @@ def _search_values(search: str) -> list[str]:
 
 def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
-
-
-def _user(row: Row) -> User:
-    return User(
-        id=row[0],
-        uid=row[1],
-        username=row[2],
-        key=row[3],
-        name=row[4],
-        email=row[5],
-        kind=UserKind(row[6]),
-        active=bool(row[7]),
-        admin=bool(row[8]),
-        user_manager=bool(row[9]),
-        system_manager=bool(row[10]),
-        default_actions=load_actions(row[11]),
-        generation=row[12],
-        created_at=at(row[13]),
-        updated_at=at(row[14]),
-        last_login_at=at_or_none(row[15]),
-    )

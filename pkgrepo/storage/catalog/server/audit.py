@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from attrs import Factory, frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, AuditEntry
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import LAST_CHARACTER, at, dump, every, load, non_null, optional_conditions
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, dump, every, non_null, optional_conditions, rows
 
 OK = "ok"
 
@@ -25,7 +25,7 @@ LONGEST_DETAIL = 16 * 1024  # characters of the detail as JSON
 MOST_LEVELS = 8  # levels of the detail
 PRUNE_BATCH = 500  # rows in one transaction; takes some milliseconds
 
-_ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
+_ENTRY, _entry = rows(AuditEntry, "audit")
 _FILTERS = (
     "actor = ?",
     "object = ?",
@@ -147,19 +147,3 @@ def list_audit(
     beyond = f"AND {sorting.beyond}" if after else ""
     sql = f"{_ENTRY} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, _entry, sql, (*non_null(values), *after, limit))
-
-
-def _entry(row: Row) -> AuditEntry:
-    return AuditEntry(
-        seq=row[0],
-        at=at(row[1]),
-        request_id=row[2],
-        user_id=row[3],
-        actor=row[4],
-        token_id=row[5],
-        address=row[6],
-        action=row[7],
-        object=row[8],
-        outcome=row[9],
-        detail=load(row[10]),
-    )

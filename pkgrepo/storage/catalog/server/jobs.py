@@ -24,9 +24,18 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from pkgrepo.errors import Conflict, PkgrepoError, existing
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import at, at_or_none, dump, every, find, load, non_null, optional_conditions
+from pkgrepo.storage.catalog.rows import (
+    dump,
+    every,
+    find,
+    is_set,
+    load,
+    non_null,
+    optional_conditions,
+    rows,
+)
 
 LOST = "the process that ran this job has ended"
 LONGEST_MS = 2**52  # longer than any job took: a running one comes after them
@@ -78,9 +87,7 @@ class JobRunning(PkgrepoError):  # noqa: N818 - named for what is the case
         return f"{self.job.kind} job {self.job.uid} is running on {self.job.data.get('on', self.job.key)}"
 
 
-_JOB = """
-    SELECT id, uid, kind, key, state, data, result, progress, cancel_at, lease_until, created_at, finished_at FROM job
-"""
+_JOB, _job = rows(Job, "job", progress=load, cancel_asked=("cancel_at", is_set))
 _FILTERS = ("kind = ?", "state = ?")
 JOB_ORDERS: Final[Mapping[str, Order[Job]]] = both_ways(
     {
@@ -221,20 +228,3 @@ def list_jobs(
 def last_job(r: Reader, kind: str, key: str) -> Job | None:
     """The latest job of this kind and key, or None."""
     return find(r, _job, f"{_JOB} WHERE kind = ? AND key = ? ORDER BY id DESC LIMIT 1", (kind, key))
-
-
-def _job(row: Row) -> Job:
-    return Job(
-        id=row[0],
-        uid=row[1],
-        kind=row[2],
-        key=row[3],
-        state=row[4],
-        data=load(row[5]),
-        result=load(row[6]),
-        progress=load(row[7]),
-        cancel_asked=row[8] is not None,
-        lease_until=at_or_none(row[9]),
-        created_at=at(row[10]),
-        finished_at=at_or_none(row[11]),
-    )

@@ -19,19 +19,22 @@ from typing import Any, TypedDict, Unpack
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import at, dump, load, number
+from pkgrepo.storage.catalog.rows import dump, number, rows
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
-_REPOSITORY = """
-    SELECT r.id, r.uid, r.storage_id, s.name, r.name, r.format, r.type, r.visibility, r.active, r.description,
-           r.config, r.settings, r.serial, r.bytes_used, r.package_count, r.created_at, r.updated_at, r.parent_id
-    FROM repository r JOIN storage s ON s.id = r.storage_id
-    WHERE r.deleted_at IS NULL
-"""
+# The last column is the id of the parent.
+_SELECT, _repository = rows(
+    Repository,
+    "repository r JOIN storage s ON s.id = r.storage_id",
+    of="r",
+    storage_name="s.name",
+    parent=("r.parent_id", lambda _: None),
+)
+_REPOSITORY = f"{_SELECT} WHERE r.deleted_at IS NULL"
 
 
 class RepositoryChanges(TypedDict, total=False):
@@ -288,12 +291,12 @@ def _increment(tx: Transaction, column: str, repository_id: int) -> int:
 def _read_all(r: Reader, query: str, parameters: Sequence[Value] = ()) -> list[Repository]:
     rows = r.all(query, parameters)
     found = {row[0]: _repository(row) for row in rows}
-    return [_with_parent(r, found[row[0]], row[17], found) for row in rows]
+    return [_with_parent(r, found[row[0]], row[-1], found) for row in rows]
 
 
 def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository | None:
     row = r.one(query, parameters)
-    return None if row is None else _with_parent(r, _repository(row), row[17], {})
+    return None if row is None else _with_parent(r, _repository(row), row[-1], {})
 
 
 def _with_parent(
@@ -312,25 +315,3 @@ def _check_name(tx: Transaction, storage_id: int, name: str, key: str, *, beside
     )
     if taken is not None:
         raise AlreadyExists("repository", name)
-
-
-def _repository(row: Row) -> Repository:
-    return Repository(
-        id=row[0],
-        uid=row[1],
-        storage_id=row[2],
-        storage_name=row[3],
-        name=row[4],
-        format=row[5],
-        type=RepositoryType(row[6]),
-        visibility=Visibility(row[7]),
-        active=bool(row[8]),
-        description=row[9],
-        config=load(row[10]),
-        settings=load(row[11]),
-        serial=row[12],
-        bytes_used=row[13],
-        package_count=row[14],
-        created_at=at(row[15]),
-        updated_at=at(row[16]),
-    )

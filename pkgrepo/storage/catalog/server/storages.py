@@ -9,14 +9,14 @@ from typing import Any, TypedDict, Unpack
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, existing
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog.rows import at, column, dump, every, load
+from pkgrepo.storage.catalog.rows import column, dump, every, rows
 
 from . import layout_pending
 from .settings import bump_config_serial
 
-_STORAGE = "SELECT id, uid, name, kind, settings, active, created_at, updated_at FROM storage"
+_STORAGE, _storage = rows(Storage, "storage")
 
 
 class StorageChanges(TypedDict, total=False):
@@ -147,16 +147,3 @@ def remove_storage(tx: Transaction, storage_id: int) -> None:
     tx.execute("DELETE FROM blob WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM storage WHERE id = ?", (storage_id,))
     bump_config_serial(tx)
-
-
-def _storage(row: Row) -> Storage:
-    return Storage(
-        id=row[0],
-        uid=row[1],
-        name=row[2],
-        kind=row[3],
-        settings=load(row[4]),
-        active=bool(row[5]),
-        created_at=at(row[6]),
-        updated_at=at(row[7]),
-    )
