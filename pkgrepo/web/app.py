@@ -19,30 +19,31 @@ from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
+from pkgrepo.web import account, docs, home, jobs, login, packages, projects, repositories
+from pkgrepo.web.administration import repositories as forms_of_repositories
+from pkgrepo.web.administration import server, users
+from pkgrepo.web.rendering.pages import Assets
+from pkgrepo.web.visits import read_form
 
-from .account.pages import AccountPages
-from .account.tokens import TokenPages
-from .administration.grants import GrantPages
-from .administration.repositories import RepositoryForms
-from .administration.server import ServerPages
-from .administration.usage import UsagePages
-from .administration.users import UserPages
-from .docs.pages import BookPages
-from .forms import read_form
-from .home.pages import Home
-from .jobs.pages import JobPages
-from .login.pages import Logins
-from .packages.pages import PackagePages
-from .projects.pages import ProjectPages
 from .refusals import error_table
-from .rendering.assets import Assets
 from .rendering.pages import PageRenderer
 from .rendering.readme import Readmes
-from .repositories.contents import ContentsPages
-from .repositories.pages import RepositoryPages
-from .tables import PageRoute, Pages
+from .tables import PageRoute
 from .visits import Visit
 
+ROOMS = (
+    home,
+    login,
+    repositories,
+    packages,
+    account,
+    server,
+    users,
+    forms_of_repositories,
+    jobs,
+    projects,
+    docs,
+)
 OLD_FORM = "this form belongs to a login that has ended: load its page again, and log in if it says so"
 
 
@@ -57,29 +58,10 @@ class WebApp:
         self._app = new_app()
         refuse_unrouted(self._app, error_table(self._visit))
         self._serve_assets()
-        for pages in self._rooms(pools):
-            for route in pages.pages.routes:
-                self._serve(route, partial(route.handler, pages))
-
-    def _rooms(self, pools: Pools) -> tuple[Pages, ...]:
-        readmes = Readmes(pools)
-        return (
-            Home(),
-            Logins(),
-            RepositoryPages(readmes),
-            ContentsPages(),
-            PackagePages(readmes),
-            AccountPages(),
-            TokenPages(),
-            ServerPages(),
-            UsagePages(),
-            UserPages(),
-            GrantPages(),
-            RepositoryForms(),
-            JobPages(),
-            ProjectPages(),
-            BookPages(readmes),
-        )
+        self._readmes = Readmes(pools)
+        for room in ROOMS:
+            for route in room.pages.routes:
+                self._serve(route, route.handler)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -105,7 +87,7 @@ class WebApp:
         self._app.route("/static/<name>", methods=["GET"], endpoint="static")(handle)
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, ANONYMOUS, self._api, self._renderer)
+        return Visit(request, ANONYMOUS, self._api, self._renderer, self._readmes)
 
     async def _page(
         self, visit: Visit, handler: Callable[..., Awaitable[Answer]], parameters: dict[str, str]

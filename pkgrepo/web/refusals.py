@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 from pkgrepo import errors
+from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
 from pkgrepo.gateway.answers.statuses import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.web.visits import Visit
 
-from .visits import Visit
+REFUSED: Final = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid)
+
 
 TITLES: Final = {
     400: "This request cannot be understood",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlencode
 
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway.answers.statuses import refusal_headers
 from pkgrepo.gateway.callers.browsers import CONSOLE
 from pkgrepo.gateway.callers.session_cookies import session_secret
@@ -16,19 +17,74 @@ from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.model import Identity
+from pkgrepo.web.rendering.filters import sentence
+from pkgrepo.web.rendering.pages import PageRenderer
+from pkgrepo.web.rendering.readme import Readmes
 
-from .rendering.filters import sentence
-from .rendering.pages import PageRenderer
+FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
+MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
+URLENCODED: Final = b"application/x-www-form-urlencoded"
+
+
+class Form:
+    """The fields by name; a field may be there several times."""
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self._fields = fields
+
+    def text(self, name: str, default: str = "") -> str:
+        """The first value of a field, without spaces around it; ``default`` if it is absent."""
+        values = self._fields.get(name)
+        return values[0].strip() if values else default
+
+    def secret(self, name: str) -> str:
+        """The first value of a field as it was typed."""
+        values = self._fields.get(name)
+        return values[0] if values else ""
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field that is not empty, such as those of checked boxes."""
+        return [value for value in self._fields.get(name, []) if value]
+
+    def flag(self, name: str) -> bool:
+        """Whether a box is checked."""
+        return bool(self.text(name))
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of a field that are not empty."""
+        return [line for each in self.text(name).splitlines() if (line := each.strip())]
+
+
+async def read_form(request: Request) -> Form:
+    """
+    The form in the body of a request.
+
+    :raises Refusal: 415, the body is no form; :raises Invalid: it has too many fields
+    :raises TooLarge: it is longer than ``FORM_LIMIT``
+    """
+    kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    if kind != URLENCODED:
+        raise Refusal(415, "a form is sent as application/x-www-form-urlencoded", "malformed")
+    body = await request.body.read_all(FORM_LIMIT)
+    try:
+        text = body.decode("utf-8", "replace")
+        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise Invalid(f"the form has more than {MOST_FIELDS} fields") from None
+
 
 PREFIX = CONSOLE
 
 
 class Visit:
-    """A request for a page by ``identity``."""
+    """A request for a page by ``identity``. ``readmes`` renders Markdown and the like."""
 
-    def __init__(self, request: Request, identity: Identity, api: Dispatcher, renderer: PageRenderer) -> None:
+    def __init__(
+        self, request: Request, identity: Identity, api: Dispatcher, renderer: PageRenderer, readmes: Readmes
+    ) -> None:
         self.request = request
         self.identity = identity
+        self.readmes = readmes
         self._api = api
         self._renderer = renderer
 
@@ -117,3 +173,8 @@ class Visit:
         """Send the browser to another page, a path below ``/ui`` (303: RFC 9110 section 15.4.4)."""
         location = (self.base_url + PREFIX + path).encode("ascii")
         return Answer(303, headers=((b"Location", location), *NO_STORE, *headers))
+
+
+async def find_repository(visit: Visit, storage: str, name: str) -> Any:
+    """The record of a repository. :raises NotFound: there is none that the caller may read"""
+    return await visit.api("GET", "/repository/<repository>", {"repository": f"{storage}/{name}"})

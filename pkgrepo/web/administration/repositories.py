@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import Answer
-from pkgrepo.web.finding import find_repository
-from pkgrepo.web.forms import Form
-from pkgrepo.web.refused import REFUSED
-from pkgrepo.web.tables import Pages, PageTable
-from pkgrepo.web.visits import Visit
+from pkgrepo.web.refusals import REFUSED
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import Form, Visit, find_repository
 
 from .schema_fields import config_from, fields_of
 
@@ -25,149 +23,152 @@ KINDS: Final = {
 }
 
 
-class RepositoryForms(Pages):
-    """The forms that make, change and delete repositories; their fields come from the schemas of the formats."""
+pages = PageTable()
 
-    pages: ClassVar = PageTable()
 
-    @pages.get(NEW)
-    async def new(self, visit: Visit) -> Answer:
-        """The choice of format and kind, and then the form for a repository of these."""
-        values = {**DEFAULTS, "description": ""}
-        values |= {name: visit.query(name) for name in values if visit.query(name)}
-        return await self._new(visit, values, chosen=bool(visit.query("format")))
+@pages.get(NEW)
+async def show_new(visit: Visit) -> Answer:
+    """The choice of format and kind, and then the form for a repository of these."""
+    values = {**DEFAULTS, "description": ""}
+    values |= {name: visit.query(name) for name in values if visit.query(name)}
+    return await _new(visit, values, chosen=bool(visit.query("format")))
 
-    @pages.post(NEW)
-    async def make(self, visit: Visit, form: Form) -> Answer:
-        """Make a repository of the fields, and show it with the set-up of clients."""
-        values = {name: form.text(name, default) for name, default in {**DEFAULTS, "description": ""}.items()}
-        config: dict[str, Any] | None = None
-        try:
-            config = config_from(await _schema(visit, values["format"]), values["type"], form)
-            fields = {name: value for name, value in values.items() if name != "type"}
-            made = await visit.api("POST", "/repository", fields={**fields, "config": config})
-        except REFUSED as error:
-            return await self._new(visit, values, chosen=True, config=config, error=str(error))
-        return visit.redirect_to("repositories", made.storage_name, made.name)
 
-    @pages.post(f"{NEW}/json")
-    async def make_of_json(self, visit: Visit, form: Form) -> Answer:
-        """Make a repository of the JSON text, which is what the API takes."""
-        text, values = form.secret("json"), {**DEFAULTS, "description": ""}
-        try:
-            fields = _parse(text)
-            values |= {name: fields[name] for name in values if isinstance(fields.get(name), str)}
-            made = await visit.api("POST", "/repository", fields=fields)
-        except REFUSED as error:
-            return await self._new(visit, values, chosen=True, text=text, error=str(error))
-        return visit.redirect_to("repositories", made.storage_name, made.name)
+@pages.post(NEW)
+async def make_repository(visit: Visit, form: Form) -> Answer:
+    """Make a repository of the fields, and show it with the set-up of clients."""
+    values = {name: form.text(name, default) for name, default in {**DEFAULTS, "description": ""}.items()}
+    config: dict[str, Any] | None = None
+    try:
+        config = config_from(await _schema(visit, values["format"]), values["type"], form)
+        fields = {name: value for name, value in values.items() if name != "type"}
+        made = await visit.api("POST", "/repository", fields={**fields, "config": config})
+    except REFUSED as error:
+        return await _new(visit, values, chosen=True, config=config, error=str(error))
+    return visit.redirect_to("repositories", made.storage_name, made.name)
 
-    @pages.get(SETTINGS)
-    async def settings(self, visit: Visit, storage: str, name: str) -> Answer:
-        """The settings of a repository."""
-        return await self._settings(visit, storage, name)
 
-    @pages.post(SETTINGS)
-    async def change(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
-        """Change visibility, description, the active flag, and the configuration."""
-        place = {"repository": f"{storage}/{name}"}
-        fields = {"visibility": form.text("visibility"), "description": form.text("description")}
-        config: dict[str, Any] | None = None
-        try:
-            repository = await find_repository(visit, storage, name)
-            before = await visit.api("GET", "/repository/<repository>/config", place)
-            schema = await _schema(visit, repository.format)
-            config = config_from(schema, str(repository.type), form)
-            config |= {key: value for key, value in before.items() if key.startswith("x_")}
-            await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
-            await visit.api(
-                "PATCH", "/repository/<repository>", place, fields={**fields, "active": form.flag("active")}
-            )
-        except REFUSED as error:
-            return await self._settings(visit, storage, name, error=str(error), config=config)
-        return visit.redirect_to("repositories", storage, name, "settings")
+@pages.post(f"{NEW}/json")
+async def make_of_json(visit: Visit, form: Form) -> Answer:
+    """Make a repository of the JSON text, which is what the API takes."""
+    text, values = form.secret("json"), {**DEFAULTS, "description": ""}
+    try:
+        fields = _parse(text)
+        values |= {name: fields[name] for name in values if isinstance(fields.get(name), str)}
+        made = await visit.api("POST", "/repository", fields=fields)
+    except REFUSED as error:
+        return await _new(visit, values, chosen=True, text=text, error=str(error))
+    return visit.redirect_to("repositories", made.storage_name, made.name)
 
-    @pages.post(f"{SETTINGS}/json")
-    async def configure(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
-        """Replace the configuration by the JSON text."""
-        text = form.secret("config")
-        try:
-            place = {"repository": f"{storage}/{name}"}
-            await visit.api("PUT", "/repository/<repository>/config", place, fields=_parse(text))
-        except REFUSED as error:
-            return await self._settings(visit, storage, name, error=str(error), text=text)
-        return visit.redirect_to("repositories", storage, name, "settings")
 
-    @pages.post(f"{SETTINGS}/delete")
-    async def delete(self, visit: Visit, form: Form, storage: str, name: str) -> Answer:
-        """Delete the repository, whose name is typed as confirmation."""
-        query: dict[str, str | bool] = {"confirm": form.text("confirm"), "purge": form.flag("purge")}
-        try:
-            await visit.api("DELETE", "/repository/<repository>", {"repository": f"{storage}/{name}"}, query=query)
-        except REFUSED as error:
-            return await self._settings(visit, storage, name, error=str(error))
-        return visit.redirect("/")
+@pages.get(SETTINGS)
+async def show_settings(visit: Visit, storage: str, name: str) -> Answer:
+    """The settings of a repository."""
+    return await _settings(visit, storage, name)
 
-    async def _new(
-        self,
-        visit: Visit,
-        values: dict[str, str],
-        *,
-        chosen: bool,
-        config: dict[str, Any] | None = None,
-        text: str = "",
-        error: str = "",
-    ) -> Answer:
-        types = await visit.api("GET", "/repository/types")
-        storages = await visit.api("GET", "/storage")
-        chosen = chosen and any(values["format"] == each.name and values["type"] in each.types for each in types)
-        shown = config or {}
-        whole = {name: value for name, value in values.items() if name != "type"}
-        return visit.page(
-            "administration/new_repository.html",
-            status=422 if error else 200,
-            values=values,
-            chosen=chosen,
-            kinds=KINDS,
-            fields=fields_of(await _schema(visit, values["format"]), values["type"], shown) if chosen else [],
-            text=text or _text({**whole, "config": {"type": values["type"], **shown}}),
-            storages=storages,
-            types=types,
-            error=error,
-        )
 
-    async def _settings(
-        self,
-        visit: Visit,
-        storage: str,
-        name: str,
-        *,
-        error: str = "",
-        config: dict[str, Any] | None = None,
-        text: str | None = None,
-    ) -> Answer:
+@pages.post(SETTINGS)
+async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+    """Change visibility, description, the active flag, and the configuration."""
+    place = {"repository": f"{storage}/{name}"}
+    fields = {"visibility": form.text("visibility"), "description": form.text("description")}
+    config: dict[str, Any] | None = None
+    try:
         repository = await find_repository(visit, storage, name)
-        place = {"repository": f"{storage}/{name}"}
-        stored = await visit.api("GET", "/repository/<repository>/config", place)
-        shown = stored if config is None else config
-        return visit.page(
-            "administration/settings.html",
-            status=422 if error else 200,
-            repository=repository,
-            tab="settings",
-            fields=fields_of(await _schema(visit, repository.format), str(repository.type), shown),
-            text=_text(shown) if text is None else text,
-            text_sent=text is not None,
-            text_line=json.dumps(stored, ensure_ascii=False),
-            stats=await self._stats(visit, place),
-            error=error,
-        )
+        before = await visit.api("GET", "/repository/<repository>/config", place)
+        schema = await _schema(visit, repository.format)
+        config = config_from(schema, str(repository.type), form)
+        config |= {key: value for key, value in before.items() if key.startswith("x_")}
+        await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
+        await visit.api("PATCH", "/repository/<repository>", place, fields={**fields, "active": form.flag("active")})
+    except REFUSED as error:
+        return await _settings(visit, storage, name, error=str(error), config=config)
+    return visit.redirect_to("repositories", storage, name, "settings")
 
-    async def _stats(self, visit: Visit, place: dict[str, str]) -> Any:
-        try:
-            return await visit.api("GET", "/repository/<repository>/stats", place)
-        except (*REFUSED, NotFound):
-            return None
+
+@pages.post(f"{SETTINGS}/json")
+async def configure(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+    """Replace the configuration by the JSON text."""
+    text = form.secret("config")
+    try:
+        place = {"repository": f"{storage}/{name}"}
+        await visit.api("PUT", "/repository/<repository>/config", place, fields=_parse(text))
+    except REFUSED as error:
+        return await _settings(visit, storage, name, error=str(error), text=text)
+    return visit.redirect_to("repositories", storage, name, "settings")
+
+
+@pages.post(f"{SETTINGS}/delete")
+async def delete_repository(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+    """Delete the repository, whose name is typed as confirmation."""
+    query: dict[str, str | bool] = {"confirm": form.text("confirm"), "purge": form.flag("purge")}
+    try:
+        await visit.api("DELETE", "/repository/<repository>", {"repository": f"{storage}/{name}"}, query=query)
+    except REFUSED as error:
+        return await _settings(visit, storage, name, error=str(error))
+    return visit.redirect("/")
+
+
+async def _new(
+    visit: Visit,
+    values: dict[str, str],
+    *,
+    chosen: bool,
+    config: dict[str, Any] | None = None,
+    text: str = "",
+    error: str = "",
+) -> Answer:
+    types = await visit.api("GET", "/repository/types")
+    storages = await visit.api("GET", "/storage")
+    chosen = chosen and any(values["format"] == each.name and values["type"] in each.types for each in types)
+    shown = config or {}
+    whole = {name: value for name, value in values.items() if name != "type"}
+    return visit.page(
+        "administration/new_repository.html",
+        status=422 if error else 200,
+        values=values,
+        chosen=chosen,
+        kinds=KINDS,
+        fields=fields_of(await _schema(visit, values["format"]), values["type"], shown) if chosen else [],
+        text=text or _text({**whole, "config": {"type": values["type"], **shown}}),
+        storages=storages,
+        types=types,
+        error=error,
+    )
+
+
+async def _settings(
+    visit: Visit,
+    storage: str,
+    name: str,
+    *,
+    error: str = "",
+    config: dict[str, Any] | None = None,
+    text: str | None = None,
+) -> Answer:
+    repository = await find_repository(visit, storage, name)
+    place = {"repository": f"{storage}/{name}"}
+    stored = await visit.api("GET", "/repository/<repository>/config", place)
+    shown = stored if config is None else config
+    return visit.page(
+        "administration/settings.html",
+        status=422 if error else 200,
+        repository=repository,
+        tab="settings",
+        fields=fields_of(await _schema(visit, repository.format), str(repository.type), shown),
+        text=_text(shown) if text is None else text,
+        text_sent=text is not None,
+        text_line=json.dumps(stored, ensure_ascii=False),
+        stats=await _stats(visit, place),
+        error=error,
+    )
+
+
+async def _stats(visit: Visit, place: dict[str, str]) -> Any:
+    try:
+        return await visit.api("GET", "/repository/<repository>/stats", place)
+    except (*REFUSED, NotFound):
+        return None
 
 
 async def _schema(visit: Visit, format_: str) -> Any:

@@ -29,7 +29,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.web.forms import Form
+from pkgrepo.web.visits import Form
 
 SECRETS: Final = frozenset({"password", "token"})
 PAGES: Final = frozenset({"page"})

@@ -2,66 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.http.answers import Answer
-from pkgrepo.web.forms import Form
-from pkgrepo.web.refused import REFUSED
-from pkgrepo.web.tables import Pages, PageTable
-from pkgrepo.web.visits import Visit
+from pkgrepo.web.refusals import REFUSED
+from pkgrepo.web.rendering.filters import JOB_KINDS, number
+from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
+from pkgrepo.web.visits import Form, Visit
 
 PER_PAGE: Final = 100
 FILTERS: Final = ("actor", "object", "action", "outcome", "from", "to", "sort", "cursor")
 
 
-class ServerPages(Pages):
-    """The pages about the server as a whole."""
+pages = PageTable()
 
-    pages: ClassVar = PageTable()
 
-    @pages.get("/admin")
-    async def overview(self, visit: Visit) -> Answer:
-        """What the caller may manage."""
-        identity = visit.identity
-        if identity.anonymous:
-            raise AuthenticationRequired
-        if not (identity.admin or identity.system_manager or identity.user_manager):
-            raise Forbidden("this is for admins, system managers and user managers")
-        info = await visit.api("GET", "/info")
-        storages = await visit.api("GET", "/storage") if identity.admin or identity.system_manager else None
-        return visit.page("administration/overview.html", info=info, storages=storages)
+@pages.get("/admin")
+async def show_overview(visit: Visit) -> Answer:
+    """What the caller may manage."""
+    identity = visit.identity
+    if identity.anonymous:
+        raise AuthenticationRequired
+    if not (identity.admin or identity.system_manager or identity.user_manager):
+        raise Forbidden("this is for admins, system managers and user managers")
+    info = await visit.api("GET", "/info")
+    storages = await visit.api("GET", "/storage") if identity.admin or identity.system_manager else None
+    return visit.page("administration/overview.html", info=info, storages=storages)
 
-    @pages.post("/admin/storages")
-    async def add_storage(self, visit: Visit, form: Form) -> Answer:
-        """Add a storage in the data folder, or at a path."""
-        fields: dict[str, Any] = {"name": form.text("name"), "type": "Local"}
-        if form.text("path"):
-            fields["settings"] = {"path": form.text("path")}
-        try:
-            await visit.api("POST", "/storage", fields=fields)
-        except REFUSED as error:
-            info, storages = await visit.api("GET", "/info"), await visit.api("GET", "/storage")
-            return visit.page(
-                "administration/overview.html", status=422, info=info, storages=storages, error=str(error)
-            )
-        return visit.redirect("/admin")
 
-    @pages.get("/admin/audit")
-    async def audit(self, visit: Visit) -> Answer:
-        """The audit log, the newest rows first, with filters."""
-        query = {name: visit.query(name) for name in FILTERS if visit.query(name)}
-        query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
-        try:
-            listed, error = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE}), ""
-        except Invalid as wrong:
-            listed, error = await visit.api("GET", "/audit", query={"limit": PER_PAGE}), str(wrong)
-        return visit.page(
-            "administration/audit.html",
-            status=422 if error else 200,
-            listed=listed,
-            order="-time" if error else visit.query("sort") or "-time",
-            error=error,
-            api_query=f"?{urlencode(query)}",
-        )
+@pages.post("/admin/storages")
+async def add_storage(visit: Visit, form: Form) -> Answer:
+    """Add a storage in the data folder, or at a path."""
+    fields: dict[str, Any] = {"name": form.text("name"), "type": "Local"}
+    if form.text("path"):
+        fields["settings"] = {"path": form.text("path")}
+    try:
+        await visit.api("POST", "/storage", fields=fields)
+    except REFUSED as error:
+        info, storages = await visit.api("GET", "/info"), await visit.api("GET", "/storage")
+        return visit.page("administration/overview.html", status=422, info=info, storages=storages, error=str(error))
+    return visit.redirect("/admin")
+
+
+@pages.get("/admin/audit")
+async def show_audit(visit: Visit) -> Answer:
+    """The audit log, the newest rows first, with filters."""
+    query = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
+    try:
+        listed, error = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE}), ""
+    except Invalid as wrong:
+        listed, error = await visit.api("GET", "/audit", query={"limit": PER_PAGE}), str(wrong)
+    return visit.page(
+        "administration/audit.html",
+        status=422 if error else 200,
+        listed=listed,
+        order="-time" if error else visit.query("sort") or "-time",
+        error=error,
+        api_query=f"?{urlencode(query)}",
+    )
+
+
+DAYS: Final = ("7", "30", "90", "365")
+MOST_LISTED: Final = 1000  # repositories whose sizes are compared
+MOST_SHOWN: Final = 25
+LATEST_JOBS: Final = 5
+COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.storage_name, each.name),
+    "size": lambda each: each.usage_bytes or 0,
+    "packages": lambda each: each.package_count or 0,
+}
+
+
+@pages.get("/admin/statistics")
+async def show_statistics(visit: Visit) -> Answer:
+    """Pictures of the last days with tables, sizes of repositories, and latencies."""
+    days = visit.query("days") if visit.query("days") in DAYS else "30"
+    found = await visit.api("GET", "/statistics", query={"days": days})
+    listed = await visit.api("GET", "/repository", query={"include_usage": True, "limit": MOST_LISTED})
+    repositories = sorted_rows(visit, listed.items, COLUMNS, "-size")
+    names = ("downloads", "uploads", "hit_ratio")
+    return visit.page(
+        "administration/statistics.html",
+        found=found,
+        days=found.days,
+        numbers={name: [(str(each.day), getattr(each, name) or 0) for each in found.days] for name in names},
+        repositories=repositories[:MOST_SHOWN],
+        order=order_of(visit, COLUMNS, "-size"),
+        left_out=len(repositories) - MOST_SHOWN,
+        total=sum(each.usage_bytes or 0 for each in repositories),
+        number=number,
+        percent=_percent,
+    )
+
+
+@pages.get("/admin/health")
+async def show_health(visit: Visit) -> Answer:
+    """Checks, disks, upstreams, versions, the lag of the reactor, and the last jobs."""
+    return visit.page(
+        "administration/health.html",
+        server=await visit.api("GET", "/server/state"),
+        storages=await visit.api("GET", "/storage"),
+        jobs=await visit.api("GET", "/job", query={"limit": LATEST_JOBS}),
+        kinds=JOB_KINDS,
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"

@@ -15,7 +15,7 @@ from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.explain import settings_page
 from pkgrepo.management.repositories.reference import configuration_page
-from pkgrepo.web.docs.book import BookPage, load_book
+from pkgrepo.web.docs import BookPage, load_book
 from tests.support.browser import Browser
 
 FOLDER = Path(pkgrepo.__file__).parent / "docs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from pkgrepo.web.rendering.charts import HEIGHT, WIDTH, bars, share
+from pkgrepo.web.rendering.filters import HEIGHT, WIDTH, bars, share
 
 
 def test_bars_are_as_high_as_their_numbers_say() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
-from pkgrepo.web.forms import FORM_LIMIT, MOST_FIELDS, Form, read_form
+from pkgrepo.web.visits import FORM_LIMIT, MOST_FIELDS, Form, read_form
 
 BODY = b"name=+demo+&secret=+x+&each=a&each=&each=b&lines=one%0D%0A%0D%0A+two+&box=on&word=%C3%A9"
 

@@ -11,7 +11,7 @@ from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import Config
 from pkgrepo.errors import Invalid
 from pkgrepo.web.administration.schema_fields import Field, config_from, fields_of
-from pkgrepo.web.forms import Form
+from pkgrepo.web.visits import Form
 
 ROUTES = {
     "routes": [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.web.account.sentences import sentence_of
+from pkgrepo.web.account import sentence_of
 
 LISTED = [{"repository": "main/py", "actions": ["read", "write"], "packages": []}]
 

@@ -1,16 +1,18 @@
-"""
-The pages of the book, which are the Markdown files in ``pkgrepo/docs``.
-
-``index.md`` has a link to each page, in the order of the book and under the headings of its parts.
-"""
+"""The pages of the book below ``/ui/docs``."""
 
 from __future__ import annotations
 
 import re
 from importlib.resources import files
+from itertools import groupby
 from typing import Final
 
 from attrs import frozen
+
+from pkgrepo.errors import NotFound
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import Visit
 
 ORIGIN: Final = "http://127.0.0.1:8081"  # what the pages call the server
 INDEX: Final = "index"
@@ -46,3 +48,25 @@ def load_book() -> dict[str, BookPage]:
 
 def _load(text: str, name: str, part: str = "") -> BookPage:
     return BookPage(name, text.partition("\n")[0].removeprefix("# ").strip(), text, part)
+
+
+BOOK = load_book()
+PARTS = {part: list(found) for part, found in groupby(BOOK.values(), lambda each: each.part)}
+
+pages = PageTable()
+
+
+@pages.get("/docs")
+async def index(visit: Visit) -> Answer:
+    """The first page of the book."""
+    return await page(visit, INDEX)
+
+
+@pages.get("/docs/<name>")
+async def page(visit: Visit, name: str) -> Answer:
+    """A page of the book."""
+    found = BOOK.get(name)
+    if found is None:
+        raise NotFound("page", name)
+    text = await visit.readmes.render(found.text_for(visit.base_url), "text/markdown")
+    return visit.page("docs/page.html", parts=PARTS, page=found, text=text)

@@ -1,0 +1,220 @@
+"""The caller's own account: profile, password, logins in browsers, and access tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.refusals import REFUSED
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import Form, Visit
+
+pages = PageTable()
+
+
+@pages.get("/account")
+async def show_account(visit: Visit) -> Answer:
+    """The profile, the permissions, and the logins."""
+    return await _account_page(visit)
+
+
+@pages.post("/account")
+async def change_account(visit: Visit, form: Form) -> Answer:
+    """Change name and email."""
+    try:
+        await visit.api("PATCH", "/user/me", fields={"name": form.text("name"), "email": form.text("email")})
+    except REFUSED as error:
+        return await _account_page(visit, error=str(error))
+    return visit.redirect("/account")
+
+
+@pages.post("/account/password")
+async def change_password(visit: Visit, form: Form) -> Answer:
+    """Change the password, which ends every session."""
+    fields = {"old_password": form.secret("old"), "new_password": form.secret("new")}
+    try:
+        if form.secret("new") != form.secret("repeated"):
+            raise Invalid("the two new passwords differ")
+        await visit.api("POST", "/user/change-password", fields=fields)
+    except REFUSED as error:
+        return await _account_page(visit, error=str(error))
+    return visit.redirect("/login?next=/ui/account")
+
+
+@pages.post("/account/sessions")
+async def end_sessions(visit: Visit, form: Form) -> Answer:
+    """End one login, or all others."""
+    if form.text("id"):
+        await visit.api("DELETE", "/user/sessions/<id>", {"id": form.text("id")})
+    else:
+        await visit.api("DELETE", "/user/sessions")
+    return visit.redirect("/account")
+
+
+async def _account_page(visit: Visit, error: str = "") -> Answer:
+    return visit.page(
+        "account/account.html",
+        status=422 if error else 200,
+        me=await visit.api("GET", "/user/me"),
+        permissions=await visit.api("GET", "/user/me/permissions"),
+        sessions=await visit.api("GET", "/user/sessions"),
+        error=error,
+    )
+
+
+PER_PAGE: Final = 100
+REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
+    "read": ["read"],
+    "write": ["read", "write"],
+    "delete": ["read", "write", "overwrite", "delete"],
+}
+EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
+FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
+
+
+@pages.get("/account/tokens")
+async def show_tokens(visit: Visit) -> Answer:
+    """The tokens, and the form for a new one."""
+    return await _tokens_page(visit)
+
+
+@pages.post("/account/tokens")
+async def make_token(visit: Visit, form: Form) -> Answer:
+    """Make a token, and show its text this once; or only explain what it could do."""
+    if form.flag("explain"):
+        return await _tokens_page(visit, form=form, explained=_explained(_new_token(form)))
+    try:
+        made = await visit.api("POST", "/user/token", fields=_new_token(form))
+    except REFUSED as error:
+        return await _tokens_page(visit, form=form, error=str(error))
+    return await _tokens_page(visit, made=made)
+
+
+@pages.post("/account/tokens/revoke")
+async def revoke_token(visit: Visit, form: Form) -> Answer:
+    """Revoke a token."""
+    await visit.api("DELETE", "/user/token/<id>", {"id": form.text("id")})
+    return visit.redirect("/account/tokens")
+
+
+async def _tokens_page(
+    visit: Visit, *, form: Form | None = None, explained: str = "", error: str = "", made: Any = None
+) -> Answer:
+    values = {**FORM, "repositories": visit.query("repository")}
+    if values["repositories"]:
+        values["name"] = f"for {values['repositories']}"
+    if form is not None:
+        values = {name: form.text(name) for name in FORM}
+    shown = Form({name: [value] for name, value in values.items()})
+    query: dict[str, Any] = {"limit": PER_PAGE}
+    query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
+    return visit.page(
+        "account/tokens.html",
+        status=422 if error else 200,
+        tokens=await visit.api("GET", "/user/token", query=query),
+        order=visit.query("sort") or "created_at",
+        scopes=await visit.api("GET", "/info/scopes"),
+        info=await visit.api("GET", "/info"),
+        values=values,
+        chosen=[] if form is None else form.all("scopes"),
+        explained=explained or _explained(_new_token(form or shown)),
+        sentence_of=_sentence,
+        error=error,
+        made=made,
+    )
+
+
+def _new_token(form: Form) -> dict[str, Any]:
+    """The body of the request for a token. Without scopes and repositories, it has the rights of its owner in them."""
+    fields: dict[str, Any] = {"name": form.text("name")}
+    reach = REACH.get(form.text("reach"))
+    if reach is None and form.all("scopes"):  # scopes alone would be for no repository
+        reach = EVERYTHING
+    if reach is not None:
+        places = form.lines("repositories") or ["*/*"]
+        packages = form.lines("packages")
+        fields["repositories"] = [{"repository": each, "actions": reach, "packages": packages} for each in places]
+    if form.all("scopes"):
+        fields["scopes"] = form.all("scopes")
+    days = form.text("days")
+    if days.isascii() and days.isdigit() and len(days) < 6:
+        fields["expires_in_days"] = int(days)
+    return fields
+
+
+def _explained(fields: dict[str, Any]) -> str:
+    """What the token that this body asks for could do."""
+    repositories = fields.get("repositories")
+    access = "owner" if repositories is None else "listed"
+    return sentence_of(access, repositories or [], fields.get("scopes", []), days=fields.get("expires_in_days"))
+
+
+def _sentence(token: Any) -> str:
+    """What a token can do, by its record."""
+    repositories = [msgspec.to_builtins(each) for each in token.repositories]
+    return sentence_of(token.repository_access, repositories, token.scopes, until=token.expires_at)
+
+
+VERBS: Final = {
+    "read": "read",
+    "write": "publish",
+    "overwrite": "replace",
+    "delete": "delete",
+    "edit": "change settings",
+    "admin": "administer",
+}
+SCOPES: Final = {
+    "api:read": "read your account, tokens and projects",
+    "api:write": "change your account and tokens",
+    "users": "manage users",
+    "system": "manage storages and repositories",
+    "metrics": "read the metrics of the server",
+    "audit": "read the audit log",
+}
+
+
+def sentence_of(
+    access: str,
+    repositories: Sequence[Mapping[str, Any]],
+    scopes: Sequence[str],
+    *,
+    days: int | None = None,
+    until: datetime | None = None,
+) -> str:
+    """
+    What a token is for, as a sentence.
+
+    ``access`` is owner, listed or none; of ``repositories`` each has a pattern ``repository``, its ``actions`` and the
+    patterns of its ``packages``. The token ends after ``days``, or ``until`` then.
+    """
+    if access == "owner":
+        abilities = ["do in every repository what you may do there"]
+    elif access == "listed":
+        abilities = [_ability(each) for each in repositories]
+    else:
+        abilities = []
+    abilities += [SCOPES.get(each, each) for each in scopes]
+    able = _joined(abilities) or "do nothing that needs a permission"
+    end = f" for {days} {'day' if days == 1 else 'days'}" if days else f" until {until:%Y-%m-%d}" if until else ""
+    return f"Programs that have this token may {able}{end}, as long as you may do so yourself."
+
+
+def _ability(scope: Mapping[str, Any]) -> str:
+    verbs = _joined([VERBS.get(each, each) for each in scope["actions"]]) or "do nothing with"
+    packages = list(scope["packages"])
+    what = "packages" if not packages or packages == ["*"] else f"the packages {_joined(packages)}"
+    pattern = scope["repository"]
+    if pattern in ("*", "*/*"):
+        where = "every repository"
+    else:
+        where = f"the repositories that are named like {pattern}" if "*" in pattern else pattern
+    return f"{verbs} {what} in {where}"
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

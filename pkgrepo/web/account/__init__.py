@@ -1,1 +1,0 @@
-"""The caller's own account: profile, password, logins in browsers, and access tokens."""

@@ -1,0 +1,61 @@
+"""The list of repositories and the search."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.tables import Columns, PageTable, page_of_rows
+from pkgrepo.web.visits import Visit
+
+MOST_LISTED: Final = 1000  # repositories; more are found by the filter
+PER_PAGE: Final = 50
+HITS: Final = 50
+CHANGED: Final = 10
+
+COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.storage_name, each.name),
+    "format": lambda each: each.format,
+    "type": lambda each: each.type,
+    "visibility": lambda each: each.visibility,
+    "packages": lambda each: each.package_count or 0,
+    "size": lambda each: each.usage_bytes or 0,
+    "updated": lambda each: each.updated_at,
+}
+
+
+pages = PageTable()
+
+
+@pages.get("/")
+async def home(visit: Visit) -> Answer:
+    """The repositories that the caller may see, with a filter, sorted by a column."""
+    info = await visit.api("GET", "/info")
+    if not info.installed:
+        return visit.redirect("/install")
+    query = {name: visit.query(name) for name in ("q", "format") if visit.query(name)}
+    listed = await visit.api(
+        "GET", "/repository", query={**query, "include_usage": True, "limit": MOST_LISTED, "count": True}
+    )
+    rows = page_of_rows(visit, listed.items, COLUMNS, "name", PER_PAGE)
+    changed = () if query or rows.page > 1 else (await visit.api("GET", "/activity", query={"limit": CHANGED})).items
+    return visit.page(
+        "home/repositories.html",
+        rows=rows,
+        unlisted=listed.total - len(listed.items),
+        formats=info.formats,
+        filtered=bool(query),
+        changed=changed,
+    )
+
+
+@pages.get("/search")
+async def search(visit: Visit) -> Answer:
+    """Packages of all repositories whose names contain the words."""
+    text = visit.query("q").strip()
+    query = {name: visit.query(name) for name in ("format", "repository") if visit.query(name)}
+    hits = None
+    if text:
+        hits = await visit.api("GET", "/search/packages", query={**query, "q": text, "limit": HITS})
+    info = await visit.api("GET", "/info")
+    return visit.page("home/search.html", text=text, hits=hits, formats=info.formats)

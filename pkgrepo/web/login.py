@@ -1,0 +1,83 @@
+"""Log in and out, and the first start."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from pkgrepo.errors import AuthenticationFailed, Invalid, TooManyAttempts
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import PREFIX, Form, Visit
+
+# A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
+_HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
+
+
+pages = PageTable()
+
+
+@pages.get("/login")
+async def form(visit: Visit) -> Answer:
+    """The login form; ``next`` is the page to show afterwards."""
+    return visit.page("login/login.html", next=visit.query("next"), username="", error="")
+
+
+@pages.post("/login", open=True)
+async def log_in(visit: Visit, form: Form) -> Answer:
+    """Begin a session, and show the page from which the browser came."""
+    username, target = form.text("username"), form.text("next")
+    try:
+        begun = await visit.api(
+            "POST", "/user/login", fields={"username": username, "password": form.secret("password")}
+        )
+    except (AuthenticationFailed, Invalid):
+        error = "The name or the password is wrong."
+    except TooManyAttempts as refused:
+        error = str(refused)
+    else:
+        return visit.redirect(_local(target), headers=_cookies(begun))
+    return visit.page("login/login.html", status=401, next=target, username=username, error=error)
+
+
+@pages.post("/logout")
+async def log_out(visit: Visit, _form: Form) -> Answer:
+    """End the session."""
+    ended = await visit.api("POST", "/user/logout")
+    return visit.redirect("/", headers=_cookies(ended))
+
+
+@pages.get("/install")
+async def install_form(visit: Visit) -> Answer:
+    """The form for the first admin, while there is none."""
+    info = await visit.api("GET", "/info")
+    if info.installed:
+        return visit.redirect("/")
+    return visit.page("login/install.html", username="admin", error="")
+
+
+@pages.post("/install", open=True)
+async def install(visit: Visit, form: Form) -> Answer:
+    """Make the first admin, and log them in."""
+    username, password = form.text("username"), form.secret("password")
+    fields = {"user": {"username": username, "password": password}}
+    try:
+        if password != form.secret("repeated"):
+            raise Invalid("the two passwords differ")
+        await visit.api("POST", "/install", fields=fields)
+    except Invalid as wrong:
+        return visit.page("login/install.html", status=422, username=username, error=str(wrong))
+    return await log_in(visit, form)
+
+
+def _local(target: str) -> str:
+    """The page to show after a login, relative to the console; its first page if the target is none of its pages."""
+    # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
+    parts = unquote(target.partition("?")[0]).split("/")
+    is_here = _HERE.fullmatch(target) and "//" not in target and not {".", ".."} & set(parts)
+    return target.removeprefix(PREFIX) if is_here else "/"
+
+
+def _cookies(answer: Answer) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(each for each in answer.headers if each[0] == b"Set-Cookie")

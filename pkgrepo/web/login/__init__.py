@@ -1,1 +1,0 @@
-"""Log in, log out, and the page that makes the first admin."""

@@ -1,0 +1,216 @@
+"""A package with its versions, and one version with its readme and files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import Form, Visit, find_repository
+
+NEEDS: Final = 100  # dependencies that are shown
+MOST_REQUIRED: Final = 4  # interpreters and their versions that are shown
+VERSIONS: Final = 20  # beside a version
+SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second one unless asked
+PER_PAGE: Final = 100  # on the page of all versions
+FILES: Final = 50  # of a version that are shown on its page
+REPOSITORY: Final = "/repositories/<storage>/<name>"
+PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
+VERSION: Final = f"{PACKAGE}/versions/<version>"
+
+
+pages = PageTable()
+
+
+@pages.get(PACKAGE)
+async def show_package(visit: Visit, storage: str, name: str, package: str) -> Answer:
+    """The latest version of a package."""
+    found = await visit.api(
+        "GET", "/package/<repository>/<package>", {"repository": f"{storage}/{name}", "package": package}
+    )
+    latest = found.latest
+    if latest is None:
+        listed = await _versions(visit, storage, name, package, limit=1)
+        if not listed.items:
+            raise NotFound("version of package", package)
+        latest = listed.items[0].version
+    return await show_version(visit, storage, name, package, latest)
+
+
+@pages.get(f"{PACKAGE}/versions")
+async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Answer:
+    """All versions of a package."""
+    repository = await find_repository(visit, storage, name)
+    listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **_order(visit))
+    usual = "-published_at" if repository.format == "docker" else "-version"
+    return visit.page(
+        "packages/versions.html",
+        repository=repository,
+        package=package,
+        listed=listed,
+        order=visit.query("sort") or usual,
+    )
+
+
+@pages.get(VERSION)
+async def show_version(visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+    """A version: how to install it, its readme, files and dependencies, and the other versions."""
+    repository = await find_repository(visit, storage, name)
+    place = {"repository": f"{storage}/{name}", "package": package}
+    found = await visit.api(
+        "GET",
+        "/package/<repository>/<package>/versions/<version>",
+        {**place, "version": version},
+        query={"files": FILES},
+    )
+    summary = await visit.api("GET", "/package/<repository>/<package>", place)
+    listed = await _versions(visit, storage, name, package, limit=VERSIONS)
+    snippets = await visit.api(
+        "GET",
+        "/repository/<repository>/setup",
+        {"repository": f"{storage}/{name}"},
+        query={"package": found.package, "version": found.version},
+    )
+    advisories = await _advisories(visit, {**place, "version": version})
+    return visit.page(
+        "packages/version.html",
+        repository=repository,
+        package=summary.name,
+        release=found.version,
+        summary=summary,
+        found=found,
+        listed=listed,
+        snippets=snippets,
+        needs=NEEDS,
+        readme=await _readme(visit, place, version),
+        image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
+        advisories=advisories,
+        severities=_severities(advisories),
+        requires=_requires(found.metadata),
+        vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
+        links=_web_links(found.links),
+        counted=_counted(await _downloads(visit, place, SPANS[1])),
+    )
+
+
+@pages.get(f"{PACKAGE}/downloads")
+async def show_downloads(visit: Visit, storage: str, name: str, package: str) -> Answer:
+    """The downloads of a package by day, as a picture and as a table."""
+    repository = await find_repository(visit, storage, name)
+    days = int(visit.query("days")) if visit.query("days") in map(str, SPANS) else SPANS[1]
+    found = await _downloads(visit, {"repository": f"{storage}/{name}", "package": package}, days)
+    return visit.page(
+        "packages/downloads.html",
+        repository=repository,
+        package=package,
+        found=found,
+        counted=_counted(found),
+        spans=SPANS,
+    )
+
+
+@pages.get(f"{VERSION}/files")
+async def show_files(visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+    """All files of a version."""
+    repository = await find_repository(visit, storage, name)
+    listed = await visit.api(
+        "GET",
+        "/package/<repository>/<package>/versions/<version>/files",
+        {"repository": f"{storage}/{name}", "package": package, "version": version},
+        query={"limit": PER_PAGE, **_order(visit)},
+    )
+    order = visit.query("sort") or "name"
+    return visit.page(
+        "packages/files.html", repository=repository, package=package, release=version, listed=listed, order=order
+    )
+
+
+@pages.post(f"{VERSION}/yank")
+async def yank_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+    """Yank the version, or take that back."""
+    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
+    operation = "/package/<repository>/<package>/versions/<version>/"
+    if form.flag("undo"):
+        await visit.api("POST", f"{operation}unyank", place)
+    else:
+        await visit.api("POST", f"{operation}yank", place, fields={"reason": form.text("reason")})
+    return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
+
+
+@pages.post(f"{VERSION}/delete")
+async def delete_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+    """Delete the version, whose name is typed as confirmation."""
+    place = {"repository": f"{storage}/{name}", "package": package}
+    if form.text("confirm") != version:
+        raise Invalid(f"type {version} to confirm that it is deleted")
+    await visit.api("DELETE", "/package/<repository>/<package>/versions/<version>", {**place, "version": version})
+    return visit.redirect_to("repositories", storage, name)
+
+
+async def _versions(visit: Visit, storage: str, name: str, package: str, **query: str | int) -> Any:
+    operation = "/package/<repository>/<package>/versions"
+    return await visit.api("GET", operation, {"repository": f"{storage}/{name}", "package": package}, query=query)
+
+
+async def _readme(visit: Visit, place: dict[str, str], version: str) -> Any:
+    operation = "/package/<repository>/<package>/versions/<version>/readme"
+    try:
+        raw = await visit.api("GET", operation, {**place, "version": version})
+    except NotFound:
+        return None
+    kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
+    return await visit.readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
+    """The known vulnerabilities; None for images, which are no versions of the catalog."""
+    try:
+        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/advisories", place)
+    except NotFound:
+        return None
+
+
+async def _vouchers(visit: Visit, place: dict[str, str]) -> Any:
+    return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/vouchers", place)
+
+
+async def _image(visit: Visit, place: dict[str, str]) -> Any:
+    """What an image is made of; None if its manifest cannot be read."""
+    try:
+        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/image", place)
+    except (Invalid, NotFound):
+        return None
+
+
+async def _downloads(visit: Visit, place: dict[str, str], days: int) -> Any:
+    return await visit.api("GET", "/package/<repository>/<package>/downloads", place, query={"days": days})
+
+
+def _counted(found: Any) -> list[tuple[str, int]]:
+    """Days and their downloads, as pictures take them."""
+    return [(each.day.isoformat(), each.count) for each in found.days]
+
+
+def _severities(advisories: Any) -> list[tuple[str, int]]:
+    """How many of the advisories that are shown have which severity, the most frequent one first."""
+    return [] if advisories is None else Counter(each.severity for each in advisories.items).most_common()
+
+
+def _requires(metadata: dict[str, Any]) -> list[str]:
+    """What a version needs of the interpreter that runs it, in the words of its format's metadata."""
+    engines = metadata.get("engines")
+    wanted = {"Python": metadata.get("requires_python"), "Ruby": metadata.get("required_ruby_version")}
+    wanted |= engines if isinstance(engines, dict) else {}
+    return [f"{name} {text}" for name, text in wanted.items() if isinstance(text, str) and text][:MOST_REQUIRED]
+
+
+def _order(visit: Visit) -> dict[str, str]:
+    """The filter, the order and the page of a list that the query asks for."""
+    return {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
+
+
+def _web_links(links: dict[str, str]) -> list[tuple[str, str]]:
+    """The links that a browser may follow."""
+    return [(label, url) for label, url in links.items() if url.lower().startswith(("https://", "http://"))]

@@ -1,1 +1,0 @@
-"""The pages of a package and of its versions, with the readme."""

@@ -1,0 +1,157 @@
+"""Packages, files, set-up and upstreams of a repository."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.answers import Answer
+from pkgrepo.web.tables import Columns, PageTable, order_of, page_of_rows, sorted_rows
+from pkgrepo.web.visits import Visit, find_repository
+
+PER_PAGE: Final = 50
+PER_LEVEL: Final = 200  # files of a folder on one page
+FILE_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.kind == "file", each.name),
+    "size": lambda each: each.size or 0,
+    "changed": lambda each: each.modified_at.timestamp() if each.modified_at else 0,
+}
+ROUTE_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: each.name,
+    "priority": lambda each: each.priority,
+    "state": lambda each: each.state,
+    "latency": lambda each: each.latency_ms or 0,
+    "answers": lambda each: each.successes,
+}
+
+
+pages = PageTable()
+
+
+@pages.get("/repositories/<storage>/<name>")
+async def show_packages(visit: Visit, storage: str, name: str) -> Answer:
+    """The set-up card, the repository's own page, and the packages, with a filter."""
+    repository = await find_repository(visit, storage, name)
+    query: dict[str, Any] = {"limit": PER_PAGE}
+    query |= {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
+    place = f"{storage}/{name}"
+    listed = await visit.api("GET", "/repository/<repository>/packages", {"repository": place}, query=query)
+    snippets = await visit.api("GET", "/repository/<repository>/setup", {"repository": place})
+    return visit.page(
+        "repositories/packages.html",
+        repository=repository,
+        tab="packages",
+        listed=listed,
+        order=visit.query("sort") or "name",
+        snippets=snippets,
+        own_page=await _own_page(visit, place),
+    )
+
+
+@pages.get("/repositories/<storage>/<name>/tree/")
+async def show_root(visit: Visit, storage: str, name: str) -> Answer:
+    """The files and folders at the root of the repository."""
+    return await show_tree(visit, storage, name, "")
+
+
+@pages.get("/repositories/<storage>/<name>/tree/<path:path>")
+async def show_tree(visit: Visit, storage: str, name: str, path: str) -> Answer:
+    """The files and folders of a folder."""
+    repository = await find_repository(visit, storage, name)
+    query: dict[str, Any] = {"limit": PER_LEVEL}
+    if visit.query("cursor"):
+        query["cursor"] = visit.query("cursor")
+    operation = "/repository/<repository>/tree/<path:path>"
+    listed = await visit.api(
+        "GET", operation, {"repository": f"{storage}/{name}", "path": path.strip("/")}, query=query
+    )
+    # a folder that is longer than a page comes in the order of the database
+    whole = listed.next is None and "cursor" not in query
+    steps = [step for step in path.split("/") if step]
+    above = [(step, "/".join(steps[: at + 1])) for at, step in enumerate(steps)]
+    return visit.page(
+        "repositories/tree.html",
+        repository=repository,
+        tab="files",
+        listed=listed,
+        entries=sorted_rows(visit, listed.items, FILE_COLUMNS, "name") if whole else listed.items,
+        order=order_of(visit, FILE_COLUMNS, "name") if whole else "",
+        above=above,
+    )
+
+
+@pages.get("/repositories/<storage>/<name>/upstreams")
+async def show_upstreams(visit: Visit, storage: str, name: str) -> Answer:
+    """The routes of a proxy repository, with their health and the figures of the cache."""
+    repository = await find_repository(visit, storage, name)
+    state = await visit.api("GET", "/repository/<repository>/upstream", {"repository": f"{storage}/{name}"})
+    return visit.page(
+        "repositories/upstreams.html",
+        repository=repository,
+        tab="upstreams",
+        state=state,
+        routes=sorted_rows(visit, state.routes, ROUTE_COLUMNS, "-priority"),
+        order=order_of(visit, ROUTE_COLUMNS, "-priority"),
+    )
+
+
+async def _own_page(visit: Visit, place: str) -> Markup | None:
+    """The page that the configuration of the repository has, rendered; None without one, and below other lists."""
+    if visit.query("q") or visit.query("cursor"):
+        return None
+    try:
+        raw = await visit.api("GET", "/repository/<repository>/page", {"repository": place})
+    except NotFound:
+        return None
+    return await visit.readmes.render(raw.body.decode(), "text/markdown")
+
+
+ENTRIES_PER_PAGE: Final = 200  # entries
+ENTRY_COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": lambda each: each.size}
+
+
+@pages.get("/repositories/<storage>/<name>/contents/<path:path>")
+async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Answer:
+    """The entries of an archive, with a filter; with the name of one in the query, its text."""
+    repository = await find_repository(visit, storage, name)
+    place = {"repository": f"{storage}/{name}", "path": path}
+    if visit.query("entry"):
+        return await _entry_text(visit, repository, place)
+    found = error = None
+    try:
+        found = await visit.api("GET", "/repository/<repository>/contents/<path:path>", place)
+    except Invalid as refused:
+        error = str(refused)
+    entries = [each for each in found.entries if visit.query("q").lower() in each.name.lower()] if found else []
+    rows = page_of_rows(visit, entries, ENTRY_COLUMNS, "name", ENTRIES_PER_PAGE)
+    return visit.page(
+        "repositories/contents.html",
+        status=422 if error else 200,
+        repository=repository,
+        tab="files",
+        path=path,
+        found=found,
+        error=error,
+        rows=rows,
+    )
+
+
+async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> Answer:
+    entry, text, error = visit.query("entry"), "", None
+    try:
+        raw = await visit.api("GET", "/repository/<repository>/text/<path:path>", place, query={"entry": entry})
+        text = raw.body.decode()
+    except Invalid as refused:
+        error = str(refused)
+    return visit.page(
+        "repositories/text.html",
+        status=422 if error else 200,
+        repository=repository,
+        tab="files",
+        path=place["path"],
+        entry=entry,
+        text=text,
+        error=error,
+    )
