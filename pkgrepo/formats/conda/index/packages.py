@@ -30,7 +30,7 @@ LEVEL: Final = 3  # of zstd
 VERSION: Final = 1
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
 
 
 @frozen
@@ -45,16 +45,14 @@ class Shard:
 def make_shard(name: str, tar_bz2: bytes, conda: bytes) -> Shard:
     """The shard of a package, from its records by kind of file: members of a JSON object, a comma before each."""
     content = {"packages": _records(tar_bz2), "packages.conda": _records(conda), "removed": []}
-    body = zstandard.ZstdCompressor(level=LEVEL).compress(_encode(content))
+    body = zstandard.ZstdCompressor(level=LEVEL).compress(_pack(content))
     return Shard(name, hashlib.sha256(body).digest(), body)
 
 
 def make_index(subdir: str, digests: Mapping[str, bytes]) -> bytes:
     """The index of a folder, from the digests of its shards by package; its addresses are relative to itself."""
     info = {"subdir": subdir, "base_url": "./", "shards_base_url": "./shards/"}
-    return zstandard.ZstdCompressor(level=LEVEL).compress(
-        _encode({"version": VERSION, "info": info, "shards": digests})
-    )
+    return zstandard.ZstdCompressor(level=LEVEL).compress(_pack({"version": VERSION, "info": info, "shards": digests}))
 
 
 def _records(members: bytes) -> dict[str, Any]:
