@@ -11,7 +11,6 @@ from twisted.internet.interfaces import IProtocolFactory
 from pkgrepo.composition.background import flushers, maintenance
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
-from pkgrepo.composition.formats import background_services, caches, ping_answers, process_services, root_branches
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
@@ -24,6 +23,7 @@ from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
 from pkgrepo.gateway.strangers import Strangers
+from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
@@ -95,7 +95,10 @@ class Assembly:
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
-        branches = management.branches() | root_branches(core.formats, services, management.token_resource())
+        formats, tokens = core.formats.values(), management.token_resource()
+        branches = management.branches()
+        for each in formats:
+            branches.update(each.branches(services, tokens))
         branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.moment = core.catalog.moment
@@ -107,7 +110,7 @@ class Assembly:
             downloads=core.downloads,
             answer_cache=services.answer_cache,
             strangers=Strangers(mounts, services.access),
-            ping_answers=ping_answers(core.formats),
+            ping_answers={path: answer for each in formats for path, answer in each.ping_answers.items()},
             clock=seconds_of(core.clock),
         )
         self._listener.watch_certificate()
@@ -116,7 +119,7 @@ class Assembly:
             core.follower,
             self._proxies.upkeep(),
             *maintenance(core, identification, config, reactor),
-            *background_services(core.formats, services, reactor),
+            *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
             service.setServiceParent(exclusive.services)
@@ -125,7 +128,7 @@ class Assembly:
             core.jobs,
             self._proxies.counters,
             *flushers(identification, reactor),
-            *process_services(core.formats),
+            *(service for each in formats for service in each.running()),
             lag,
             *([] if core.relay is None else [core.relay]),
             exclusive,
@@ -226,9 +229,12 @@ class Assembly:
 
     def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
         core, config = self.core, self._config
+        caches: dict[str, ResponseCache[Any] | Repeats] = {"answers": self._cache, "repeats": self.site.repeats}
+        for each in core.formats.values():
+            caches.update(each.caches)
         server_metrics = ServerMetrics(
             self.site,
-            {"answers": self._cache, "repeats": self.site.repeats, **caches(core.formats)},
+            caches,
             self._listener.certificate_expiry,
             database=config.database_path,
             audit=config.log.audit_file,

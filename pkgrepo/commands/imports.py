@@ -9,7 +9,7 @@ import click
 from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.format import MavenFormat
+from pkgrepo.formats.maven.format import NAME
 from pkgrepo.formats.maven.importing import Importer, ImportTarget
 from pkgrepo.model import Repository, RepositoryType
 
@@ -70,6 +70,6 @@ def _find(core: Core, path: str) -> Repository:
     repository = core.registry.find(storage, name)
     if repository is None:
         raise NotFound("repository", path)
-    if repository.format != MavenFormat.name or repository.type is not RepositoryType.HOSTED:
+    if repository.format != NAME or repository.type is not RepositoryType.HOSTED:
         raise Invalid(f"{repository.path} is no hosted Maven repository")
     return repository

@@ -16,8 +16,7 @@ from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import copy_catalog
 from pkgrepo.config import Config, explain
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import ICompactedFormat
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import RepositoryType
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.repositories.upkeep.reindex import Reindexer
@@ -204,18 +203,13 @@ def compact(sources: Sources, path: str) -> None:
         repository = core.registry.find(*path.split("/", 1)) if "/" in path else None
         if repository is None:
             fail(f"there is no repository {path}", 3)
-        format_ = _compacted_format(core, repository)
-        await core.catalog.write(format_.compact, repository, core.clock.now_ms())
+        compact = core.formats[repository.format].compact
+        if repository.type is not RepositoryType.HOSTED or compact is None:
+            fail(f"repository {repository.path} has no list that grows", 2)
+        await core.catalog.write(compact, repository, core.clock.now_ms())
         click.echo(f"wrote the list of {repository.path} anew")
 
     run_on_existing(sources.read(), work)
-
-
-def _compacted_format(core: Core, repository: Repository) -> ICompactedFormat:
-    format_ = core.formats[repository.format]
-    if repository.type is not RepositoryType.HOSTED or not ICompactedFormat.providedBy(format_):
-        fail(f"repository {repository.path} has no list that grows", 2)
-    return format_
 
 
 @click.command("check-config")

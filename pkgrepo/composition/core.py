@@ -43,7 +43,7 @@ from pkgrepo.storage.secret_box import SecretBox
 
 from .databases import make_catalog
 from .exclusive import ChangeRelay
-from .formats import check_settings, make_formats
+from .formats import make_formats
 from .nodes import clock_of, nodes_of, peers_of
 
 log = Logger()
@@ -117,7 +117,8 @@ class Core:
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""
-        check_settings(self.formats)
+        for each in self.formats.values():
+            each.check_settings()
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()

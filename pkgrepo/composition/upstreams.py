@@ -11,7 +11,6 @@ from twisted.application.service import IService
 
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
-from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
 from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.addressed.chosen_routes import Decisions
@@ -25,6 +24,7 @@ from pkgrepo.proxy.documents.asking import Asker
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.fetching import Fetching
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
@@ -43,7 +43,6 @@ from pkgrepo.proxy.upstream.routes import UpstreamSettings
 from pkgrepo.storage.key_leases import KeyLeases
 
 from .core import Core
-from .formats import indexed_formats
 from .shared_news import (
     ABSENT,
     DOCUMENTS,
@@ -71,7 +70,7 @@ class ProxyParts:
     """The parts of proxies, put together over a core that was started."""
 
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
-        formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
+        formats = {name: each.proxied for name, each in core.formats.items() if each.proxied is not None}
         self._peers = peers = core.peers
         self._leases = FetchLeases(core.lease_folder / FETCHES, core.nodes)
         sharing = None
@@ -132,7 +131,12 @@ class ProxyParts:
         self._publisher = core.publisher
         self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying, sharing=sharing))
         keeper = Keeper(
-            catalog=core.catalog, publisher=core.publisher, pools=core.pools, clock=core.clock, formats=formats
+            catalog=core.catalog,
+            publisher=core.publisher,
+            pools=core.pools,
+            clock=core.clock,
+            makers={name: each.make_release for name, each in formats.items()},
+            indexers={name: each.index for name, each in core.formats.items()},
         )
         decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
         self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
@@ -156,9 +160,7 @@ class ProxyParts:
         answer_after(peers, SETTLE, self._settle_own)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
-    def _make_files(
-        self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, IProxiedFormat]
-    ) -> PackageFiles:
+    def _make_files(self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, Proxied]) -> PackageFiles:
         rules = FileRules(core.catalog, core.clock)
         context = AddressedContext(
             catalog=core.catalog,

@@ -10,7 +10,7 @@ from attrs import Factory, frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.model import Repository
 
 from .services import Services
@@ -51,7 +51,7 @@ class Mount:
     """
 
     repository: Repository
-    format: IFormat
+    format: Format
     resource: IResource
     companions: Mapping[bytes, Mount] = Factory(dict)
 
@@ -59,7 +59,7 @@ class Mount:
 class Mounts:
     """Finds the mount behind ``/repositories/<storage>/<repository>/...``."""
 
-    def __init__(self, *, services: Services, formats: Mapping[str, IFormat]) -> None:
+    def __init__(self, *, services: Services, formats: Mapping[str, Format]) -> None:
         self._services = services
         self._registry = services.registry
         self._formats = formats

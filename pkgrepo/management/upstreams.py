@@ -205,8 +205,8 @@ async def check_upstreams(call: Call) -> UpstreamCheck:
     The status is 200 also if a route fails. Repositories of other types have no upstreams (404).
     """
     repository = proxy_of(call.repository)
-    format_ = call.services.formats[repository.format]
-    found = await check_routes(call.services.shared.proxy.upstreams, repository, format_)
+    probes = call.services.formats[repository.format].probes
+    found = await check_routes(call.services.shared.proxy.upstreams, repository, probes)
     return UpstreamCheck(
         ok=all(each.ok for each in found),
         routes=[

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from attrs import frozen
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import PkgrepoError, UpstreamFailed
-from pkgrepo.interfaces import IProbedFormat
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.client import Upstream
@@ -37,10 +36,11 @@ class RouteCheck:
     latency_ms: int | None = None
 
 
-async def check_routes(upstreams: Upstreams, repository: Repository, format_: object) -> list[RouteCheck]:
-    """Ask all routes of a proxy at once; in the order in which requests ask them."""
-    probed = format_ if IProbedFormat.providedBy(format_) else _Root()
-    work = [_check(upstreams, repository, each, probed.probes(each.url)) for each in proxy_config_of(repository).routes]
+async def check_routes(
+    upstreams: Upstreams, repository: Repository, probes: Callable[[str], Sequence[Probe]]
+) -> list[RouteCheck]:
+    """Ask all routes of a proxy at once, with ``probes`` for their URLs; in the order in which requests ask them."""
+    work = [_check(upstreams, repository, each, probes(each.url)) for each in proxy_config_of(repository).routes]
     found: list[RouteCheck] = await gatherResults([Deferred.fromCoroutine(each) for each in work])
     return found
 
@@ -51,13 +51,6 @@ def route_warnings(upstreams: Upstreams, repository: Repository) -> list[str]:
         return []
     found = ((each.name, upstreams.fault(repository.id, each)) for each in proxy_config_of(repository).routes)
     return [f"Upstream {name!r} cannot be used: {fault}." for name, fault in found if fault is not None]
-
-
-class _Root:
-    """The probes of a format without own ones."""
-
-    def probes(self, url: str) -> Sequence[Probe]:
-        return ((f"{url}/", (200,)),)
 
 
 async def _check(upstreams: Upstreams, repository: Repository, route: Route, probes: Sequence[Probe]) -> RouteCheck:

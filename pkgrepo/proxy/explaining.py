@@ -9,10 +9,11 @@ from typing import Final
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
-from pkgrepo.interfaces import ICatalog, IFormat, IIndexedFormat, Reader
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
+from pkgrepo.proxy.format import Latest, Proxied
 from pkgrepo.proxy.resolving.rules import TooYoung
-from pkgrepo.proxy.resolving.serving import FoundFile, Latest
+from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -130,7 +131,7 @@ class Explanation:
 
 
 class Explainer:
-    """Explains packages of the formats with index documents; ``indexed`` are these ``formats`` by name."""
+    """Explains packages of ``formats``, which are by name, as are their ``version_keys``."""
 
     def __init__(
         self,
@@ -140,8 +141,8 @@ class Explainer:
         pools: Pools,
         resolver: Resolver,
         files: PackageFiles,
-        formats: Mapping[str, IFormat],
-        indexed: Mapping[str, IIndexedFormat],
+        formats: Mapping[str, Proxied],
+        version_keys: Mapping[str, Callable[[str], str]],
     ) -> None:
         self._catalog = catalog
         self._clock = clock
@@ -149,7 +150,7 @@ class Explainer:
         self._resolver = resolver
         self._files = files
         self._formats = formats
-        self._indexed = indexed
+        self._version_keys = version_keys
 
     async def explain(
         self, repository: Repository, key: str, *, version_key: str | None = None, revalidate: bool = False
@@ -158,7 +159,7 @@ class Explainer:
         trace, found = Trace(), Explanation()
         try:
             members = await self._resolver.members(repository, key, trace, revalidate=revalidate)
-            format_ = self._indexed[repository.format]
+            format_ = self._formats[repository.format]
             found = evolve(found, serving=[_serving(each) for each in members.serving])
             parts = await self._resolver.parts(members, key, format_.latest_form, trace)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
@@ -199,7 +200,7 @@ class Explainer:
             if kept is None:
                 return None
             return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000))
-        find = _find_entry(self._formats[repository.format], member.request.section, version_key)
+        find = _find_entry(self._version_keys[repository.format], member.request.section, version_key)
         entry = await self._resolver.read(member, find)
         return None if entry is None else self._version_of(member, entry)
 
@@ -229,11 +230,11 @@ def _find_hosted(reader: Reader, repository_id: int, key: str, version_key: str)
     return None if package is None else versions.find_version(reader, package.id, version_key)
 
 
-def _find_entry(format_: IFormat, section: bytes, version_key: str) -> Callable[[PartsFile], Entry | None]:
+def _find_entry(key_of: Callable[[str], str], section: bytes, version_key: str) -> Callable[[PartsFile], Entry | None]:
     """A query for the oldest entry of a version, which may have several."""
 
     def find(parts: PartsFile) -> Entry | None:
-        found = [each for each in parts.entries((), section) if format_.version_key(each.version) == version_key]
+        found = [each for each in parts.entries((), section) if key_of(each.version) == version_key]
         return min(found, key=lambda each: (each.published_ms is None, each.published_ms or 0), default=None)
 
     return find

@@ -18,10 +18,11 @@ from pkgrepo.archives.source import PartialSource, PartMissing, Source
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
-from pkgrepo.interfaces import ICatalog, IContainingFormat, IProxiedFormat, IUpstreamResponse
+from pkgrepo.interfaces import ICatalog, IUpstreamResponse
 from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.proxy.configuration import find_route
 from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remembered import MistrustedFiles
 from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -53,7 +54,7 @@ class Fetching:
     """
     Fetches the files that documents of upstreams list. ``largest`` is the size of the largest file in bytes.
 
-    Some ``formats`` have files that are also in others (L{IContainingFormat}). One that the upstream does not have is
+    Some ``formats`` have files that are also in others (L{Containers}). One that the upstream does not have is
     read out of the other, of which only the parts are asked for that are needed; if they cannot be had, the whole.
 
     ``on_mismatch`` is called with a file of which the upstream has sent another one than its document announced.
@@ -69,7 +70,7 @@ class Fetching:
         keeper: Keeper,
         counters: CacheCounters,
         mistrusted: MistrustedFiles,
-        formats: Mapping[str, IProxiedFormat],
+        formats: Mapping[str, Proxied],
         pools: Pools,
         on_mismatch: Callable[[RemoteFile], Coroutine[Any, Any, None]],
         largest: int,
@@ -178,8 +179,8 @@ class Fetching:
 
     def _container_of(self, remote: RemoteFile) -> RemoteFile | None:
         """The file in which a file is, too."""
-        format_ = self._formats[remote.repository.format]
-        source = IContainingFormat(format_).container_of(remote) if IContainingFormat.providedBy(format_) else None
+        containers = self._formats[remote.repository.format].containers
+        source = None if containers is None else containers.container_of(remote)
         return None if source is None else evolve(remote, source=source)
 
     @asynccontextmanager
@@ -195,9 +196,10 @@ class Fetching:
         size, path = await self.size(container), remote.source.path
         if size is not None and size <= SMALL_CONTAINER:
             raise WholeNeeded(path)
-        format_ = IContainingFormat(self._formats[remote.repository.format])
+        containers = self._formats[remote.repository.format].containers
+        assert containers is not None, "the container was found by it"
         open_, cpu = partial(self._open, container), self._pools.cpu
-        data = await read_out(open_, path, size, lambda parts: format_.read_out(parts, remote), cpu)
+        data = await read_out(open_, path, size, lambda parts: containers.read_out(parts, remote), cpu)
         yield ReadOut(container.url, data)
 
     async def _find(self, remote: RemoteFile) -> File | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 from attrs import evolve, frozen
 
 from pkgrepo.errors import FileExists, existing
-from pkgrepo.interfaces import ICatalog, IProxiedFormat
+from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, Repository
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.pools import Pools
@@ -85,8 +87,11 @@ def is_former(proxy: Repository, file: File) -> bool:
     return origin is not None and not is_from(proxy, origin.route, origin.address)
 
 
+MakeRelease = Callable[[RemoteFile, Staged, BlobInfo, Pools], Awaitable[Release]]
+
+
 class Keeper:
-    """Publishes files of upstreams; ``formats`` make the releases."""
+    """Publishes files of upstreams; ``makers`` of releases and ``indexers`` of packages are by format."""
 
     def __init__(
         self,
@@ -95,13 +100,15 @@ class Keeper:
         publisher: Publisher,
         pools: Pools,
         clock: Clock,
-        formats: Mapping[str, IProxiedFormat],
+        makers: Mapping[str, MakeRelease],
+        indexers: Mapping[str, Indexer],
     ) -> None:
         self._catalog = catalog
         self._publisher = publisher
         self._pools = pools
         self._clock = clock
-        self._formats = formats
+        self._makers = makers
+        self._indexers = indexers
 
     async def keep(self, remote: RemoteFile, staged: Staged, blob: BlobInfo) -> File:
         """
@@ -113,7 +120,8 @@ class Keeper:
         :raises Invalid: it is no file of this package
         """
         await self._publisher.linger(remote.repository, blob.size)
-        release, indexer = await self._formats[remote.repository.format].make_release(remote, staged, blob, self._pools)
+        format_name = remote.repository.format
+        release = await self._makers[format_name](remote, staged, blob, self._pools)
         kept = tuple(self._with_origin(remote, each) for each in release.files)
         release = evolve(release, kind="cached", files=kept, published_ms=self._published_ms(remote))
         path = remote.source.path
@@ -124,7 +132,9 @@ class Keeper:
             describes = release.overwrite or (renews and bool(release.meta))
             release = evolve(release, overwrite=True, renews=renews, describes=describes)
         with suppress(FileExists):  # another process was faster: what was kept first stays
-            published = await self._publisher.keep(remote.repository, release, staged, SYSTEM, indexer)
+            published = await self._publisher.keep(
+                remote.repository, release, staged, SYSTEM, self._indexers[format_name]
+            )
             found = next((each for each in published.files if each.path == path), None)
             if found is not None:
                 return found

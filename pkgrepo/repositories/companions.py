@@ -15,18 +15,18 @@ At a start, parents get the companions that they lack, such as those of an earli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from pkgrepo.interfaces import ICatalog, ICompanionFormat, IFormat, Transaction
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.repositories.format import Companion, StoredFormat
 from pkgrepo.storage.catalog.server import repositories
 
 
 class Companions:
-    """Adds and configures companions. ``formats`` are all formats by name; those with companions provide it."""
+    """Adds and configures companions. ``formats`` are all formats by name."""
 
-    def __init__(self, formats: Mapping[str, IFormat]) -> None:
-        self._formats: list[Any] = [each for each in formats.values() if ICompanionFormat.providedBy(each)]
+    def __init__(self, formats: Mapping[str, StoredFormat]) -> None:
+        self._formats = [(each, each.companion) for each in formats.values() if each.companion is not None]
 
     async def ensure_all(self, catalog: ICatalog, now_ms: int) -> None:
         """Add the companions that repositories lack, and bring the configuration of the others up to date."""
@@ -35,9 +35,9 @@ class Companions:
 
     def ensure(self, tx: Transaction, parent: Repository, now_ms: int) -> None:
         """Add or configure the companions of a repository: part of a write command."""
-        for format_ in self._formats:
-            if parent.format in format_.companion_of:
-                self._ensure_one(tx, parent, format_, now_ms)
+        for format_, companion in self._formats:
+            if parent.format in companion.of:
+                self._ensure_one(tx, parent, format_, companion, now_ms)
 
     def _ensure_all(self, tx: Transaction, now_ms: int) -> None:
         every = [each for each in repositories.all_repositories(tx) if each.parent is None]
@@ -45,23 +45,25 @@ class Companions:
         for each in sorted(every, key=lambda each: each.type is RepositoryType.VIRTUAL):
             self.ensure(tx, each, now_ms)
 
-    def _ensure_one(self, tx: Transaction, parent: Repository, format_: Any, now_ms: int) -> None:
-        def companion(uid: str) -> str | None:
+    def _ensure_one(
+        self, tx: Transaction, parent: Repository, format_: StoredFormat, companion: Companion, now_ms: int
+    ) -> None:
+        def companion_of(uid: str) -> str | None:
             member = repositories.find_repository(tx, uid)
             found = [] if member is None else repositories.companions_of(tx, member.id)
             return next((each.uid for each in found if each.format == format_.name), None)
 
-        given = format_.companion_config(parent, companion)
+        given = companion.config(parent, companion_of)
         if given is None:
             return
-        config, settings = format_.validate(given)
+        config, settings = format_.configurations.validate(given)
         type_ = RepositoryType(config["type"])
         present = next((e for e in repositories.companions_of(tx, parent.id) if e.format == format_.name), None)
         if present is None:
             repositories.add_repository(
                 tx,
                 storage_id=parent.storage_id,
-                name=f"{parent.name}/{format_.segment}",
+                name=f"{parent.name}/{companion.segment}",
                 format=format_.name,
                 type=type_,
                 visibility=parent.visibility,

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import ICatalog, IFormat
+from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 from pkgrepo.storage.pools import Pools
+
+from .format import StoredFormat
 
 FAILURES = (OSError, PkgrepoError)  # of the disk; of blobs that are missing and storages that cannot be opened
 
@@ -27,7 +29,7 @@ class MaintenanceContext:
     stores: Stores
     pools: Pools
     clock: Clock
-    formats: Mapping[str, IFormat]
+    formats: Mapping[str, StoredFormat]
 
     async def open_layout(self, storage: Storage) -> LayoutFolder | None:
         """

@@ -71,7 +71,7 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
         try:
             format_ = get_format(core.formats, wanted.format)
             format_.check_place(wanted.storage, wanted.name)
-            fixed, _ = format_.validate(wanted.config)
+            fixed, _ = format_.configurations.validate(wanted.config)
         except (Invalid, Conflict) as error:
             yield f"{where}: {error}"
             continue

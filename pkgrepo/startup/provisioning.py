@@ -132,7 +132,7 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
         format_ = get_format(core.formats, wanted.format)
         format_.check_place(storage.name, wanted.name)
         check_hides_nothing(tx, core.images.pinned_default, format_.name, storage.name, wanted.name)
-        config, settings = format_.validate(wanted.config)
+        config, settings = format_.configurations.validate(wanted.config)
         add_repository(
             tx,
             companions=core.companions,

@@ -9,12 +9,10 @@ import msgspec
 import pytest
 from twisted.internet import reactor
 from twisted.web.resource import IResource
-from zope.interface import providedBy
-from zope.interface.verify import verifyObject
 
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
@@ -51,10 +49,8 @@ def repository():
     return MemoryCatalog().do(add_repository)
 
 
-def test_the_format_implements_its_interfaces_completely(format_):
-    assert IFormat.providedBy(format_)
-    for interface in providedBy(format_):
-        assert verifyObject(interface, format_)
+def test_the_format_is_registered_under_its_name(format_):
+    assert isinstance(format_, Format)
     assert FORMATS[format_.name] is format_
 
 
@@ -66,9 +62,9 @@ def test_names_and_aliases_are_words_that_no_other_format_uses(format_):
 
 
 def test_defaults_are_added_to_a_hosted_configuration_once(format_):
-    config, settings = format_.validate({"type": "Hosted"})
+    config, settings = format_.configurations.validate({"type": "Hosted"})
     assert config["type"] == "Hosted"
-    again, same = format_.validate({**config, **settings})
+    again, same = format_.configurations.validate({**config, **settings})
     assert (again, same) == (config, settings)
 
 
@@ -78,13 +74,13 @@ def test_defaults_are_added_to_a_hosted_configuration_once(format_):
 )
 def test_an_invalid_configuration_is_refused_with_its_path(format_, value, pointer):
     with pytest.raises(Invalid) as raised:
-        format_.validate(value)
+        format_.configurations.validate(value)
     assert raised.value.pointer == pointer
     assert str(raised.value)
 
 
 def test_the_schema_is_json(format_):
-    schema = format_.schema()
+    schema = format_.configurations.schema()
     assert isinstance(msgspec.json.decode(msgspec.json.encode(schema)), dict)
 
 
@@ -110,12 +106,12 @@ def test_names_that_could_be_other_paths_are_refused(format_, name):
 
 
 def test_readable_paths_stay_below_their_repository(format_, tmp_path):
-    place = format_.readable_path(PATHS[format_.name])
+    place = format_.layout.path(PATHS[format_.name])
     assert LayoutFolder(tmp_path).file(place).is_relative_to(tmp_path)
 
 
 def test_client_setup_contains_the_url_and_no_secret(format_, repository):
-    entries = format_.setup("https://host.example/prefix", repository)
+    entries = format_.setup(f"https://host.example/prefix/repositories/{repository.path}", publishes=True)
     assert entries
     for entry in entries:
         assert set(entry) == {"client", "title", "file", "language", "text"}

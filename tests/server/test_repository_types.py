@@ -10,7 +10,7 @@ import requests
 from twisted.internet.threads import deferToThread
 
 from pkgrepo.errors import UpstreamFailed
-from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.python import format as python_format
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -29,7 +29,7 @@ VIRTUAL = {"type": "Virtual", "members": ["main/py", "main/mirror"], "publish_to
 @pytest.fixture(autouse=True)
 def _all_types(monkeypatch: pytest.MonkeyPatch) -> None:
     every = Configurations("Python", HostedConfig | ProxyConfig | VirtualConfig)
-    monkeypatch.setattr(PythonFormat, "configurations", every)
+    monkeypatch.setattr(python_format, "CONFIGURATIONS", every)
 
 
 class Api:

@@ -125,7 +125,7 @@ class ProxyWorld:
 
     async def get(self, repository: Repository, name: str, trace: Trace | None = None, **options: Any) -> Held:
         """Ask the documents of a proxy for a package."""
-        request = self.format.document_request(name)
+        request = self.format.proxied.document_request(name)
         return await self.documents.get(repository, request, trace or Trace(), **options)
 
     async def versions_in(self, repository: Repository, held: Held) -> list[str]:
@@ -134,7 +134,7 @@ class ProxyWorld:
         def read(parts: PartsFile) -> list[str]:
             return [entry.version for entry in parts.entries()]
 
-        return await self.documents.read(repository, self.format.document_request("left"), held, read)
+        return await self.documents.read(repository, self.format.proxied.document_request("left"), held, read)
 
     async def versions(self, repository: Repository, name: str, **options: Any) -> list[str]:
         """Return the versions of a package as a repository shows it now."""

@@ -12,13 +12,13 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
-from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.python.format import python
 from pkgrepo.formats.python.names import METADATA, file_path, parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
-from pkgrepo.interfaces import IFormat
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
@@ -60,13 +60,13 @@ class RepositoryServices:
     """
 
     def __init__(
-        self, root: Path, pools: Any, catalog: Any = None, *, format: IFormat | None = None, name: str = "py"
+        self, root: Path, pools: Any, catalog: Any = None, *, format: StoredFormat | None = None, name: str = "py"
     ) -> None:
         self.root = root
         self.pools = pools
         self.catalog = catalog or MemoryCatalog()
         self.clock = FixedClock()
-        self.format = format or PythonFormat()
+        self.format = format or python()
         self.name = name
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open)

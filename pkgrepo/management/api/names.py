@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.model import Action, Repository, Visibility
 from pkgrepo.repositories.registry import Registry
 
@@ -53,7 +53,7 @@ def parse_visibility(text: str, pointer: str = "/visibility") -> Visibility:
         raise Invalid(f"visibility is one of {', '.join(Visibility)}", pointer) from None
 
 
-def get_format(formats: Mapping[str, IFormat], name: str, pointer: str = "/format") -> IFormat:
+def get_format(formats: Mapping[str, Format], name: str, pointer: str = "/format") -> Format:
     """
     The format of this name or alias, in any case.
 

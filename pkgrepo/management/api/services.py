@@ -14,8 +14,8 @@ from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.companions import Companions
@@ -72,7 +72,7 @@ class ManagementServices:
     """
 
     shared: Services
-    formats: Mapping[str, IFormat]
+    formats: Mapping[str, Format]
     companions: Companions
     stores: Stores
     folders: StorageFolders

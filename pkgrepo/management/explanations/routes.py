@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import IExplainingFormat, IIndexedFormat
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_repository
@@ -24,7 +23,8 @@ from pkgrepo.management.explanations.schema import (
 )
 from pkgrepo.model import Action, File, Repository
 from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
-from pkgrepo.proxy.resolving.serving import FoundFile, Latest, LatestReason
+from pkgrepo.proxy.format import Latest, LatestReason
+from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
 
@@ -66,29 +66,23 @@ async def explain(call: Call) -> ExplanationRecord:
     return writer.write(key, found, path)
 
 
-def _indexed(call: Call) -> dict[str, IIndexedFormat]:
-    return {name: each for name, each in call.services.formats.items() if IIndexedFormat.providedBy(each)}
-
-
 def _explainer(call: Call) -> Explainer:
-    shared = call.services.shared
+    shared, formats = call.services.shared, call.services.formats
     return Explainer(
         catalog=shared.catalog,
         clock=shared.clock,
         pools=shared.pools,
         resolver=shared.proxy.resolver,
         files=shared.proxy.package_files,
-        formats=call.services.formats,
-        indexed=_indexed(call),
+        formats={name: each.proxied for name, each in formats.items() if each.proxied is not None},
+        version_keys={name: each.version_key for name, each in formats.items()},
     )
 
 
 async def _explain(call: Call, repository: Repository, key: str, version: str | None, *, refresh: bool) -> Explanation:
     format_ = call.services.formats[repository.format]
-    if IExplainingFormat.providedBy(format_):
-        services = call.services.shared
-        explained: Explanation = await format_.explain(services, repository, key, version, revalidate=refresh)
-        return explained
+    if format_.explain is not None:
+        return await format_.explain(call.services.shared, repository, key, version, revalidate=refresh)
     version_key = None if version is None else format_.version_key(version)
     return await _explainer(call).explain(repository, key, version_key=version_key, revalidate=refresh)
 
@@ -110,21 +104,20 @@ async def _find(call: Call) -> tuple[Repository, str]:
     )
     assert repository is not None, "the check refuses what does not exist"
     call.request.repository = repository.path
-    explains = IExplainingFormat.providedBy(call.services.formats[repository.format])
-    if not (repository.format in _indexed(call) or explains):
+    format_ = call.services.formats[repository.format]
+    if format_.proxied is None and format_.explain is None:
         raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
-    if repository.format not in _indexed(call) and call.query("file"):
+    if format_.proxied is None and call.query("file"):
         raise Invalid("of this format packages and their versions are explained", "file")
-    return repository, call.services.formats[repository.format].package_key(name)
+    return repository, format_.package_key(name)
 
 
 def _key(call: Call, repository: Repository, name: str) -> str:
     """The key for checking permissions, which are checked before the name is."""
     try:
-        key: str = call.services.formats[repository.format].package_key(name)
+        return call.services.formats[repository.format].package_key(name)
     except Invalid:
         return name
-    return key
 
 
 async def _labels(call: Call, repository: Repository) -> list[tuple[Repository, str]]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pkgrepo.management.api.schema import Record
 from pkgrepo.proxy.explaining import Outcome
-from pkgrepo.proxy.resolving.serving import LatestReason
+from pkgrepo.proxy.format import LatestReason
 from pkgrepo.proxy.trace import StepKind
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
-from pkgrepo.interfaces import IPathFormat
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.problems import FaultRecord
@@ -111,7 +110,7 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
     """
     repository, shared = call.repository, call.services.shared
     format_ = call.services.formats[repository.format]
-    if not IPathFormat.providedBy(format_):
+    if format_.tree is None:
         raise Conflict(f"the documents of {repository.format} repositories are not rebuilt")
     name = call.query("package")
     key = format_.package_key(name) if name else None
@@ -122,7 +121,7 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
         shared.catalog,
         shared.publisher,
         repository,
-        format_,
+        format_.tree,
         format_.index,
         key,
         call.actor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Conflict, NotFound
-from pkgrepo.interfaces import IImageFormat, Reader, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page, Position
 from pkgrepo.model import Action, Actor, Package, Repository
@@ -36,7 +36,8 @@ WAITING = "waiting"
 
 def are_in(call: Call) -> bool:
     """Whether the packages of the repository are images."""
-    return IImageFormat.providedBy(call.services.formats.get(call.repository.format))
+    format_ = call.services.formats.get(call.repository.format)
+    return format_ is not None and format_.images is not None
 
 
 async def versions(call: Call, package: Package) -> Page[VersionSummaryRecord]:
@@ -147,7 +148,8 @@ async def _keys(call: Call, package: str) -> Keys:
 
 def signature_keys(call: Call) -> Keys:
     """Ids of the keys that the repository trusts; None where no signature is needed."""
-    return IImageFormat(call.services.formats[call.repository.format]).signature_keys(call.repository)
+    images = call.services.formats[call.repository.format].images
+    return None if images is None else images.signature_keys(call.repository)
 
 
 def _list(

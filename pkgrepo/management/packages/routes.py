@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.interfaces import IAdvisedFormat, Reader
+from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
@@ -309,7 +309,7 @@ async def list_advisories(call: Call, version: str) -> Advisories:
     package, found = await call.find_version(version)
     format_ = call.services.formats[call.repository.format]
     known = None
-    if IAdvisedFormat.providedBy(format_):
+    if format_.find_advisories is not None:
         shared = call.services.shared
         known = await format_.find_advisories(package.key, found.text, shared.pools, shared.clock)
     if known is None:

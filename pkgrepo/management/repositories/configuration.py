@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table, Value
@@ -143,7 +143,7 @@ def _with_warnings(call: Call, repository: Repository, answer: Any) -> Any:
     return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
 
 
-def _format(call: Call, repository: Repository) -> IFormat:
+def _format(call: Call, repository: Repository) -> Format:
     return call.services.formats[repository.format]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
@@ -13,6 +13,7 @@ from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 from pkgrepo.management.repositories.stored import example, is_whole, part_name, parts, types, validated, with_part
 from pkgrepo.proxy.definitions import mask_credentials
+from pkgrepo.proxy.virtual import publishes
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")
@@ -53,7 +54,7 @@ async def list_types(call: Call) -> list[RepositoryType]:
 async def show_schema(call: Call, key: str) -> dict[str, Any]:
     """The name of a format is the key of its whole configuration; other keys name one part."""
     format_, part = _find(call, key)
-    schema = format_.schema() if part is None else parts(format_)[part]
+    schema = format_.configurations.schema() if part is None else parts(format_)[part]
     return {"$schema": DIALECT, **schema}
 
 
@@ -137,14 +138,15 @@ async def show_setup(call: Call) -> list[Snippet]:
     client = call.query("client").lower()
     format_ = call.services.formats[call.repository.format]
     name, version = call.query("package"), call.query("version")
+    url = f"{call.base_url}/repositories/{call.repository.path}"
     if name and version:
-        found = format_.install(call.base_url, call.repository, name, version)
+        found = format_.install(url, name, version)
     else:
-        found = format_.setup(call.base_url, call.repository)
+        found = format_.setup(url, publishes=publishes(call.repository))
     return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
 
 
-def _find(call: Call, key: str) -> tuple[IFormat, str | None]:
+def _find(call: Call, key: str) -> tuple[Format, str | None]:
     """The format that has the key, and the name of the part; None for the whole configuration."""
     formats = call.services.formats
     wanted = call.query("format")
@@ -159,6 +161,6 @@ def _find(call: Call, key: str) -> tuple[IFormat, str | None]:
     raise NotFound("configuration key", key)
 
 
-def _default(format_: IFormat) -> dict[str, Any]:
-    fixed, settings = format_.validate({"type": "Hosted"})
+def _default(format_: Format) -> dict[str, Any]:
+    fixed, settings = format_.configurations.validate({"type": "Hosted"})
     return {**fixed, **settings}

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, Forbidden, Invalid
-from pkgrepo.interfaces import IFormat
+from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.management.api.services import ManagementServices
@@ -29,14 +29,14 @@ _PART_ALIASES = {
 _OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
 
 
-def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def validated(format_: Format, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
     A valid configuration as it is stored: the fixed object, and the settings.
 
     :raises Invalid: it is not valid; the pointer of the error begins with ``pointer``
     """
     with pointing_into(pointer):
-        fixed, settings = format_.validate(config)
+        fixed, settings = format_.configurations.validate(config)
     return fixed, settings
 
 
@@ -63,7 +63,7 @@ async def try_routes(services: ManagementServices, repository: Repository) -> No
         await services.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
 
 
-def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
+def joined(format_: Format, configs: Mapping[str, Any]) -> dict[str, Any]:
     """
     The whole configuration, from the older form with one entry for each part.
 
@@ -80,24 +80,24 @@ def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def part_name(format_: IFormat, key: str) -> str:
+def part_name(format_: Format, key: str) -> str:
     """The name of a configuration part, from one of its aliases; other keys are returned unchanged."""
     name, only = _PART_ALIASES.get(key, (key, None))
     return name if only in (None, format_.name) else key
 
 
-def is_whole(format_: IFormat, key: str) -> bool:
+def is_whole(format_: Format, key: str) -> bool:
     """Whether a key names the whole configuration of the format, not a part of it."""
     return key == format_.name or key in format_.aliases
 
 
-def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
+def parts(format_: Format) -> dict[str, Mapping[str, Any]]:
     """
     The JSON Schema of each part of a format's configuration by key, with the definitions that it refers to.
 
     A part that repository types have in different forms has the schemas of all.
     """
-    schema = format_.schema()
+    schema = format_.configurations.schema()
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     forms: dict[str, list[Mapping[str, Any]]] = {}
     for variant in _variants(schema, definitions):
@@ -118,15 +118,15 @@ def with_part(config: Mapping[str, Any], name: str, value: Any) -> dict[str, Any
     return besides if value is None else {**besides, name: value}
 
 
-def types(format_: IFormat) -> list[str]:
+def types(format_: Format) -> list[str]:
     """The types of repositories that the format serves."""
-    schema = format_.schema()
+    schema = format_.configurations.schema()
     return [variant["properties"]["type"]["enum"][0] for variant in _variants(schema, schema.get("$defs", {}))]
 
 
-def example(format_: IFormat, key: str) -> dict[str, Any]:
+def example(format_: Format, key: str) -> dict[str, Any]:
     """A valid configuration of the first repository type that has this part."""
-    schema = format_.schema()
+    schema = format_.configurations.schema()
     for variant in _variants(schema, schema.get("$defs", {})):
         properties = variant["properties"]
         if key in properties:

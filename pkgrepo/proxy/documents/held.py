@@ -11,7 +11,8 @@ from urllib.parse import quote
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
-from pkgrepo.model import Origin
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Origin, Package
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Normalised
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -210,3 +211,16 @@ def restored_document(
         fresh_until_ms=origin.fetched_ms,
     )
     return document, out.getvalue()
+
+
+def restored_document_of(
+    request: Callable[[str], DocumentRequest],
+    restore: Callable[[Reader, Package], tuple[Origin, Normalised] | None],
+) -> Callable[[Reader, Package], Sequence[tuple[UpstreamDocument, bytes]]]:
+    """The function that makes the one document of a package; ``restore`` returns None if nothing is kept of it."""
+
+    def restore_documents(reader: Reader, package: Package) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        found = restore(reader, package)
+        return () if found is None else (restored_document(request(package.key), *found),)
+
+    return restore_documents

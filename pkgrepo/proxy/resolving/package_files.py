@@ -9,11 +9,12 @@ from typing import Final
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.interfaces import IAddressedFormat, ICatalog, IProxiedFormat, Reader
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import FAILURES, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.resolving.rules import FileRules
@@ -41,7 +42,7 @@ class PackageFiles:
         documents: Documents,
         rules: FileRules,
         addressed: AddressedMembers,
-        formats: Mapping[str, IProxiedFormat],
+        formats: Mapping[str, Proxied],
         on_forget: Callable[[Repository], None] = lambda _: None,
     ) -> None:
         self._on_forget = on_forget
@@ -71,9 +72,9 @@ class PackageFiles:
         :raises TooYoung: a rule refuses it until later
         """
         trace = trace or Trace()
-        format_ = self._formats[repository.format]
-        if repository.type is not RepositoryType.HOSTED and IAddressedFormat.providedBy(format_):
-            return await self._addressed.find(repository, format_.file_request(key, path), trace, want)
+        file_request = self._formats[repository.format].file_request
+        if repository.type is not RepositoryType.HOSTED and file_request is not None:
+            return await self._addressed.find(repository, file_request(key, path), trace, want)
         return await self._find_listed(repository, key, path, trace)
 
     def forget(self, repository: Repository) -> None:

@@ -12,7 +12,7 @@ Virtual    what its members serve, in their order. A name that a hosted member h
            the way apply, too.
 =========  =========================================================================================================
 
-A format may have several documents for one package, each with its own key: C{IIndexedFormat.package_of} tells whose
+A format may have several documents for one package, each with its own key: C{Proxied.package_of} tells whose
 it is. Each decision is recorded in a L{Trace} as it is made.
 """
 
@@ -26,14 +26,15 @@ from attrs import evolve
 
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound, UpstreamFailed
-from pkgrepo.interfaces import ICatalog, IProxiedFormat, ISplicedFormat, Reader
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS, Documents
+from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule
-from pkgrepo.proxy.resolving.serving import MemberParts, PackageState
+from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import HiddenVersion, MemberInactive, NameRetired, StepKind, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -62,7 +63,7 @@ class Resolver:
         documents: Documents,
         pools: Pools,
         clock: Clock,
-        formats: Mapping[str, IProxiedFormat],
+        formats: Mapping[str, Proxied],
     ) -> None:
         self._catalog = catalog
         self._registry = registry
@@ -229,7 +230,7 @@ class Resolver:
         )
 
     async def _load_hosted(self, repository: Repository, key: str, form: str) -> tuple[Spliced, PackageState]:
-        format_ = ISplicedFormat(self._formats[repository.format])
+        format_ = self._formats[repository.format]
 
         def read(reader: Reader) -> tuple[Spliced, Package]:
             parts, package = format_.read_parts(reader, repository.id, key, form)
@@ -261,7 +262,7 @@ class Resolver:
         """The parts of a document. Hosted members may be newer by now; then the state is not fresh any more."""
         state = self._merged_state(repository, key, members)
         parts = await self.parts(members, key, form)
-        splice = partial(ISplicedFormat(self._formats[repository.format]).splice, key, form, state.serial, parts)
+        splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state
 

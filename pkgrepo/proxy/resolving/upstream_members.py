@@ -10,11 +10,11 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
-from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import FAILURES, STALE_RETRY_MS, Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
@@ -87,7 +87,7 @@ class UpstreamMembers:
     """Asks the proxies behind repositories, in order."""
 
     def __init__(
-        self, *, documents: Documents, flat: FlatMembers, clock: Clock, formats: Mapping[str, IProxiedFormat]
+        self, *, documents: Documents, flat: FlatMembers, clock: Clock, formats: Mapping[str, Proxied]
     ) -> None:
         self._documents = documents
         self._flat = flat

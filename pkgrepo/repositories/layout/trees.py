@@ -29,8 +29,9 @@ from typing import Final
 import msgspec
 from attrs import Factory, evolve, frozen
 
-from pkgrepo.interfaces import IPathFormat, Reader
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Repository
+from pkgrepo.repositories.format import Tree
 from pkgrepo.repositories.layout.sidecars import (
     REPOSITORY,
     BurnedSidecar,
@@ -163,9 +164,9 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     A plain file is an entry with an empty key of its package and the path as version.
     """
 
-    def __init__(self, layout: LayoutFolder, repository: Repository, format_: IPathFormat) -> None:
+    def __init__(self, layout: LayoutFolder, repository: Repository, tree: Tree) -> None:
         super().__init__(layout, repository)
-        self._format = format_
+        self._tree = tree
         self._places = TreePlaces(repository.folder)
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> TreeSnapshot:
@@ -180,13 +181,13 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
             entry = read_package(reader, repository_id, package_key)
             return TreeSnapshot(
                 entry=entry,
-                document=self._document(reader, self._format.directory(package_key, "")),
+                document=self._document(reader, self._tree.directory(package_key, "")),
                 kept=() if entry.package is None else self._kept(reader, entry.package),
             )
         entry = read_version(reader, repository_id, package_key, version_key)
         # A version that is gone has its key as text; no format with free paths spells one version in two ways.
         version = version_key if entry.version is None else entry.version.text
-        directory = self._format.directory(package_key, version)
+        directory = self._tree.directory(package_key, version)
         plain = files.plain_paths_in(reader, repository_id, directory)
         return TreeSnapshot(entry=entry, document=self._document(reader, directory), plain=frozenset(plain))
 
@@ -224,10 +225,10 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         for key, texts in known.items():
             if key:
                 places.update((self._places.of_package(key), self._places.of_burned(key), self._places.of_kept(key)))
-                places.update(self._document_places(self._format.directory(key, "")))
+                places.update(self._document_places(self._tree.directory(key, "")))
             for text in filter(None, texts):
                 if key:
-                    directories.add(self._places.of_path(self._format.directory(key, text)))
+                    directories.add(self._places.of_path(self._tree.directory(key, text)))
                     places.add(self._places.of_version(key, text))
                 else:
                     places.update((*self._plain_places(text), self._places.of_plain(text)))
@@ -258,13 +259,13 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
             ),
             self._places.of_burned(key): encode(BurnedSidecar.of(key, entry.burned)) if entry.burned else None,
         }
-        shown = self._plan_shown(self._document_places(self._format.directory(key, "")), snapshot.document)
+        shown = self._plan_shown(self._document_places(self._tree.directory(key, "")), snapshot.document)
         documents = self._changed({place: data for place, data in wanted.items() if data is not None})
         removals = self._existing(*(place for place, data in wanted.items() if data is None))
         return evolve(shown, documents=(*shown.documents, *documents), removals=(*shown.removals, *removals))
 
     def _plan_version(self, key: str, version: str, snapshot: TreeSnapshot, entry: EntrySnapshot) -> Plan:
-        directory = self._format.directory(key, version)
+        directory = self._tree.directory(key, version)
         places = self._document_places(directory)
         shown = self._plan_shown(places, snapshot.document)
         sidecar = self._places.of_version(key, version)
@@ -296,17 +297,17 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         return Plan(removals=self._existing(*places))
 
     def _document(self, reader: Reader, directory: str) -> DirectoryDocument:
-        uploaded = f"{directory}/{self._format.document_names[0]}" if directory else self._format.document_names[0]
+        uploaded = f"{directory}/{self._tree.document_names[0]}" if directory else self._tree.document_names[0]
         file = _plain(files.find_file(reader, self._repository.id, uploaded))
         if file is not None:
             return DirectoryDocument(file)
-        content = self._format.directory_document(reader, self._repository.id, directory) if directory else None
+        content = self._tree.document(reader, self._repository.id, directory) if directory else None
         return DirectoryDocument(content=content)
 
     def _documented(self, path: str) -> str | None:
         """The directory that a plain file may be the document of, by its name."""
         directory, _, name = path.rpartition("/")
-        return directory if name == self._format.document_names[0] else None
+        return directory if name == self._tree.document_names[0] else None
 
     def _plain_places(self, path: str) -> list[str]:
         directory = self._documented(path)
@@ -314,12 +315,12 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
 
     def _document_places(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
-        return [self._places.of_path(prefix + name) for name in self._format.document_names]
+        return [self._places.of_path(prefix + name) for name in self._tree.document_names]
 
     def _kept(self, reader: Reader, package: Package) -> tuple[tuple[str, Fragment], ...]:
         return tuple(
             (kind, fragment)
-            for kind in self._format.kept_kinds
+            for kind in self._tree.kept_kinds
             for fragment in index_documents.list_fragments(reader, package.id, kind)
         )
 

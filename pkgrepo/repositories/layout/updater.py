@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import IImageFormat, IPathFormat, Reader
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.images.changes import ImageChanges
@@ -193,8 +193,8 @@ async def open_writer(context: MaintenanceContext, repository: Repository) -> La
     layout = await context.open_layout(storage)
     if format_ is None or layout is None or not storage.readable_layout:
         return None
-    if IImageFormat.providedBy(format_):
+    if format_.images is not None:
         return ImageLayoutWriter(layout, repository)
-    if IPathFormat.providedBy(format_):
-        return TreeLayoutWriter(layout, repository, format_)
-    return FileLayoutWriter(layout, repository, format_)
+    if format_.tree is not None:
+        return TreeLayoutWriter(layout, repository, format_.tree)
+    return FileLayoutWriter(layout, repository, format_.layout)

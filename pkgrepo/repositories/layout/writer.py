@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 from attrs import Factory, frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import IFormat, Reader
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Repository, Version
+from pkgrepo.repositories.format import Layout
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.files import Tombstone, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder, shorten
@@ -172,9 +173,9 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     rewrite the package's sidecar for each of them.
     """
 
-    def __init__(self, layout: LayoutFolder, repository: Repository, format_: IFormat) -> None:
+    def __init__(self, layout: LayoutFolder, repository: Repository, places: Layout) -> None:
         super().__init__(layout, repository)
-        self._format = format_
+        self._places = places
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> EntrySnapshot:
         """Read a package or a version."""
@@ -189,7 +190,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def place_of(self, _package_key: str, path: str, _sha256: str) -> str:
         """Return the place of the public path."""
-        return shorten(f"{self._repository.folder}/{self._format.readable_path(path)}")
+        return shorten(f"{self._repository.folder}/{self._places.path(path)}")
 
     def plan(self, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         """Plan the directory of a version or package."""
@@ -254,11 +255,11 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         )
 
     def _folder_of(self, package_key: str) -> str:
-        return shorten(f"{self._repository.folder}/{self._format.readable_folder(package_key)}")
+        return shorten(f"{self._repository.folder}/{self._places.folder(package_key)}")
 
     def _outer_places(self, package_key: str, version: str) -> Iterator[str]:
         """The places that files of a version may have outside of its directory."""
-        for place in self._format.readable_places(package_key, version):
+        for place in self._places.places(package_key, version):
             yield shorten(f"{self._repository.folder}/{place}")
 
     def _sidecar_of(self, directory: str, package_key: str, version: str) -> str:
@@ -266,7 +267,7 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def _recorded(self, sidecar: str) -> tuple[str, ...]:
         """The places of the files that a version had when its sidecar was written, if the format cannot list them."""
-        data = self._layout.read(sidecar) if self._format.readable_places_vary else None
+        data = self._layout.read(sidecar) if self._places.places_vary else None
         if data is None:
             return ()
         try:

@@ -14,14 +14,12 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import (
     IBlobStore,
     ICatalog,
-    IPathFormat,
-    IRestorableFormat,
-    IRestorableListsFormat,
     Reader,
     Transaction,
 )
-from pkgrepo.model import Actor, Repository, RepositoryType, Storage
+from pkgrepo.model import Actor, Package, Repository, RepositoryType, Storage
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.format import Made, Tree
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -29,14 +27,12 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 KIND = "rebuild"  # of the job
 PAGE = 100  # packages
 
 TOGETHER = 50  # packages whose documents are made durable and stored together
 T = TypeVar("T")
-Made = tuple[UpstreamDocument, bytes]  # an answer, and its parts
 
 
 class _Unchanged(Exception):  # noqa: N818 - it undoes the transaction
@@ -47,7 +43,7 @@ async def rebuild_documents(
     catalog: ICatalog,
     publisher: Publisher,
     repository: Repository,
-    format_: IPathFormat,
+    tree: Tree,
     indexer: Indexer,
     package_key: str | None,
     actor: Actor,
@@ -75,7 +71,7 @@ async def rebuild_documents(
             checked += 1
             progress.step()
             try:
-                await publisher.change(rebuild_package, repository, key, indexer, format_.kept_kinds, actor)
+                await publisher.change(rebuild_package, repository, key, indexer, tree.kept_kinds, actor)
             except (_Unchanged, NotFound):
                 continue
             changed += 1
@@ -119,23 +115,26 @@ async def restore_documents(context: MaintenanceContext, storage: Storage, store
     """
     for repository in context.registry.all():
         format_ = context.formats.get(repository.format)
-        if repository.storage_id != storage.id or repository.type is not RepositoryType.PROXY:
+        if format_ is None or repository.storage_id != storage.id or repository.type is not RepositoryType.PROXY:
             continue
-        if IRestorableFormat.providedBy(format_):
-            await _restore_packages(context, store, repository, format_)
-        if IRestorableListsFormat.providedBy(format_):
+        if format_.restore_documents is not None:
+            await _restore_packages(context, store, repository, format_.restore_documents)
+        if format_.restore_lists is not None:
             found = await context.catalog.scan(_make, format_.restore_lists, repository, repository.id)
             await _store(context, store, repository, found)
 
 
 async def _restore_packages(
-    context: MaintenanceContext, store: IBlobStore, repository: Repository, format_: IRestorableFormat
+    context: MaintenanceContext,
+    store: IBlobStore,
+    repository: Repository,
+    restore: Callable[[Reader, Package], Sequence[Made]],
 ) -> None:
     after = ""
     while page := await context.catalog.scan(packages.list_packages, repository.id, after=after, limit=TOGETHER):
         made: list[Made] = []
         for each in page:
-            made += await context.catalog.scan(_make, format_.restore_documents, each, repository.id)
+            made += await context.catalog.scan(_make, restore, each, repository.id)
         await _store(context, store, repository, made)
         after = page[-1].key
 

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import Factory, define
 
 from pkgrepo.errors import Invalid, PkgrepoError
-from pkgrepo.interfaces import IBlobStore, IPathFormat
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.images.directory import (
@@ -167,7 +167,8 @@ class Reindexer(MaintenanceWork):
                 unreadable(place, error)
 
     def _is_tree(self, repository: Repository) -> bool:
-        return IPathFormat.providedBy(self._formats.get(repository.format))
+        format_ = self._formats.get(repository.format)
+        return format_ is not None and format_.tree is not None
 
     async def _report_unclaimed(self, storage: Storage, store: IBlobStore, marker: LayoutMarker | None) -> None:
         """Report what the layout may lack, according to its marker and to blobs of no restored object."""

@@ -7,7 +7,7 @@ from twisted.internet import reactor
 
 from pkgrepo.composition.core import Core
 from pkgrepo.config import read_config
-from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.python import format as python_format
 from pkgrepo.proxy.schema import VirtualConfig
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 from pkgrepo.startup.checks import start_problems
@@ -48,7 +48,7 @@ def test_each_is_told(tmp_path, overrides, expected):
 
 
 def test_members_of_declared_virtual_repositories_are_declared_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(PythonFormat, "configurations", Configurations("Python", HostedConfig | VirtualConfig))
+    monkeypatch.setattr(python_format, "CONFIGURATIONS", Configurations("Python", HostedConfig | VirtualConfig))
     virtual = {"name": "all", "format": "python", "config": {"type": "Virtual", "members": ["main/PY"]}}
     py = {"name": "py", "format": "python"}
     assert problems(tmp_path, bootstrap__repositories=[py, virtual]) == []

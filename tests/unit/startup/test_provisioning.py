@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.python import format as python_format
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -34,7 +34,7 @@ ALL = {
 @pytest.fixture(autouse=True)
 def _all_types(monkeypatch: pytest.MonkeyPatch) -> None:
     every = Configurations("Python", HostedConfig | ProxyConfig | VirtualConfig)
-    monkeypatch.setattr(PythonFormat, "configurations", every)
+    monkeypatch.setattr(python_format, "CONFIGURATIONS", every)
 
 
 async def test_proxy_and_virtual_repositories_are_declared(tmp_path: Path) -> None:

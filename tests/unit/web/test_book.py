@@ -52,7 +52,7 @@ def test_the_page_of_commands_is_current() -> None:
 
 def test_the_page_of_repository_configurations_is_current_and_explains_every_key() -> None:
     formats = make_formats(read_config(environ={}))
-    made = configuration_page({name: each.schema() for name, each in sorted(formats.items())})
+    made = configuration_page({name: each.configurations.schema() for name, each in sorted(formats.items())})
     assert not re.findall(r"^\| `([^`]+)`.*\|  \|$", made, re.MULTILINE)
     assert_current("configuration.md", made)
 

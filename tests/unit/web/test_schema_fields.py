@@ -59,9 +59,9 @@ def returned(schema: Any, config: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_configuration_survives_its_form(format_: str, case: str) -> None:
     it = FORMATS[format_]
-    fixed, settings = it.validate(CASES[case])
+    fixed, settings = it.configurations.validate(CASES[case])
     whole = {**fixed, **settings}
-    fixed_again, settings_again = it.validate(returned(it.schema(), whole))
+    fixed_again, settings_again = it.configurations.validate(returned(it.configurations.schema(), whole))
     assert {**fixed_again, **settings_again} == whole
 
 
@@ -75,12 +75,12 @@ def test_a_configuration_survives_its_form(format_: str, case: str) -> None:
 )
 def test_what_one_format_has_survives_its_form(format_: str, config: dict[str, Any]) -> None:
     it = FORMATS[format_]
-    fixed, settings = it.validate(config)
-    assert it.validate(returned(it.schema(), {**fixed, **settings})) == (fixed, settings)
+    fixed, settings = it.configurations.validate(config)
+    assert it.configurations.validate(returned(it.configurations.schema(), {**fixed, **settings})) == (fixed, settings)
 
 
 def test_what_cannot_be_read_is_refused_with_its_place() -> None:
-    schema = FORMATS["npm"].schema()
+    schema = FORMATS["npm"].configurations.schema()
     for name, text in (("/cache/max_bytes", "many"), ("/proxy/routes/0/hosts", "no equals sign")):
         form = Form({name: [text], "/proxy/routes/0/url": ["https://a.example/"]})
         with pytest.raises(Invalid) as caught:
@@ -92,4 +92,4 @@ def test_what_cannot_be_read_is_refused_with_its_place() -> None:
 
 def test_keys_are_told_apart_by_their_armour() -> None:
     config = {"type": "Hosted", "trust": {"keys": [PEM, PEM]}}
-    assert returned(FORMATS["docker"].schema(), config)["trust"] == config["trust"]
+    assert returned(FORMATS["docker"].configurations.schema(), config)["trust"] == config["trust"]

@@ -18,7 +18,7 @@ from pkgrepo.formats.conda.description import record_of
 from pkgrepo.formats.conda.names import CONDA, TAR_BZ2
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
-from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts, merge_versions
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions

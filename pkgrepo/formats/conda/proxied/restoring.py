@@ -37,6 +37,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile, Origin, Repository, RepositoryType
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.explaining import Explainer, Explanation, Outcome
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Context, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.publish.releases import Release
@@ -46,7 +47,7 @@ from pkgrepo.storage.pools import Pools
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a file that was fetched from an upstream; see L{IProxiedFormat.make_release}."""
+    """The release of a file that was fetched from an upstream."""
     name = parse_file_name(file.entry.key)
     record = msgspec.json.decode(file.entry.fragments[f"{RECORD}{name.ending}"])
     meta, exports = await staged.inspect(pools.cpu, blob, partial(_read, name=name))
@@ -125,7 +126,7 @@ def _channeldata(kept: Sequence[PackageRecords]) -> bytes:
 
 
 async def explain_package(
-    format_: Any,
+    proxied: Proxied,
     services: Services,
     repository: Repository,
     name: str,
@@ -134,7 +135,7 @@ async def explain_package(
     revalidate: bool,
 ) -> Explanation:
     """
-    See L{IExplainingFormat.explain}; ``format_`` is that of conda.
+    How a package, and one version of it if that is given, is served; with ``revalidate`` what is kept is confirmed.
 
     Of an upstream those folders are looked at that it was asked for, and noarch.
 
@@ -146,8 +147,8 @@ async def explain_package(
         pools=services.pools,
         resolver=services.proxy.resolver,
         files=services.proxy.package_files,
-        formats={repository.format: format_},
-        indexed={repository.format: format_},
+        formats={repository.format: proxied},
+        version_keys={repository.format: version_key},
     )
     key = None if version is None else version_key(version)
     steps = []
@@ -207,7 +208,7 @@ def package_question(key: str) -> DocumentRequest:
 
 
 def channel_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
-    """See L{IProbedFormat.probes}. The body is not read."""
+    """Requests that check an upstream. The body is not read."""
     return [(f"{url}/{NOARCH}/{REPODATA}{ending}", (200,)) for ending in (_ZST, "")]
 
 

@@ -46,7 +46,7 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, par
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
-from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.repositories.publish.splicing import Spliced

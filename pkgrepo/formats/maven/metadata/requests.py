@@ -35,7 +35,8 @@ from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.serving import MemberParts, PackageState
+from pkgrepo.proxy.format import MemberParts
+from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree

@@ -38,7 +38,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.serving import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.trace import Trace
 
 MOST_ENTRIES: Final = 5000  # of a directory

@@ -15,9 +15,12 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
 from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.model import VersionAdvisory
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 from .advisories import SEVERITIES, UNFIXED, Advisory, affecting
@@ -47,6 +50,21 @@ def bulk_answer(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[st
         if entries:
             answer[name] = entries
     return answer
+
+
+async def find_advisories(
+    advisories: AdvisoryCache, package_key: str, version: str, pools: Pools, clock: Clock
+) -> Sequence[VersionAdvisory] | None:
+    """The known vulnerabilities of a version, by its text; None if the server has no advisories that it can read."""
+    if not advisories.has_export:
+        return None
+    try:
+        index = await advisories.index(pools, clock)
+    except AdvisoriesUnreadable:
+        return None
+    # An advisory may list thousands of versions, which are parsed and sorted for the range that is shown.
+    found: list[VersionAdvisory] = await pools.cpu(advisories_of_version, index, package_key, version)
+    return found
 
 
 def advisories_of_version(index: AdvisoryIndex, package: str, version: str) -> list[VersionAdvisory]:

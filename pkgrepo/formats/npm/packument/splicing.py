@@ -30,7 +30,7 @@ from pkgrepo.formats.npm.packument.document import (
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version, VersionState
-from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog import index_documents

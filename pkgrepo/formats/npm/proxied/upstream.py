@@ -29,10 +29,13 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS
 
 KEYS: Final = "-/npm/v1/keys"
@@ -81,6 +84,11 @@ def keys_question() -> DocumentRequest:
 
 def _encoded(name: str) -> str:
     return name.replace("/", "%2f")
+
+
+async def release_of(file: RemoteFile, _staged: Staged, blob: BlobInfo, _pools: Pools) -> Release:
+    """The release of a tarball that was fetched from an upstream, which is not read."""
+    return make_release(file.key, file.entry, file.source, blob)
 
 
 def make_release(name: str, entry: Entry, source: FileSource, blob: BlobInfo) -> Release:

@@ -13,7 +13,7 @@ from pkgrepo.errors import Conflict, existing
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
-from pkgrepo.proxy.resolving.serving import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents

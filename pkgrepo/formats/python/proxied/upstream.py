@@ -80,7 +80,7 @@ def list_question() -> DocumentRequest:
 
 
 def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
-    """See L{IProbedFormat.probes}. The body, which is large at some indexes, is not read."""
+    """Requests that check an upstream. The body, which is large at some indexes, is not read."""
     return [(index, (200,)) for index in _indexes(url)]
 
 
@@ -93,7 +93,7 @@ def _indexes(url: str) -> Sequence[str]:
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a file that was fetched from an upstream; see L{IProxiedFormat.make_release}."""
+    """The release of a file that was fetched from an upstream."""
     distribution, role = split_companion(file.source.path.rsplit("/", 1)[-1])
     name = parse_filename(distribution, project=file.key)
     kept: list[NewFile] = []

@@ -15,7 +15,8 @@ from pkgrepo.formats.rubygems.gemspec import ANY, RUNTIME, Dependency, GemSpec, 
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.names import RUBY, sort_key
 from pkgrepo.gateway.services import Context
-from pkgrepo.proxy.resolving.serving import HostedMember, MemberParts
+from pkgrepo.proxy.format import MemberParts
+from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace
 
 from .records import Release, list_releases

@@ -26,7 +26,7 @@ from pkgrepo.formats.rubygems.legacy import PRERELEASE, RELEASE, list_row
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionState
-from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts, merge_fragments
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents

@@ -96,12 +96,12 @@ def specs_question(file: str) -> DocumentRequest:
 
 
 def gem_server_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
-    """See L{IProbedFormat.probes}. The body, which is large at some servers, is not read."""
+    """Requests that check an upstream. The body, which is large at some servers, is not read."""
     return [(f"{url}/versions", (200,)), (f"{url}/latest_specs.4.8.gz", (200,))]
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a file that was fetched from an upstream; see L{IProxiedFormat.make_release}."""
+    """The release of a file that was fetched from an upstream."""
     meta: Mapping[str, Any] = {}
     gem = file.source.path.endswith(GEM)
     if gem:

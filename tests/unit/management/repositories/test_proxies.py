@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 
 from pkgrepo.formats.npm.configuration import HostedConfig as NpmHosted
 from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
@@ -30,8 +31,10 @@ async def stack(make_stack: Any) -> Any:
     """A server whose formats serve all types, whatever the present version of each does."""
     made = await make_stack()
     formats = made.assembly.core.formats
-    formats["python"].configurations = Configurations("Python", PythonHosted | ProxyConfig | VirtualConfig)
-    formats["npm"].configurations = Configurations("npm", NpmHosted | ProxyConfig | VirtualConfig)
+    every = Configurations("Python", PythonHosted | ProxyConfig | VirtualConfig)
+    formats["python"] = evolve(formats["python"], configurations=every)
+    every = Configurations("npm", NpmHosted | ProxyConfig | VirtualConfig)
+    formats["npm"] = evolve(formats["npm"], configurations=every)
     yield made
 
 

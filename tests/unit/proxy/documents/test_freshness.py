@@ -105,7 +105,7 @@ async def test_old_answer_is_replaced_and_times_of_first_sight_stay(world: Proxy
     del up.change("left")["time"]["1.1.0"]
     second = await world.get(proxy, "left")
     assert second.document.fetched_ms > first.document.fetched_ms
-    request = world.format.document_request("left")
+    request = world.format.proxied.document_request("left")
     times = await world.documents.read(
         proxy, request, second, lambda parts: {entry.version: entry.published_ms for entry in parts.entries(())}
     )

@@ -60,7 +60,7 @@ async def test_kept_file_is_served_if_what_was_said_of_it_is_lost_and_the_upstre
     proxy = await world.proxy("mirror", up)
     everything = await world.virtual("all", proxy)
     old = await keep(world, proxy)
-    key = world.format.document_request("left").key
+    key = world.format.proxied.document_request("left").key
     document = await world.core.catalog.look(upstream_documents.find_document, proxy.id, key)
     assert document is not None
     store = await world.core.stores.of(world.core.registry.storages()[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.model import Fragment
-from pkgrepo.proxy.resolving.serving import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
 
 
 def parts(*versions: str, body: str = "") -> MemberParts:

@@ -7,7 +7,7 @@ import pytest_twisted
 from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
-from pkgrepo.formats.conda.format import CondaFormat
+from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.index.packages import index_package, read_all
 from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.model import SYSTEM
@@ -20,7 +20,7 @@ class CondaServices(RepositoryServices):
     """A storage with the repository ``main/ch``."""
 
     def __init__(self, root, pools):
-        super().__init__(root, pools, format=CondaFormat(), name="ch")
+        super().__init__(root, pools, format=conda(), name="ch")
 
     async def push(self, name, version, build="py_0"):
         data = make_conda(name, version, build, documents={"run_exports.json": {"weak": [name]}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest_twisted
 
-from pkgrepo.formats.rubygems.format import RubyFormat
+from pkgrepo.formats.rubygems.format import ruby
 from pkgrepo.formats.rubygems.gemspec import meta_of
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.indexer import apply_change
@@ -24,7 +24,7 @@ class RubyServices(RepositoryServices):
     """A storage with the repository ``main/rb``."""
 
     def __init__(self, root, pools):
-        super().__init__(root, pools, format=RubyFormat(), name="rb")
+        super().__init__(root, pools, format=ruby(), name="rb")
 
     async def push(self, name, version, platform="ruby"):
         data = make_gem(name, version, platform=platform)

@@ -15,9 +15,9 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from tests.support.repositories import RepositoryServices, chunks
-from tests.support.tree_format import KEPT, TreeFormat
+from tests.support.tree_format import KEPT, TREE, TREE_FORMAT
 
-FORMAT = TreeFormat()
+FORMAT = TREE_FORMAT
 
 
 class TreeServices(RepositoryServices):
@@ -296,8 +296,8 @@ async def test_an_uploaded_document_is_shown_under_all_names_until_one_is_made(w
     await world.put("listing.txt", b"of the root")
     await world.put("g/a/1/listing.txt", b"of a version")
     await world.follow()
-    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"uploaded"] * 2
-    assert [world.read(each) for each in FORMAT.document_names] == [b"of the root"] * 2
+    assert [world.read(f"g/a/{each}") for each in TREE.document_names] == [b"uploaded"] * 2
+    assert [world.read(each) for each in TREE.document_names] == [b"of the root"] * 2
     await world.release_file("g/a/1/a-1.jar")
     await world.follow()
     assert world.read("g/a/same.txt") == b"uploaded"
@@ -306,7 +306,7 @@ async def test_an_uploaded_document_is_shown_under_all_names_until_one_is_made(w
     await world.remove("g/a/listing.txt")
     await world.remove("g/a/1/listing.txt")
     await world.follow()
-    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"g/a/1/a-1.jar"] * 2
+    assert [world.read(f"g/a/{each}") for each in TREE.document_names] == [b"g/a/1/a-1.jar"] * 2
     assert world.read("g/a/1/same.txt") is None
     assert (await world.verify()).problems == []
     await world.remove_version("g/a", "1")
@@ -314,7 +314,7 @@ async def test_an_uploaded_document_is_shown_under_all_names_until_one_is_made(w
     await world.release_file("g/a/2/a-2.jar")
     await world.remove("g/a/listing.txt")
     await world.follow()
-    assert [world.read(f"g/a/{each}") for each in FORMAT.document_names] == [b"g/a/2/a-2.jar"] * 2
+    assert [world.read(f"g/a/{each}") for each in TREE.document_names] == [b"g/a/2/a-2.jar"] * 2
     assert (await world.verify()).problems == []
     await world.remove_version("g/a", "2")
     await world.remove("listing.txt")

@@ -4,7 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.maven.format import MavenFormat
+from pkgrepo.formats.maven.format import maven
 from pkgrepo.formats.maven.metadata.joining import render_directory
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
@@ -17,7 +17,7 @@ from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.repositories import NOW, chunks
 
-FORMAT = MavenFormat()
+FORMAT = maven()
 KEY = "com.example:app"
 BUILDS = ("1.1-20240102.030405-6", "1.1-20240103.030405-7")
 
@@ -52,7 +52,7 @@ def shown(world, repository):
 
 async def rebuild(world, repository, key=None):
     result = await rebuild_documents(
-        world.catalog, world.publisher, repository, FORMAT, FORMAT.index, key, SYSTEM, NoProgress()
+        world.catalog, world.publisher, repository, FORMAT.tree, FORMAT.index, key, SYSTEM, NoProgress()
     )
     return result["packages"], result["changed"]
 

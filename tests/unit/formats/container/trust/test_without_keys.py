@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.format import ContainerFormat
+from pkgrepo.formats.container.format import container
 from tests.support.images import make_image, sentence
 from tests.support.signing import Signer
 from tests.support.trust import KEY, TrustingRegistry
@@ -78,4 +78,4 @@ async def test_keys_of_the_server_count_where_a_repository_lists_none(make_regis
 
 def test_a_wrong_key_of_the_server_is_told_at_the_start() -> None:
     with pytest.raises(Invalid, match=r"container\.trusted_keys, key 2: this is not a public key"):
-        ContainerFormat(trusted_keys=(KEY.pem, "-----BEGIN PUBLIC KEY-----\nx")).check_settings()
+        container(trusted_keys=(KEY.pem, "-----BEGIN PUBLIC KEY-----\nx")).check_settings()

@@ -24,7 +24,7 @@ from pkgrepo.formats.maven.metadata.uploads import Stored, find_said, put_group_
 from pkgrepo.formats.maven.paths import Metadata, parse_text
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.model import SYSTEM, NewFile, VersionState
-from pkgrepo.proxy.resolving.serving import Latest, LatestReason, MemberParts
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.releases import Release, publish_release

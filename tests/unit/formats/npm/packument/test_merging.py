@@ -21,7 +21,7 @@ from pkgrepo.formats.npm.packument.document import (
 )
 from pkgrepo.formats.npm.packument.splicing import splice
 from pkgrepo.model import Fragment
-from pkgrepo.proxy.resolving.serving import MemberParts
+from pkgrepo.proxy.format import MemberParts
 from pkgrepo.repositories.publish.splicing import BASE
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)

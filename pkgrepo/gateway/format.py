@@ -1,0 +1,79 @@
+"""A package format: its protocol, and nothing of disks, SQL or sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from attrs import field, frozen
+from twisted.application.service import IService
+from twisted.web.resource import IResource
+
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.model import Repository, VersionAdvisory
+from pkgrepo.proxy.checks import Probe
+from pkgrepo.proxy.explaining import Explanation
+from pkgrepo.proxy.format import Proxied
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.snippets import Snippet
+from pkgrepo.storage.pools import Pools
+
+from .services import Services
+
+
+class Setup(Protocol):
+    """Snippets for setting up clients for the repository with a URL."""
+
+    def __call__(self, url: str, /, *, publishes: bool) -> Sequence[Snippet]:
+        """``publishes`` tells whether clients can publish there."""
+
+
+class Explain(Protocol):
+    """Explains how a package, and one version of it if that is given, is served to readers."""
+
+    def __call__(
+        self, services: Services, repository: Repository, package_key: str, version: str | None, *, revalidate: bool
+    ) -> Awaitable[Explanation]:
+        """With ``revalidate`` what is kept is confirmed. :raises Invalid: the version is malformed"""
+
+
+@frozen(kw_only=True, eq=False)
+class Format(StoredFormat):
+    """
+    A package format with all that it serves. What is None or empty, a format does not have.
+
+    ``resource`` makes the resource that serves the paths of a repository. ``needs_no_credentials`` tells whether
+    callers without credentials may reach a path (raw, below a repository), because it is for logging in. The responses
+    must not reveal whether the repository exists: it may be one that does not, in which no action is allowed.
+
+    ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
+    those for installing a package from there, by name and version.
+
+    ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
+    They are tried in order, since some upstreams lack the first ones. ``explain`` is for a format that explains itself
+    what it serves. ``find_advisories`` finds the known vulnerabilities of a version, by key and text, or None if the
+    server has no advisories.
+
+    ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
+    slash between; they are given the resource that issues bearer tokens. ``ping_answers``, by raw path, go to every
+    caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
+    one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
+    ``/metrics`` under their names. ``check_settings`` raises C{Invalid} at the start for a setting that cannot be used.
+    """
+
+    resource: Callable[[Repository, Services], IResource]
+    needs_no_credentials: Callable[[bytes], bool] = lambda _path: False
+    setup: Setup
+    install: Callable[[str, str, str], Sequence[Snippet]]
+    proxied: Proxied | None = None
+    probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
+    explain: Explain | None = None
+    find_advisories: Callable[[str, str, Pools, Clock], Awaitable[Sequence[VersionAdvisory] | None]] | None = None
+    branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
+    ping_answers: Mapping[bytes, Answer] = field(factory=dict)
+    background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()
+    running: Callable[[], Sequence[IService]] = tuple
+    caches: Mapping[str, ResponseCache[Any]] = field(factory=dict)
+    check_settings: Callable[[], None] = lambda: None

@@ -1,0 +1,132 @@
+"""What proxies and virtual repositories need of a package format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from attrs import Factory, frozen
+
+from pkgrepo.archives.source import Source
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Fragment, Package
+from pkgrepo.proxy.addressed.request import FileRequest
+from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.parts.values import FileSource
+from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
+from pkgrepo.repositories.publish.splicing import Spliced
+
+
+class LatestReason(StrEnum):
+    """Why a version is the latest one. The values are in the API."""
+
+    TAG = "tag"  # a repository says so
+    REPLACED = "replaced"  # it stands in for the one that a repository says, which a rule hides
+    HIGHEST = "highest"  # the order of versions
+
+
+@frozen
+class Latest:
+    """
+    The latest version of a package as clients see it.
+
+    ``member`` is the index of the repository that says it, or said ``hidden``; None if it follows from the order.
+    """
+
+    version: str
+    reason: LatestReason
+    member: int | None = None
+    hidden: str = ""
+
+
+@frozen
+class MemberParts:
+    """
+    What one repository has of a package.
+
+    ``top`` is what the format needs above the fragments. ``fragments`` are by kind and in order. ``versions`` are pairs
+    (sort, text) of the versions that are shown, in order; ``hidden`` are the texts of those that a rule hides, which
+    ``top`` may still name.
+    """
+
+    top: Mapping[str, Any]
+    fragments: Mapping[str, Sequence[Fragment]]
+    versions: Sequence[tuple[bytes, str]] = ()
+    hidden: frozenset[str] = Factory(frozenset)
+
+
+def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:
+    """The fragments of one kind of all members, in order; of several with one key that of the first member."""
+    if len(members) == 1:
+        return [fragment.body for fragment in members[0].fragments[kind]]
+    chosen: dict[str, Fragment] = {}
+    for fragment in _each(members, kind):
+        chosen.setdefault(fragment.key, fragment)
+    return [fragment.body for fragment in sorted(chosen.values())]
+
+
+def merge_versions(members: Sequence[MemberParts]) -> list[str]:
+    """The versions that any member shows, in order."""
+    if len(members) == 1:
+        return [text for _, text in members[0].versions]
+    chosen: dict[str, bytes] = {}
+    for member in members:
+        for sort, text in member.versions:
+            chosen.setdefault(text, sort)
+    return [text for _, text in sorted((sort, text) for text, sort in chosen.items())]
+
+
+def _each(members: Iterable[MemberParts], kind: str) -> Iterable[Fragment]:
+    for member in members:
+        yield from member.fragments[kind]
+
+
+def _refuse_to_splice(key: str, *_: object) -> Spliced:
+    raise NotImplementedError(f"clients do not ask for a document of {key}")
+
+
+@frozen(kw_only=True, eq=False)
+class Containers:
+    """
+    Of a format some of whose files are also in others.
+
+    ``container_of`` is the file in which a file of an upstream is, or None. ``read_out`` reads the bytes of a file out
+    of its container, which may lack parts; it blocks, and raises C{PartMissing} and C{Invalid}.
+    """
+
+    container_of: Callable[[RemoteFile], FileSource | None]
+    read_out: Callable[[Source, RemoteFile], bytes]
+
+
+@frozen(kw_only=True, eq=False)
+class Proxied:
+    """
+    How a format's packages come from upstreams, and how the documents of several members are merged.
+
+    A document lists the versions of a package, in one or more forms, and is joined from fragments: ``kinds`` are those
+    of a form. ``package_of`` is the package of a document, by key; ``document_of`` is the document that lists the file
+    of a package at a path.
+
+    ``document_request`` is how upstreams are asked for a document. ``make_release`` makes the release by which a file
+    from an upstream is kept, and raises C{Invalid} if it is no file of its package; its bytes have the digests that
+    were announced. ``read_parts`` is what the hosted repository with an id has of a document in a form, and the
+    package; it raises C{NotFound}. ``splice`` makes a document of a serial from the parts of members, the most
+    important one first; a format whose clients do not ask for documents of packages has none. ``latest`` is the latest
+    version, from parts in ``latest_form``.
+
+    ``file_request`` is how upstreams are asked for a file by its path, whether or not a document lists it; the key is
+    empty for a file of no package. It raises C{NotFound} if no upstream is asked for it.
+    """
+
+    document_request: Callable[[str], DocumentRequest]
+    make_release: MakeRelease
+    kinds: Callable[[str], Sequence[str]]
+    read_parts: Callable[[Reader, int, str, str], tuple[MemberParts, Package]]
+    splice: Callable[[str, str, int, Sequence[MemberParts]], Spliced] = _refuse_to_splice
+    latest_form: str
+    latest: Callable[[str, Sequence[MemberParts]], Latest | None]
+    package_of: Callable[[str], str] = lambda key: key
+    document_of: Callable[[str, str], str] = lambda package_key, _path: package_key
+    file_request: Callable[[str, str], FileRequest] | None = None
+    containers: Containers | None = None

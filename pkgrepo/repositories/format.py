@@ -1,0 +1,114 @@
+"""What the repositories know of a package format: the names of packages, their index, and how files are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Package, Repository
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+
+from .configuration import Configurations
+from .publish.index import Change, Indexer, PackageIndex
+
+Made = tuple[UpstreamDocument, bytes]  # a document of an upstream, and its parts
+
+
+@frozen(kw_only=True, eq=False)
+class Layout:
+    """
+    Where the readable layout has the files of packages, relative to the repository's folder.
+
+    ``path`` is for a file's public path, ``folder`` that of a package by its key. ``places`` are all places of a
+    version's files, by key and text, that are not below that folder. The version need not exist any more: what is at
+    these places and not of the version is removed. With ``places_vary`` files of a version may also be at other places
+    outside of the folder, which its sidecar tells.
+    """
+
+    path: Callable[[str], str] = lambda path: path
+    folder: Callable[[str], str] = lambda package_key: package_key
+    places: Callable[[str, str], Sequence[str]] = lambda _package_key, _version: ()
+    places_vary: bool = False
+
+
+@frozen(kw_only=True, eq=False)
+class Tree:
+    """
+    The layout of a format whose clients choose the paths of files.
+
+    Each file is at its public path, beside the documents of directories. Files that belong to no package may lie
+    anywhere. ``directory`` is that of a version's files, by key and text; with an empty text, that of the package.
+    ``document`` is the document of a directory of the repository with an id as clients get it, or None.
+    ``document_names`` are its names in the readable layout; a plain file of the first name is the document of its
+    directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files again.
+    """
+
+    directory: Callable[[str, str], str]
+    document: Callable[[Reader, int, str], bytes | None]
+    document_names: tuple[str, ...]
+    kept_kinds: tuple[str, ...]
+
+
+@frozen(kw_only=True, eq=False)
+class Images:
+    """
+    Of a format whose packages are images: manifests, tags and blobs.
+
+    ``signature_keys`` are the ids of the keys whose signatures make images of a repository visible to readers; None
+    where no signature is needed.
+    """
+
+    signature_keys: Callable[[Repository], Sequence[str] | None]
+
+
+@frozen(kw_only=True, eq=False)
+class Companion:
+    """
+    How repositories of a format belong to repositories of the formats ``of``.
+
+    ``segment`` is the path segment below the address of the other repository, also the last one of the name.
+    ``config`` is the configuration of the companion of a repository; None if it gets none. It is given a function that
+    finds the public id of the companion of a repository by the public id of that.
+    """
+
+    of: tuple[str, ...]
+    segment: str
+    config: Callable[[Repository, Callable[[str], str | None]], Mapping[str, Any] | None]
+
+
+def _index_nothing(index: PackageIndex, change: Change) -> None:
+    """Every list is read from the catalog on request."""
+
+
+@frozen(kw_only=True, eq=False)
+class StoredFormat:
+    """
+    A package format, as far as what is stored of it.
+
+    ``package_key`` and ``version_key`` are the normalised forms of a name and of a version; they raise C{Invalid}.
+    ``check_place`` checks the names of a storage and of a new repository in it, and raises C{Invalid} if clients could
+    not address it. ``warnings`` are sentences about surprising effects of a repository's configuration.
+
+    ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
+    those about no single package, of what a proxy keeps; they raise C{Invalid} if one would be too large. ``compact``
+    is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    configurations: Configurations
+    package_key: Callable[[str], str]
+    version_key: Callable[[str], str]
+    index: Indexer = _index_nothing
+    check_place: Callable[[str, str], None] = lambda _storage, _repository: None
+    warnings: Callable[[Repository], Sequence[str]] = lambda _repository: ()
+    layout: Layout = field(factory=Layout)
+    tree: Tree | None = None
+    images: Images | None = None
+    companion: Companion | None = None
+    restore_documents: Callable[[Reader, Package], Sequence[Made]] | None = None
+    restore_lists: Callable[[Reader, Repository], Sequence[Made]] | None = None
+    compact: Callable[[Transaction, Repository, int], None] | None = None
