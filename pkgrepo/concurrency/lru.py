@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -14,11 +14,13 @@ class Lru(Generic[K, V]):
     """
     Entries by key; the least recently used are evicted when the sizes of all exceed ``limit``.
 
-    The size of an entry is 1 unless ``put`` says another one, so the limit is that of their number.
+    The size of an entry is 1 unless ``put`` says another one, so the limit is that of their number. ``on_evict`` is
+    called with each entry that is evicted.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_evict: Callable[[V], object] | None = None) -> None:
         self.limit = limit
+        self._on_evict = on_evict
         self.size = 0
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
@@ -40,17 +42,17 @@ class Lru(Generic[K, V]):
         self._entries.move_to_end(key)
         return entry[0]
 
-    def put(self, key: K, value: V, size: int = 1) -> list[V]:
-        """Keep an entry in place of the present one. Returns the evicted ones; one larger than the limit is, too."""
-        self.pop(key)
+    def put(self, key: K, value: V, size: int = 1) -> bool:
+        """Keep an entry in place of the present one. Returns whether there was one."""
+        replaced = self.pop(key) is not None
         self._entries[key] = (value, size)
         self.size += size
-        evicted = []
         while self.size > self.limit:
-            _, (oldest, freed) = self._entries.popitem(last=False)
+            _, (evicted, freed) = self._entries.popitem(last=False)
             self.size -= freed
-            evicted.append(oldest)
-        return evicted
+            if self._on_evict is not None:
+                self._on_evict(evicted)
+        return replaced
 
     def pop(self, key: K) -> V | None:
         """Remove and return the entry of a key, or None."""

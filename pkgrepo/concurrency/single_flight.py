@@ -1,4 +1,4 @@
-"""Calls that several callers wait for: one call for all of them, not cancelled when one of them is."""
+"""Calls that several callers wait for: one call for all, not cancelled when one of them is; and a cache of such."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import PkgrepoError
 
 log = Logger()
@@ -77,6 +78,36 @@ class SingleFlight(Generic[K, T]):
     def _forget(self, key: K, call: _Call[T]) -> None:
         if self._running.get(key) is call:
             del self._running[key]
+
+
+class StampCache(Generic[K, T]):
+    """
+    Values that are made for a stamp, such as a serial: the latest one of each of the ``most`` keys used last.
+
+    Of several callers with one key and stamp one makes the value, for all of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._kept: Lru[K, tuple[Hashable, T]] = Lru(most)
+        self._flight: SingleFlight[tuple[K, Hashable], T] = SingleFlight()
+
+    def latest(self, key: K) -> T | None:
+        """The value that was made last for a key, whatever its stamp."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept[1]
+
+    async def get(self, key: K, stamp: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """The value of a key for this stamp, which ``make`` makes if it is not there."""
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+
+        async def keep() -> T:
+            made = await make()
+            self._kept.put(key, (stamp, made))
+            return made
+
+        return await self._flight.run((key, stamp), keep)
 
 
 async def shield(work: Awaitable[T]) -> T:

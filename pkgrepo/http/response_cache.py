@@ -1,15 +1,16 @@
-"""A cache in memory, bounded in bytes, with eviction of the least recently used entries."""
+"""A cache in memory, bounded in bytes, which counts how it is used."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from pkgrepo.concurrency.lru import Lru
 
 T = TypeVar("T")
 
 
-class ResponseCache(Generic[T]):
+class ResponseCache(Lru[Hashable, T]):
     """
     Entries by key; the least recently used are evicted when all exceed ``limit`` bytes together.
 
@@ -18,14 +19,9 @@ class ResponseCache(Generic[T]):
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0
+        super().__init__(limit)
         self.hits = 0
         self.misses = 0
-        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
     @property
     def largest(self) -> int:
@@ -33,36 +29,14 @@ class ResponseCache(Generic[T]):
         return self.limit // 8
 
     def get(self, key: Hashable) -> T | None:
-        """The entry of ``key``, or None."""
-        entry = self._entries.get(key)
-        if entry is None:
+        """The entry of a key, or None."""
+        found = super().get(key)
+        if found is None:
             self.misses += 1
-            return None
-        self._entries.move_to_end(key)
-        self.hits += 1
-        return entry[0]
+        else:
+            self.hits += 1
+        return found
 
-    def put(self, key: Hashable, entry: T, size: int) -> bool:
-        """Keep ``entry``, of ``size`` bytes, in place of the present one. Returns whether there was one."""
-        replaced = self.drop(key)
-        if size > self.largest:
-            return replaced
-        self._entries[key] = (entry, size)
-        self.size += size
-        while self.size > self.limit:
-            _, (_, freed) = self._entries.popitem(last=False)
-            self.size -= freed
-        return replaced
-
-    def drop(self, key: Hashable) -> bool:
-        """Remove the entry of ``key``. Returns whether there was one."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return False
-        self.size -= entry[1]
-        return True
-
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._entries.clear()
-        self.size = 0
+    def put(self, key: Hashable, value: T, size: int = 1) -> bool:
+        """Keep an entry of ``size`` bytes in place of the present one. Returns whether there was one."""
+        return super().put(key, value, size) if size <= self.largest else self.pop(key) is not None

@@ -20,13 +20,13 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.storage.gil import GilReleaser
 
 # The score of a word by where it is found, best first.
@@ -120,7 +120,7 @@ class SearchIndex:
         self._deprecated: set[int] = set()
         self._free: list[int] = []
         self._names: dict[int, str] = {}  # joined names by the first slot of each stride, made on demand
-        self._answers: OrderedDict[tuple[Query, int, int], Found] = OrderedDict()
+        self._answers: Lru[tuple[Query, int, int], Found] = Lru(MAX_CACHED)
         self._changes = 0
 
     def __len__(self) -> int:
@@ -168,9 +168,7 @@ class SearchIndex:
         found = Found([(self._keys[slot], fit) for slot, fit in ranked], len(slots))
         with self._lock:
             if self._changes == changes:
-                self._answers[place] = found
-                if len(self._answers) > MAX_CACHED:
-                    self._answers.popitem(last=False)
+                self._answers.put(place, found)
         return found
 
     def keys(self, query: Query) -> list[str]:

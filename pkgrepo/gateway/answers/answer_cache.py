@@ -132,7 +132,7 @@ class AnswerCache:
         if fresh is NOT_NOW:
             return None
         if not fresh:
-            self._cache.drop(key)
+            self._cache.pop(key)
             return None
         entry.generation = generation
         return entry

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import BlobMissing
 from pkgrepo.model import Repository
 from pkgrepo.proxy.parts.layout import PartsDamaged
@@ -24,7 +24,7 @@ class Listings:
 
     def __init__(self, kept: KeptAnswers) -> None:
         self._kept = kept
-        self._verdicts: Lru[tuple[int, str], tuple[tuple[int, int], bool | None]] = Lru(MOST_VERDICTS)
+        self._verdicts: StampCache[tuple[int, str], bool | None] = StampCache(MOST_VERDICTS)
 
     async def listed_ms(self, repository: Repository, request: DocumentRequest) -> int:
         """When the list came that names a document; 0 if none is kept."""
@@ -41,10 +41,8 @@ class Listings:
         named = None
         if found.failure is None and now_ms < found.document.fresh_until_ms:
             place = (repository.id, document.key)
-            before, named = self._verdicts.get(place) or (None, None)
-            if before != stamp:
-                named = await self._ask(repository, listing, found, request.name, document.meta)
-                self._verdicts.put(place, (stamp, named))
+            ask = partial(self._ask, repository, listing, found, request.name, document.meta)
+            named = await self._verdicts.get(place, stamp, ask)
         if (stamp[0], named) == (held.listed_ms, held.named):
             return held
         return evolve(held, listed_ms=stamp[0], named=named)

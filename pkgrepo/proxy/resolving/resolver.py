@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
@@ -73,7 +73,7 @@ class Resolver:
         self._pools = pools
         self._clock = clock
         self._formats = formats
-        self._times: Lru[tuple[int, str, bytes], tuple[int, list[int | None]]] = Lru(MOST_TIMES)
+        self._times: StampCache[tuple[int, str, bytes], list[int | None]] = StampCache(MOST_TIMES)
 
     async def state(
         self, repository: Repository, key: str, trace: Trace | None = None, *, revalidate: bool = False
@@ -205,11 +205,9 @@ class Resolver:
     async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:
         section = member.request.section
         place = (member.repository.id, member.request.key, section)
-        kept = self._times.get(place)
-        if kept is None or kept[0] != member.serial:
-            kept = member.serial, await self.read(member, lambda parts: _published_times(parts, section))
-            self._times.put(place, kept)
-        return kept[1]
+        return await self._times.get(
+            place, member.serial, lambda: self.read(member, lambda parts: _published_times(parts, section))
+        )
 
     async def read(self, member: UpstreamMember, work: Callable[[PartsFile], T]) -> T:
         """The result of ``work``, which is called on a thread with the parts of a package; see L{Documents.read}."""

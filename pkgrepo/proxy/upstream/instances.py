@@ -55,7 +55,7 @@ class Upstreams:
         self._guard = AddressGuard(settings.allow_private)
         permits = HostPermits(settings.max_connections_per_host, reactor)
         self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
-        self._recent: Lru[tuple[int, str], Upstream] = Lru(MOST_UPSTREAMS)
+        self._recent: Lru[tuple[int, str], Upstream] = Lru(MOST_UPSTREAMS, Upstream.retire)
         self._unusable: dict[tuple[int, str], tuple[Route, str]] = {}  # those that no client can be made for, and why
         self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
 
@@ -86,8 +86,7 @@ class Upstreams:
         made = self._make(repository_id, route)
         if known is not None:
             known.retire()
-        for evicted in self._recent.put(key, made):
-            evicted.retire()
+        self._recent.put(key, made)
         return made
 
     @asynccontextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,6 +17,7 @@ import msgspec
 import zstandard
 from attrs import frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.model import Document
 
 FAST_FROM = 256 * 1024  # bytes; above, time matters more than the best compression
@@ -71,8 +71,7 @@ class Renderer:
     """Renders documents, with a cache of compressed groups. Several threads may use it."""
 
     def __init__(self, cache_size: int = CACHE_SIZE) -> None:
-        self._left = cache_size
-        self._cache: OrderedDict[tuple[bytes, bytes], bytes] = OrderedDict()
+        self._cache: Lru[tuple[bytes, bytes], bytes] = Lru(cache_size)
         self._lock = threading.Lock()
 
     def render(
@@ -143,17 +142,11 @@ class Renderer:
         with self._lock:
             found = self._cache.get(key)
             if found is not None:
-                self._cache.move_to_end(key)
                 return found
         deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         made = deflater.compress(text) + deflater.flush(zlib.Z_SYNC_FLUSH)
         with self._lock:
-            if key not in self._cache:
-                self._cache[key] = made
-                self._left -= len(made)
-            while self._left < 0:
-                _, oldest = self._cache.popitem(last=False)
-                self._left += len(oldest)
+            self._cache.put(key, made, len(made))
         return made
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import ParamSpec, TypeVar, cast
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.storage.free_space import free_and_total, low_water
@@ -79,7 +79,7 @@ class FilesystemBlobStore:
         self._capacity: tuple[float, tuple[int, int]] | None = None
         self._unnamed = False
         self._active: set[str] = set()
-        self._digesters: OrderedDict[str, Digester] = OrderedDict()
+        self._digesters: Lru[str, Digester] = Lru(CACHED_DIGESTERS)
 
     async def start(self, *, create: bool = True) -> None:
         """
@@ -134,7 +134,7 @@ class FilesystemBlobStore:
         file = self._new_file(upload_id, name=known.file)
         queue = DiskQueue(self._pools.disk)
         await self._reopen(upload_id, file, queue, known.offset, copied=abandoned)
-        warm = self._digesters.pop(upload_id, None)
+        warm = self._digesters.pop(upload_id)
         recorded: Mapping[str, str] | None = None
         if warm is not None and warm.digests() == known.digests:
             digester = warm
@@ -277,9 +277,7 @@ class FilesystemBlobStore:
     def _on_end(self, upload_id: str, digester: Digester | None) -> None:
         self._active.discard(upload_id)
         if digester is not None:
-            self._digesters[upload_id] = digester
-            if len(self._digesters) > CACHED_DIGESTERS:
-                self._digesters.popitem(last=False)
+            self._digesters.put(upload_id, digester)
 
     def _upload(
         self,

@@ -12,13 +12,13 @@ take 40 MB of disk, 15 MB of memory and 3 s, and 1.2 s when few have changed.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Hashable
 from functools import partial
 from typing import Final
 
 from attrs import Factory, define, field
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index import packages as channel
@@ -85,7 +85,7 @@ class MemberChannels:
     """The documents of all channels that are not hosted, one instance per process."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str, str], Kept] = OrderedDict()
+        self._kept: Lru[tuple[int, str, str], Kept] = Lru(MOST_KEPT)
         self._flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
         self._superseded: ResponseCache[tuple[str, bytes]] = ResponseCache(SUPERSEDED)
 
@@ -104,8 +104,6 @@ class MemberChannels:
             kept = None
         while kept is None or kept.stamp != state.stamp:  # else it is that of another request, which began before
             kept = await self._flight.run(place, partial(self._update, services, repository, state, place))
-        if place in self._kept:
-            self._kept.move_to_end(place)
         document = kept.forms.get(form.coding)
         if document is None:
             document = await kept.flight.run(form.coding, partial(self._make_form, services, kept, form))
@@ -130,14 +128,13 @@ class MemberChannels:
         before = self._kept.get(place)
         parts = await _Writing(services, repository, state, place[1], place[2], before).write()
         opens = [part.opens_ms for _, part in parts.values() if part.opens_ms is not None]
-        kept = self._kept[place] = Kept(state.stamp, min(opens, default=None), parts)
+        kept = Kept(state.stamp, min(opens, default=None), parts)
+        self._kept.put(place, kept)
         kept.digest = await services.pools.cpu(_digest, place[1], place[2], kept)
         if before is not None and before.digest == kept.digest:
             kept.forms.update(before.forms)
         if before is not None and place[2] == SHARDS_INDEX:
             await services.pools.cpu(self._supersede, place, before, kept)
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
         return kept
 
     async def _make_form(self, services: Services, kept: Kept, form: Form) -> StoredDocument:

@@ -7,7 +7,6 @@ to which only blobs were pushed does not have the image yet: it is asked for blo
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.formats.container.trust.visibility import UNTRUSTED
@@ -87,7 +87,7 @@ class Places:
     def __init__(self, catalog: ICatalog, clock: Clock) -> None:
         self._catalog = catalog
         self._clock = clock
-        self._found: OrderedDict[tuple[int, str], tuple[str, str]] = OrderedDict()
+        self._found: Lru[tuple[int, str], tuple[str, str]] = Lru(MOST_REMEMBERED)
         self._with_library: dict[tuple[int, str], bool] = {}
 
     async def first(
@@ -169,10 +169,7 @@ class Places:
         return names[::-1] if self._with_library.get((repository.id, route.name)) else names
 
     def _note(self, repository: Repository, image: str, place: Place) -> None:
-        self._found[repository.id, image] = (place.route.name, place.name)
-        self._found.move_to_end((repository.id, image))
-        if len(self._found) > MOST_REMEMBERED:
-            self._found.popitem(last=False)
+        self._found.put((repository.id, image), (place.route.name, place.name))
         if "/" not in image:
             self._with_library[repository.id, place.route.name] = place.name != image
 

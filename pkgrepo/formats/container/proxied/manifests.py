@@ -18,7 +18,6 @@ no such tag     warning
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -26,6 +25,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import (
     Invalid,
@@ -152,7 +152,7 @@ class UpstreamManifests:
         self._negative_cache = negative_cache
         self._counters = counters
         self._flight: TracedFlight[Confirmation] = TracedFlight()
-        self._stale_until_ms: OrderedDict[tuple[int, str], int] = OrderedDict()
+        self._stale_until_ms: Lru[tuple[int, str], int] = Lru(MOST_STALE)
 
     async def ensure(
         self, target: Target, reference: str, trace: Trace | None = None, *, revalidate: bool = False
@@ -197,7 +197,7 @@ class UpstreamManifests:
             if is_gone or not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
                 recall(trace, repository, state)
                 return Confirmation(Outcome.STALE if is_gone else Outcome.HIT, state.fresh_until_ms // 1000)
-        stale_until_ms = self._stale_until_ms.get((repository.id, key), 0)
+        stale_until_ms = self._stale_until_ms.get((repository.id, key)) or 0
         if usable and now_ms < stale_until_ms and not is_former:
             if state is not None:
                 trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
@@ -228,11 +228,9 @@ class UpstreamManifests:
             if state is not None:
                 trace.add(StepKind.STALE, **times_of(state))
             until_ms = self._clock.now_ms() + STALE_RETRY_MS
-            self._stale_until_ms[repository.id, key] = until_ms
-            if len(self._stale_until_ms) > MOST_STALE:
-                self._stale_until_ms.popitem(last=False)
+            self._stale_until_ms.put((repository.id, key), until_ms)
             return Confirmation(Outcome.STALE, until_ms // 1000)
-        self._stale_until_ms.pop((repository.id, key), None)
+        self._stale_until_ms.pop((repository.id, key))
         return found
 
     async def _ask_tag(

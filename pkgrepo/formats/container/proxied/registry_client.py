@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -12,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
@@ -113,7 +113,7 @@ class UpstreamTokens:
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
-        self._tokens: OrderedDict[_Key, _Token] = OrderedDict()
+        self._tokens: Lru[_Key, _Token] = Lru(MOST_TOKENS)
         self._services: dict[tuple[int, Route], _Service] = {}
         self._flight: SingleFlight[_Key, str] = SingleFlight()
 
@@ -202,10 +202,7 @@ class UpstreamTokens:
             if answer.status != 200:
                 raise UpstreamFailed(route.name, f"its token service answers {answer.status}")
             token = _read_token(route, await answer.read(), self._seconds())
-        self._tokens[key] = token
-        self._tokens.move_to_end(key)
-        if len(self._tokens) > MOST_TOKENS:
-            self._tokens.popitem(last=False)
+        self._tokens.put(key, token)
         return token.authorization
 
 

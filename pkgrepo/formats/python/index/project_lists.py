@@ -9,15 +9,14 @@ repositories have the names of all members, and are rendered when one of them ha
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final, TypeVar
 
 import msgspec
 from attrs import frozen
 
-from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.index import pages
 from pkgrepo.formats.python.index.indexing import CONTENT_TYPES, is_quarantined
@@ -108,8 +107,7 @@ class MergedLists:
     def __init__(self, question: DocumentRequest) -> None:
         """``question`` asks an upstream for its list, of which the parts have names in fragments of ``NAME_LIST``."""
         self._question = question
-        self._kept: OrderedDict[tuple[int, str], tuple[Hashable, Document]] = OrderedDict()
-        self._flight: SingleFlight[tuple[int, str, Hashable], Document] = SingleFlight()
+        self._kept: StampCache[tuple[int, str], Document] = StampCache(MOST_DOCUMENTS)
 
     async def get(self, services: Services, repository: Repository, kind: str, *, revalidate: bool) -> Document:
         """
@@ -120,12 +118,8 @@ class MergedLists:
         leaves = [leaf for leaf in services.proxy.resolver.flat_members(repository) if leaf.active]
         members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
         stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
-        kept = self._kept.get((repository.id, kind))
-        if kept is not None and kept[0] == stamp:
-            self._kept.move_to_end((repository.id, kind))
-            return kept[1]
-        return await self._flight.run(
-            (repository.id, kind, stamp), lambda: self._make(services, repository, kind, members, stamp)
+        return await self._kept.get(
+            (repository.id, kind), stamp, lambda: self._make(services, repository, kind, members)
         )
 
     async def _member(self, services: Services, leaf: Repository, *, revalidate: bool) -> _Member:
@@ -139,7 +133,7 @@ class MergedLists:
         return _Member(leaf, await services.catalog.look(repositories.names_serial, leaf.id), None)
 
     async def _make(
-        self, services: Services, repository: Repository, kind: str, members: Sequence[_Member], stamp: Hashable
+        self, services: Services, repository: Repository, kind: str, members: Sequence[_Member]
     ) -> Document:
         # Own names come first, in their own spelling: no upstream is asked for them.
         own_first = sorted(members, key=lambda member: member.held is not None)
@@ -150,12 +144,7 @@ class MergedLists:
             names = lists[0] if len(lists) == 1 else list(_merge(lists))
             return NAME_LISTS.render(PackageList(names), serial, kind)
 
-        document = await services.pools.cpu(render)
-        self._kept[repository.id, kind] = (stamp, document)
-        self._kept.move_to_end((repository.id, kind))
-        if len(self._kept) > MOST_DOCUMENTS:
-            self._kept.popitem(last=False)
-        return document
+        return await services.pools.cpu(render)
 
     async def _names(self, services: Services, repository: Repository, member: _Member) -> Names:
         proxy = member.repository

@@ -13,7 +13,6 @@ list                                                        update
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.formats.rubygems.index.indexing import began_ms
 from pkgrepo.formats.rubygems.index.info import DIGESTS, TEXT_TYPE, render_time
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
@@ -133,8 +132,7 @@ class VersionsLists:
     """The lists of all hosted repositories, one instance per process."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, VersionsList] = OrderedDict()
-        self._flight: SingleFlight[tuple[int, ListState | None], VersionsList] = SingleFlight()
+        self._kept: StampCache[int, VersionsList] = StampCache(MOST_FILES)
 
     async def get(self, catalog: ICatalog, repository: Repository) -> VersionsList:
         """
@@ -143,19 +141,8 @@ class VersionsLists:
         :raises StorageFull: there is no room for the file
         """
         state: ListState | None = await catalog.look(index_documents.find_list, repository.id)
-        kept = self._kept.get(repository.id)
-        if kept is not None and kept.state == state:
-            self._kept.move_to_end(repository.id)
-            return kept
-        return await self._flight.run((repository.id, state), lambda: self._update(catalog, repository))
-
-    async def _update(self, catalog: ICatalog, repository: Repository) -> VersionsList:
-        made = await catalog.scan(_extend, repository, self._kept.get(repository.id))
-        self._kept[repository.id] = made
-        self._kept.move_to_end(repository.id)
-        if len(self._kept) > MOST_FILES:
-            self._kept.popitem(last=False)
-        return made
+        before = self._kept.latest(repository.id)
+        return await self._kept.get(repository.id, state, lambda: catalog.scan(_extend, repository, before))
 
 
 def read_lines(reader: Reader, repository: Repository, seq: int = 0) -> Iterator[bytes]:

@@ -8,14 +8,14 @@ what the last upstream there appends to its list is appended to it too.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
 from attrs import Factory, evolve, field, frozen
 
-from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.gem_lists import read_lines, versions_head
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
@@ -189,9 +189,8 @@ class MergedLists:
     """The lists of all repositories that are not hosted, one instance per process."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str], tuple[Hashable, ListFile]] = OrderedDict()
-        self._flight: SingleFlight[tuple[int, str, Hashable], ListFile] = SingleFlight()
-        self._joined: OrderedDict[int, tuple[Hashable, JoinedLists]] = OrderedDict()
+        self._kept: StampCache[tuple[int, str], ListFile] = StampCache(MOST_LISTS)
+        self._joined: Lru[int, tuple[Hashable, JoinedLists]] = Lru(MOST_LISTS)
 
     async def versions(
         self, services: Services, repository: Repository, *, revalidate: bool
@@ -260,15 +259,7 @@ class MergedLists:
     async def _cached(
         self, repository: Repository, name: str, stamp: Hashable, make: Callable[[], Awaitable[ListFile]]
     ) -> ListFile:
-        place = (repository.id, name)
-        kept = self._kept.get(place)
-        if kept is None or kept[0] != stamp:
-            made = await self._flight.run((*place, stamp), make)
-            kept = self._kept[place] = (stamp, made)
-            if len(self._kept) > MOST_LISTS:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(place)
-        return kept[1]
+        return await self._kept.get((repository.id, name), stamp, make)
 
     async def _ask(
         self, services: Services, repository: Repository, proxy: Repository, *, revalidate: bool
@@ -301,10 +292,7 @@ class MergedLists:
             if not upstreams:
                 writer.add(versions_head(hosted[0], None))
             joined = await join_lists(services, upstreams, writer, taken, merges=merges)
-        self._joined[repository.id] = (begins, joined)
-        self._joined.move_to_end(repository.id)
-        if len(self._joined) > MOST_LISTS:
-            self._joined.popitem(last=False)
+        self._joined.put(repository.id, (begins, joined))
         return joined.file
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from uuid import uuid4
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Conflict, Invalid, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
 from pkgrepo.outbound.tls import make_policy
@@ -82,7 +82,7 @@ class BucketBlobStore:
         self._spool = spool
         self._part_size = part_size
         self._active: set[str] = set()
-        self._digesters: OrderedDict[str, Digester] = OrderedDict()
+        self._digesters: Lru[str, Digester] = Lru(CACHED_DIGESTERS)
         self.addresses = BucketAddresses(self, place.redirect_from) if place.redirect_from else None
 
     async def start(self, *, create: bool = True) -> None:
@@ -170,7 +170,7 @@ class BucketBlobStore:
             if isinstance(error, OSError):
                 raise storage_error(self.name, error) from error
             raise
-        warm = self._digesters.pop(upload_id, None)
+        warm = self._digesters.pop(upload_id)
         is_warm = warm is not None and warm.digests() == known.digests
         return self._upload(
             upload_id,
@@ -303,9 +303,7 @@ class BucketBlobStore:
     def _on_end(self, upload_id: str, digester: Digester | None) -> None:
         self._active.discard(upload_id)
         if digester is not None:
-            self._digesters[upload_id] = digester
-            if len(self._digesters) > CACHED_DIGESTERS:
-                self._digesters.popitem(last=False)
+            self._digesters.put(upload_id, digester)
 
     def _upload(
         self,
