@@ -38,7 +38,6 @@ from pkgrepo.management.users import routes as users
 Handler = Callable[[Request], Awaitable[Answer]]
 
 TABLES = (
-    statistics.server_table,
     *(
         each.table
         for each in (
@@ -67,7 +66,10 @@ TABLES = (
             audit,
         )
     ),
+    statistics.server_table,
 )
+# With those of handlers that are methods.
+EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 
 
 class ManagementApp:

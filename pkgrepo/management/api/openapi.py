@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from inspect import cleandoc
 from typing import Any
@@ -16,7 +16,7 @@ from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.problems import Problem
-from pkgrepo.management.api.route import Parameter, Route, Table
+from pkgrepo.management.api.route import PAGING, Parameter, Route, Table
 
 _PARAMETER = re.compile(r"<(?:path:)?([a-z]+)>")
 _REFERENCES = "#/components/schemas/{name}"
@@ -38,6 +38,15 @@ WHEN_CHANGING = {
     413: "The body is too large.",
     507: "The disk is full.",
 }
+
+_INTRODUCTION = """\
+# The management API
+
+Look up what programs can ask of the server. The paths below follow `/api`. The server describes them at `/api/docs`,
+and for programs at `/api/openapi.json` with the fields of every body and response. Send Basic credentials, an access
+token or a bearer token. Errors are problem details (RFC 9457), whose `errors` point at wrong fields. Send the ETag of
+a response in `If-None-Match`, and the changes that you make of it with `If-Match`.
+"""
 
 PATH_PARAMETERS = {
     "repository": "A repository: its id, or its path with the slash encoded (storage%2Fname).",
@@ -250,3 +259,44 @@ def _operation_html(method: str, path: str, operation: Mapping[str, Any]) -> str
         f"<p><b>{escape(operation['summary'])}.</b> {escape(operation['description'])}</p>"
         f"<table>{rows}</table></section>"
     )
+
+
+def api_page(tables: Iterable[Table]) -> str:
+    """The page of all routes in the book, in Markdown; a test compares it with ``pkgrepo/docs/api.md``."""
+    by_tag: dict[str, list[Route]] = {}
+    for table in tables:
+        by_tag.setdefault(table.name, []).extend(table.routes)
+    lines = [_INTRODUCTION, *_rows((f"{{{name}}}", meaning) for name, meaning in PATH_PARAMETERS.items())]
+    lines += ["\nLists come in pages:\n", *_rows((each.name, each.explanation) for each in PAGING)]
+    for tag, routes in by_tag.items():
+        lines += [f"\n## {tag}", *(line for route in routes for line in _route_lines(route))]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from ("| parameter | meaning |", "| --- | --- |")
+    for name, meaning in pairs:
+        yield f"| `{name}` | {meaning} |"
+
+
+def _route_lines(route: Route) -> Iterator[str]:
+    yield f"\n### {route.method} {openapi_path(route.path)}\n"
+    yield f"{route.summary}. {' '.join(cleandoc(route.handler.__doc__ or '').split())}\n"
+    yield f"- Permission: {route.access.label}"
+    kind = route.body
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = (
+            f"`{each.encode_name}`{' (needed)' if each.required else ''}" for each in msgspec.structs.fields(kind)
+        )
+        yield f"- Body: {', '.join(fields)}"
+    elif kind is not None:
+        yield "- Body: JSON"
+    if route.paged:
+        yield "- Response: a page of a list"
+    if route.conditional:
+        yield "- `If-Match`: the ETag of what was read; 412 if it has changed since"
+    if route.aliases:
+        yield f"- Also: {', '.join(f'`{method} {openapi_path(path)}`' for method, path in route.aliases)}"
+    if route.query:
+        yield ""
+        yield from _rows((each.name, each.explanation) for each in route.query)

@@ -14,6 +14,8 @@ from pkgrepo.commands.reference import commands_page
 from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.explain import settings_page
+from pkgrepo.management.api.openapi import api_page
+from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
 from pkgrepo.web.docs import BookPage, load_book
 from tests.support.browser import Browser
@@ -48,6 +50,10 @@ def test_the_page_of_settings_is_current() -> None:
 
 def test_the_page_of_commands_is_current() -> None:
     assert_current("commands.md", commands_page(main))
+
+
+def test_the_page_of_the_api_is_current() -> None:
+    assert_current("api.md", api_page(EVERY_TABLE))
 
 
 def test_the_page_of_repository_configurations_is_current_and_explains_every_key() -> None:

@@ -25,14 +25,12 @@ from pkgrepo.management.api.access_rules import (
     VIEWERS,
     AccessRule,
 )
-from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.route import Route
-from pkgrepo.management.app import TABLES
+from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
-from pkgrepo.management.packages.archives import Contents
 from tests.support.memory_server import Stack
 
-ROUTES = [route for table in (*TABLES, Contents.table, Description.table) for route in table.routes]
+ROUTES = [route for table in EVERY_TABLE for route in table.routes]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 # Status of the refusal by caller; None where the caller is admitted. The repository is private.
