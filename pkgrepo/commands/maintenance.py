@@ -26,7 +26,7 @@ from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.storages_file import StoragesFile
+from pkgrepo.storage.folders import StoragesFile
 
 
 @click.command()

@@ -20,8 +20,8 @@ from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.storage.folders import StoragesFile
 from pkgrepo.storage.process_lock import ProcessLock
-from pkgrepo.storage.storages_file import StoragesFile
 
 # systemd.exec(5): the state folder of a dynamic user is below /var/lib/private, which only root may enter. Units that
 # name one dynamic user share its id and see the folder where the service sees it.

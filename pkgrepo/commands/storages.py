@@ -22,7 +22,7 @@ from pkgrepo.model import Storage
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.storage_move import MoveReport, StorageMove
 from pkgrepo.startup import provisioning
-from pkgrepo.storage.blobs.s3.settings import BucketPlace
+from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND, address_of
 from pkgrepo.storage.catalog.server import storages
 

@@ -40,7 +40,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
-from pkgrepo.storage.key_leases import KeyLeases
+from pkgrepo.storage.process_lock import KeyLeases
 
 from .core import Core
 from .shared_news import (

@@ -32,7 +32,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.search_index import Entry, SearchIndex
 from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 MAX_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the least recently used ones are evicted
 MAX_PACKAGES: Final = 1_000_000  # of one repository; further ones are not found

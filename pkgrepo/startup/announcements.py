@@ -18,7 +18,7 @@ from twisted.internet.error import CannotListenError
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.storage.private_files import ensure_private
+from pkgrepo.storage.small_files import ensure_private
 
 
 def find_console() -> IO[str] | None:

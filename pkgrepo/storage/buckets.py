@@ -15,8 +15,8 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, SecretUnreadable, StorageFailed
 from pkgrepo.model import Storage
-from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
-from pkgrepo.storage.blobs.s3.spool import Spool
+from pkgrepo.storage.blobs.s3.parts import Spool
+from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.secret_box import SecretBox

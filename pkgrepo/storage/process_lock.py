@@ -1,8 +1,12 @@
 """
-Lock files: which processes use a folder, and which one of them does the work that one at a time may do.
+Lock files: which processes use a folder, which one of them does the work of one at a time, and leases of names.
 
 Each process holds a shared ``flock`` on one file in the folder; the kernel releases it when the process ends. A process
 that could get it exclusively first knows that older temporary files have no owner.
+
+Leases of names are locks of single bytes of one file (``F_OFD_SETLK``, fcntl(2)), at offsets that are hashes of the
+names. So a name costs no file and nothing on the disk, and the kernel releases the leases of a process that ends. Two
+names with one hash share a lease, which only delays one of them.
 """
 
 from __future__ import annotations
@@ -10,11 +14,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import struct
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from errno import EACCES, EAGAIN
+from hashlib import blake2b
 from pathlib import Path
 
-from .private_files import OWNER_ONLY, tighten
+from pkgrepo.storage.small_files import OWNER_ONLY, tighten
 
 NAME = "in-use"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -128,3 +135,57 @@ def _open(path: Path) -> int:
     """Open a lock file, which is made if needed; nobody else may hold up the owner by a lock."""
     tighten(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
+
+
+_FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
+
+
+class KeyLeases:
+    """
+    The leases of all processes that use the file at ``path``, as this process takes them.
+
+    The file is made when it is needed. No method waits.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+        self._held: set[int] = set()
+
+    def acquire(self, name: str) -> bool:
+        """Take a lease. Returns False if it is taken, also by this process; where locks cannot be had, True."""
+        offset = number_of(name)
+        if offset in self._held:
+            return False
+        try:
+            self._set(fcntl.F_WRLCK, offset)
+        except OSError as error:
+            if error.errno in (EACCES, EAGAIN):
+                return False
+        self._held.add(offset)
+        return True
+
+    def release(self, name: str) -> None:
+        """Release a lease that was taken."""
+        offset = number_of(name)
+        self._held.remove(offset)
+        with suppress(OSError):
+            self._set(fcntl.F_UNLCK, offset)
+
+    def close(self) -> None:
+        """Release all leases; also twice."""
+        self._held.clear()
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _set(self, kind: int, offset: int) -> None:
+        if self._descriptor is None:
+            tighten(self._path)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0))
+
+
+def number_of(name: str) -> int:
+    """The number of a name, of 62 bits."""
+    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 2

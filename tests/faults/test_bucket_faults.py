@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.storage.blobs.s3.spool import Spool
+from pkgrepo.storage.blobs.s3.parts import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.pools import Pools
 from tests.support.blob_store_cases import FUTURE, KIB, body_of, content, put

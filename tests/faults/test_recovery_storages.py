@@ -7,7 +7,7 @@ import shutil
 import pytest
 import requests
 
-from pkgrepo.storage.storages_file import STORAGES_JSON
+from pkgrepo.storage.folders import STORAGES_JSON
 from tests.support import server_databases
 from tests.support.data_folder import DataFolder, pkgrepo
 from tests.support.http_client import HttpClient

@@ -14,7 +14,7 @@ from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.parts.values import Context, Entry
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.blobs.syscalls import memory_file
+from pkgrepo.storage.blobs.durability import memory_file
 from tests.support.blob_stores import FilesystemCase
 from tests.support.normalisers import MODULE
 

@@ -29,8 +29,7 @@ from attrs import field, frozen
 
 from pkgrepo.commands.http import check_token, parse_address, read_token
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.storage.durable_file import replace_file
-from pkgrepo.storage.private_files import OWNER_ONLY
+from pkgrepo.storage.small_files import OWNER_ONLY, replace_file
 
 DEFAULT: Final = "default"  # the name of the profile that the first login makes
 

@@ -10,7 +10,7 @@ from defusedxml.common import DefusedXmlException, DTDForbidden
 from defusedxml.ElementTree import DefusedXMLParser
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 PIECE: Final = 16 * 1024  # bytes that are parsed at a time; between them other threads run
 DEEPEST: Final = 500  # elements within each other

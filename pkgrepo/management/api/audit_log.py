@@ -37,7 +37,7 @@ from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, truncate, truncate_detail
-from pkgrepo.storage.private_files import private_opener, tighten
+from pkgrepo.storage.small_files import private_opener, tighten
 
 log = Logger()
 

@@ -21,7 +21,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.storages.schema import NewStorage, StorageSettings
 from pkgrepo.model import Storage
 from pkgrepo.storage.blobs.s3.bucket import BucketFailed
-from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
+from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.buckets import StorageBuckets, address_of
 from pkgrepo.storage.catalog.server import storages

@@ -18,7 +18,7 @@ from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import Job, normalise
 from pkgrepo.proxy.transfers.download import size_of_whole
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 from .held import Growing
 

@@ -35,7 +35,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.storage.blobs.syscalls import memory_file
+from pkgrepo.storage.blobs.durability import memory_file
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument

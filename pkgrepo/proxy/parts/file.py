@@ -34,7 +34,7 @@ from pkgrepo.proxy.parts.layout import (
     hash_path,
 )
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 T = TypeVar("T")
 

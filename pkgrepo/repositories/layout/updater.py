@@ -19,7 +19,7 @@ from pkgrepo.repositories.layout.writer import FileLayoutWriter, LayoutWriter
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server.layout_pending import Entry
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 AT_ONCE = 32  # entries that a thread shows in one call: some 10 ms of a fast disk
 ATTEMPTS = 2  # to show a large image

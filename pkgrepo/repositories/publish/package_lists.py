@@ -26,8 +26,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Repository
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.gil import GilReleaser
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.pools import GilReleaser, Pools
 
 CHUNK: Final = 256  # packages rendered together; a chunk of twice as many is split
 GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms

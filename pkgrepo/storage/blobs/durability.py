@@ -1,13 +1,16 @@
 """
-fsync of files and directories, and the domain errors for failed file calls.
+fsync and other system calls on files and directories, and the domain errors for failed file calls.
 
-All of it blocks, so call it on the disk threads.
+All of it blocks, so call it on the disk threads; only L{read_cached} never waits. Calls that only Linux has do without
+on other systems.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import tempfile
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -15,9 +18,110 @@ from typing import Literal
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.storage.durable_file import fsync_path
+from pkgrepo.storage.small_files import fsync_path
 
-from .syscalls import start_writeback
+_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
+_PUNCH_HOLE = 2  # FALLOC_FL_PUNCH_HOLE, which needs the flag above
+_UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_FALLOCATE = getattr(_LIBC, "fallocate64", None) or getattr(_LIBC, "fallocate", None)
+if _FALLOCATE is not None:
+    _FALLOCATE.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE of linux/fs.h
+_SYNC_RANGE = getattr(_LIBC, "sync_file_range", None)
+if _SYNC_RANGE is not None:
+    _SYNC_RANGE.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+_SYNC_FS = getattr(_LIBC, "syncfs", None)
+if _SYNC_FS is not None:
+    _SYNC_FS.argtypes = (ctypes.c_int,)
+
+
+def sync_file_system(fd: int) -> None:
+    """
+    Make everything durable that was written to the file system of a descriptor (syncfs, else sync).
+
+    :raises OSError: something could not be written; since Linux 5.8 also if that happened after the last call
+    """
+    if _SYNC_FS is None:
+        os.sync()
+    elif _SYNC_FS(fd):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def reserve(fd: int, size: int) -> None:
+    """
+    Reserve disk space for the first ``size`` bytes of a file, whose length stays (fallocate); a no-op if unsupported.
+
+    ``os.posix_fallocate`` is not used: if the file system cannot reserve space, libc writes to every block instead.
+
+    :raises OSError: the disk or the quota is full
+    """
+    if _FALLOCATE is None:
+        return
+    while _FALLOCATE(fd, _KEEP_SIZE, 0, size):
+        code = ctypes.get_errno()
+        if code in _UNSUPPORTED:
+            return
+        if code != errno.EINTR:
+            raise OSError(code, os.strerror(code))
+
+
+def forget(fd: int, start: int, count: int) -> None:
+    """Free the disk space of some bytes, which are zeros from then on; a no-op if unsupported."""
+    if _FALLOCATE is not None:
+        _FALLOCATE(fd, _KEEP_SIZE | _PUNCH_HOLE, start, count)
+
+
+def start_writeback(fd: int) -> None:
+    """
+    Start writing a file's dirty pages to the disk without waiting (sync_file_range); a no-op if unsupported.
+
+    Nothing is durable by it. An error is reported again by the fdatasync that must follow.
+    """
+    if _SYNC_RANGE is not None:
+        _SYNC_RANGE(fd, 0, 0, _WRITE)
+
+
+def memory_file(data: bytes) -> int:
+    """Return a descriptor of an unnamed file with these bytes, in memory if supported (memfd_create)."""
+    fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()
+    os.write(fd, data)
+    return fd
+
+
+def link_descriptor(fd: int, target: str) -> None:
+    """
+    Link an open file, also an unnamed one, as ``target`` (linkat).
+
+    :raises FileExistsError: the name exists; :raises OSError: another file system, or no /proc
+    """
+    # With a directory descriptor os.link uses linkat and follows the link in /proc; without, it would not follow.
+    os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
+
+
+def read_cached(fd: int, start: int, count: int) -> bytes | None:
+    """
+    Return up to ``count`` bytes from ``start`` if the page cache has them, else None (preadv2 with RWF_NOWAIT).
+
+    Never waits for the disk, so the reactor's thread may call it. Empty bytes mean the end of the file.
+    """
+    if _NOWAIT is None:
+        return None
+    buffer = bytearray(count)
+    try:
+        got = os.preadv(fd, [buffer], start, _NOWAIT)
+    except OSError:
+        # Not cached, or a file system without the flag; a real error is raised again by the read that may wait.
+        return None
+    return bytes(buffer) if got == count else bytes(memoryview(buffer)[:got])
+
+
+def _unnamed_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
 
 Fsync = Literal["always", "never"]
 

@@ -21,19 +21,18 @@ from zope.interface import implementer
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
+from pkgrepo.storage.blobs.paths import scan_blobs, sweep_uploads
+from pkgrepo.storage.blobs.upload import UploadState
 from pkgrepo.storage.free_space import free_and_total, low_water
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.pools import DiskQueue, Pools
 
 from .digester import Digester
-from .disk_queue import DiskQueue
 from .durability import Durability, Fsync, storage_error
-from .listing import scan_blobs, sweep_uploads
 from .paths import FIRST_FILE, StorePaths, is_locator, is_upload_id, new_upload_id
 from .reading import FilesystemBlob
 from .slice_writer import SLICE
 from .upload import FilesystemUpload, commit_together
 from .upload_file import UploadFile
-from .upload_state import UploadState
 
 T = TypeVar("T")
 P = ParamSpec("P")

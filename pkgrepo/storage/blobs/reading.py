@@ -11,10 +11,10 @@ from zope.interface import implementer
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlob
+from pkgrepo.storage.blobs.durability import read_cached
 from pkgrepo.storage.pools import Pool
 
 from .durability import storage_error
-from .syscalls import read_cached
 
 PIECE = 256 * 1024  # bytes read at once
 INLINE = 4  # cached pieces delivered in a row before other connections are served

@@ -26,12 +26,12 @@ from twisted.internet.defer import CancelledError
 
 from pkgrepo.errors import PkgrepoError, SizeMismatch, TooLarge
 from pkgrepo.model import BlobInfo
+from pkgrepo.storage.blobs.durability import memory_file
+from pkgrepo.storage.pools import DiskQueue
 
 from .digester import Digester, check_digests
-from .disk_queue import DiskQueue
 from .paths import new_locator
 from .slice_writer import SliceFile, SliceWriter
-from .syscalls import memory_file
 
 SMALL = 64 * 1024  # bytes hashed in the reactor's thread and kept in memory until the commit: 150 us; hops cost more
 

@@ -1,22 +1,66 @@
 """
-An upload into a filesystem store, from its first byte to its commit; its phases are in `receiving`.
+An upload into a filesystem store, from its first byte to its commit, and its state while it is suspended.
+
+The phases of an upload are in `receiving`. The catalog stores the state between two requests.
 
 ``abort`` needs no lock: its clean-up runs after every call queued before it, and also undoes a commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import msgspec
+from attrs import frozen
 from twisted.internet.defer import CancelledError
 from zope.interface import implementer
 
 from pkgrepo.interfaces import IBlobUpload
+from pkgrepo.storage.blobs.paths import FIRST_FILE, is_upload_file
+from pkgrepo.storage.blobs.receiving import Phase, ReceivedUpload
+from pkgrepo.storage.blobs.upload_file import UploadFile, place_together
+from pkgrepo.storage.pools import DiskQueue
 
-from .disk_queue import DiskQueue
-from .receiving import Phase, ReceivedUpload
-from .upload_file import UploadFile, place_together
-from .upload_state import UploadState
+VERSION = 1
+
+
+class _Wire(msgspec.Struct, omit_defaults=True):
+    version: int
+    offset: int
+    limit: int | None
+    digests: dict[str, str]
+    file: str = FIRST_FILE
+
+
+@frozen
+class UploadState:
+    """
+    The first ``offset`` bytes are durable and have these ``digests``; the upload may have at most ``limit`` bytes.
+    They are in the file with the name ``file`` in the upload's folder.
+
+    With the digests, another process can commit the upload without reading the bytes again, if no more bytes arrive.
+    """
+
+    offset: int
+    limit: int | None
+    digests: Mapping[str, str]
+    file: str = FIRST_FILE
+
+    def encode(self) -> bytes:
+        """Return at most 4 KiB: the digests of all of hashlib's algorithms have less than 2 KiB of hex."""
+        return msgspec.json.encode(_Wire(VERSION, self.offset, self.limit, dict(self.digests), self.file))
+
+    @classmethod
+    def decode(cls, data: bytes) -> UploadState:
+        """
+        Return the state that ``encode`` wrote.
+
+        :raises ValueError: the data has another form
+        """
+        wire = msgspec.json.decode(data, type=_Wire)  # its errors are ValueErrors
+        if wire.version != VERSION or wire.offset < 0 or "sha256" not in wire.digests or not is_upload_file(wire.file):
+            raise ValueError("not the state of an upload")
+        return cls(wire.offset, wire.limit, wire.digests, wire.file)
 
 
 @implementer(IBlobUpload)

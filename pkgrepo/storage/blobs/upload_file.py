@@ -26,9 +26,10 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
+from pkgrepo.storage.blobs.durability import link_descriptor, reserve
+
 from .durability import Durability
 from .paths import FIRST_FILE, StorePaths, file_turn, next_file
-from .syscalls import link_descriptor, reserve
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

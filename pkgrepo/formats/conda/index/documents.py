@@ -35,7 +35,7 @@ from pkgrepo.http.answers import Content
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 
 @frozen(eq=False)

@@ -32,7 +32,7 @@ from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
 from pkgrepo.formats.conda.proxied.members import Selection
 from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 from .normaliser import ABOUT, EXPORTS, RECORD, name_in
 from .normaliser import SUBDIRS as SUBDIRS_KEY

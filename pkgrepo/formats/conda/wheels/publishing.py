@@ -26,7 +26,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, File, Repository, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 WHEEL: Final = ".whl"
 

@@ -23,7 +23,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_files, list_folders
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 T = TypeVar("T")
 

@@ -53,7 +53,7 @@ from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 ARTIFACT: Final = "artifact"
 SNAPSHOT_FORM: Final = "snapshot"

@@ -23,7 +23,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 from .rows import LISTED, ROW, read_row
 

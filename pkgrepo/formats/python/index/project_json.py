@@ -20,7 +20,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 UNKNOWN_COUNT: Final = -1  # downloads are not counted here: caches of installers make every figure wrong
 

@@ -32,7 +32,7 @@ from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, Pac
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
 

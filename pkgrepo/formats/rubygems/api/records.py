@@ -18,7 +18,7 @@ from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.search_index import Entry, facet, join_text
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 # Links that have a field of their own, by their key in the metadata of a gem.
 _LINKS: Final = (

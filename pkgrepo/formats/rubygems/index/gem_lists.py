@@ -35,7 +35,7 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.index_documents import ListState
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 NAMES: Final = "names"
 

@@ -33,7 +33,7 @@ from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.pools import GilReleaser
 
 VERSIONS: Final[DocumentRequest] = versions_question()
 

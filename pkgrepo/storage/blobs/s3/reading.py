@@ -13,14 +13,13 @@ from zope.interface import implementer
 from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlob
 from pkgrepo.storage.blobs.digester import Digester
-from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.reading import PausableProducer
-from pkgrepo.storage.pools import Pool
+from pkgrepo.storage.blobs.s3.parts import Spool
+from pkgrepo.storage.pools import DiskQueue, Pool
 
 from .bucket import Bucket
 from .requests import Incoming, Unanswered
-from .spool import Spool
 
 TRIES = 4  # requests for one range, when connections break
 TURN = 1024 * 1024  # bytes collected for a thread; a hop costs about 50 us

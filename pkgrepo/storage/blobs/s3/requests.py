@@ -31,10 +31,10 @@ from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.connection import Answer
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
+from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.pools import Pools
 
 from .documents import DocumentBroken, read_error_code
-from .settings import BucketPlace
 from .signing import CredentialsMissing, Signer
 
 Query = Sequence[tuple[str, str]]

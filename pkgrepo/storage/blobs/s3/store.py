@@ -16,10 +16,12 @@ from pkgrepo.errors import BlobMissing, Conflict, Invalid, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
 from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.blobs.digester import Digester
-from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.paths import format_text, is_upload_id, new_upload_id, read_format
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.blobs.s3.parts import Spool, SpoolFile
+from pkgrepo.storage.blobs.s3.signing import BucketPlace
+from pkgrepo.storage.blobs.s3.upload import SuspendedUpload, decode_state
+from pkgrepo.storage.pools import DiskQueue, Pools
 
 from .bucket import Bucket
 from .documents import Part
@@ -27,10 +29,7 @@ from .names import BLOBS, FORMAT, UPLOADS, is_locator, parts_locator, rest_prefi
 from .parts import PART, PartSender
 from .reading import BucketBlob, read_range
 from .requests import Body, Requests
-from .settings import BucketPlace
 from .signing import CredentialsMissing, make_signer
-from .spool import Spool, SpoolFile
-from .state import SuspendedUpload, decode_state
 from .upload import BucketUpload, commit_together, digest_body
 
 REDIRECT_S = 300  # seconds in which a redirected client must begin to read, by the clock of the bucket

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -28,17 +29,66 @@ from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.blobs.digester import Digester
-from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.blobs.receiving import Phase, ReceivedUpload
+from pkgrepo.storage.blobs.s3.bucket import Bucket
+from pkgrepo.storage.blobs.s3.names import BLOBS, new_rest_key, parts_locator, rest_prefix
+from pkgrepo.storage.blobs.s3.parts import PART, PartSender, SpoolFile
+from pkgrepo.storage.blobs.s3.reading import digest_object
+from pkgrepo.storage.blobs.s3.requests import Body
 from pkgrepo.storage.blobs.slice_writer import HIGH_WATER
+from pkgrepo.storage.pools import DiskQueue
 
-from .bucket import Bucket
-from .names import BLOBS, new_rest_key, parts_locator, rest_prefix
-from .parts import PART, PartSender
-from .reading import digest_object
-from .requests import Body
-from .spool import SpoolFile
-from .state import SuspendedUpload
+VERSION = 1
+
+
+class SuspendedUpload(msgspec.Struct, frozen=True, kw_only=True, tag="s3", tag_field="store"):
+    """
+    ``in_parts`` of its ``offset`` bytes are the first ``parts`` of the parts upload ``parts_id``, the ``rest_size``
+    others the object ``rest``.
+
+    ``digests`` are those of all bytes, by name. Values are empty if no process has seen all bytes: then the object is
+    read again when it is sealed.
+    """
+
+    version: int = VERSION
+    offset: int
+    limit: int | None
+    digests: dict[str, str]
+    parts_id: str | None = None
+    parts: int = 0
+    in_parts: int = 0
+    rest: str | None = None
+    rest_size: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the digests are known."""
+        return all(self.digests.values())
+
+    def encode(self) -> bytes:
+        """Return at most 4 KiB."""
+        return msgspec.json.encode(self)
+
+
+def decode_state(data: bytes) -> SuspendedUpload:
+    """
+    Return the state that ``encode`` wrote.
+
+    :raises ValueError: the data has another form
+    """
+    state = msgspec.json.decode(data, type=SuspendedUpload)  # its errors are ValueErrors
+    sizes = (state.offset, state.parts, state.in_parts, state.rest_size)
+    if (
+        state.version != VERSION
+        or "sha256" not in state.digests
+        or min(sizes) < 0
+        or state.in_parts + state.rest_size != state.offset
+        or (state.parts > 0) != (state.parts_id is not None)
+        or (state.rest_size > 0) != (state.rest is not None)
+    ):
+        raise ValueError("not the state of an upload")
+    return state
+
 
 BACKLOG: Final = 3  # parts that wait to be sent, beside those under way, when the producer is paused
 

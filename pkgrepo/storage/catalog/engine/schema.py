@@ -28,8 +28,7 @@ import apsw
 from attrs import frozen
 from twisted.logger import Logger
 
-from pkgrepo.storage.durable_file import fsync_path
-from pkgrepo.storage.private_files import ensure_private
+from pkgrepo.storage.small_files import ensure_private, fsync_path
 
 from .connections import CatalogUnusable
 from .dialect import schema_to_sqlite

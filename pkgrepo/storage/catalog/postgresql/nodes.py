@@ -34,8 +34,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 
 from pkgrepo.storage.catalog.postgresql.sessions import SERVER_ERRORS, Address, Session, explain, open_member
-from pkgrepo.storage.key_leases import number_of
 from pkgrepo.storage.pools import Pool
+from pkgrepo.storage.process_lock import number_of
 
 CHANNEL: Final = "pkgrepo_news"
 PART: Final = 7_500  # characters of base64 in a part

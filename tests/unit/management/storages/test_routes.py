@@ -10,9 +10,8 @@ import pytest
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.server import storages
-from pkgrepo.storage.folders import OWNER
+from pkgrepo.storage.folders import OWNER, StoragesFile
 from pkgrepo.storage.process_lock import NAME
-from pkgrepo.storage.storages_file import StoragesFile
 from tests.support.memory_server import Stack
 from tests.support.python_packages import make_wheel
 

@@ -6,9 +6,8 @@ from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.repositories.upkeep.adopt import adopt_listed, adopt_named, adopt_storage, move_storage
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.catalog.server import storages
-from pkgrepo.storage.folders import StorageFolders
+from pkgrepo.storage.folders import StorageEntry, StorageFolders, StoragesFile
 from pkgrepo.storage.process_lock import ProcessLock
-from pkgrepo.storage.storages_file import StorageEntry, StoragesFile
 from tests.support.catalog import MemoryCatalog
 from tests.support.repositories import NOW
 

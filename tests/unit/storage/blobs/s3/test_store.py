@@ -15,10 +15,10 @@ from pkgrepo.errors import BlobMissing, Conflict
 from pkgrepo.storage.blobs.paths import new_upload_id
 from pkgrepo.storage.blobs.s3 import store as module
 from pkgrepo.storage.blobs.s3.documents import Part
-from pkgrepo.storage.blobs.s3.settings import AccessKey, BucketPlace
-from pkgrepo.storage.blobs.s3.spool import Spool
-from pkgrepo.storage.blobs.s3.state import SuspendedUpload
+from pkgrepo.storage.blobs.s3.parts import Spool
+from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
+from pkgrepo.storage.blobs.s3.upload import SuspendedUpload
 from pkgrepo.storage.pools import Pools
 
 PART = 1000  # bytes

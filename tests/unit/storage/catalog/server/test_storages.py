@@ -2,7 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.server import purge, repositories, storages
+from pkgrepo.storage.catalog.server import purge, repositories, settings, storages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
@@ -69,3 +69,26 @@ def test_a_storage_in_use_stays_until_its_repositories_are_purged(catalog):
     assert catalog.peek(storages.list_storages) == []
     with pytest.raises(NotFound):
         catalog.do(storages.remove_storage, repository.storage_id)
+
+
+def test_a_value_is_replaced():
+    catalog = MemoryCatalog()
+    catalog.do(settings.put, "motd", "one")
+    catalog.do(settings.put, "motd", "two")
+    assert catalog.peek(settings.get, "motd") == "two"
+    assert catalog.peek(settings.get, "other") is None
+
+
+def test_a_secret_is_created_once():
+    catalog = MemoryCatalog()
+    secret = catalog.do(settings.ensure_secret, "signing")
+    assert len(secret) >= 43
+    assert catalog.do(settings.ensure_secret, "signing") == secret
+    assert catalog.do(settings.ensure_secret, "other") != secret
+
+
+def test_the_server_keeps_its_id():
+    catalog = MemoryCatalog()
+    assert catalog.peek(settings.server_uid) is None
+    uid = catalog.do(settings.ensure_server_uid)
+    assert catalog.do(settings.ensure_server_uid) == uid == catalog.peek(settings.server_uid)

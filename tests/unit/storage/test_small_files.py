@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pkgrepo.storage.private_files import ensure_private, private_opener, tighten
+from pkgrepo.storage.small_files import ensure_private, private_opener, tighten
 
 
 def mode(path):
