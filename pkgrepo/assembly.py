@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from twisted.application.service import IService
 from twisted.internet.interfaces import IProtocolFactory
 
-from pkgrepo.composition.background import flushers, maintenance
+from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
-from pkgrepo.concurrency.services import MultiService, wait_for_spawned
+from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
 from pkgrepo.gateway.answers.content import Files
@@ -26,6 +28,7 @@ from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
+from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.durations import ReactorLag
@@ -35,6 +38,8 @@ from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.search import SearchIndexCache
+from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
+from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.provisioning import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
@@ -44,6 +49,8 @@ from pkgrepo.web.app import WebApp
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
 LEASE = "background-work"  # name of the lock file in the folder of the database
+
+SESSIONS_S = 3600.0
 
 
 class Assembly:
@@ -280,3 +287,31 @@ class Assembly:
             ),
             self._metrics,
         )
+
+
+def maintenance(core: Core, identification: Identification, config: Config, reactor: Any) -> Iterator[IService]:
+    """Housekeeping, the removal of sessions that ended, and the daily garbage collection unless it is off."""
+    yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
+    yield Housekeeping(
+        core.context,
+        sweep=Sweep(core.context),
+        exclusive_since=core.exclusive_since,
+        audit_kept=timedelta(days=config.audit.retention_days),
+        reactor=reactor,
+    )
+    if config.gc.daily:
+        yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
+
+
+def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:
+    """Periodic writes of token uses and audit rows, which are collected in memory."""
+    audit_log = identification.audit_log
+
+    def flusher(flush: Work, every_s: float, last: Work) -> IService:
+        what = "what gathered in memory"
+        failed = "{what} could not be written"
+        return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
+
+    yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
+    yield flusher(audit_log.flush, FLUSH_S, last=audit_log.flush)
+    yield flusher(audit_log.flush_own, COUNTS_S, last=audit_log.close)

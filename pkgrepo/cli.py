@@ -30,7 +30,7 @@ COMMANDS = {
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),
     "compact": ("maintenance", "compact"),
-    "import": ("imports", "import_group"),
+    "import": ("maintenance", "import_group"),
     "admin": ("administrators", "admin"),
     # both
     "storage": ("groups", "storage"),

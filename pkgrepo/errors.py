@@ -270,7 +270,7 @@ class UpstreamDenied(UpstreamFailed):
 
 
 class UpstreamMisconfigured(UpstreamFailed):
-    """It cannot be used before somebody changes a setting, here or there; another try does not mend it."""
+    """It cannot be used before a setting is changed, here or there; another try does not mend it."""
 
 
 class UpstreamForbiddenAddress(UpstreamMisconfigured):

@@ -77,7 +77,7 @@ def check_owner(folder: Path) -> None:
     Continue as the user that owns the folder, or exit.
 
     Files created here by another user would lock the server out of its own data. Root becomes the owner for the rest of
-    the process; anybody else is told which user has to run this.
+    the process; another user gets an error that says which user has to run this.
     """
     try:
         found = folder.stat()

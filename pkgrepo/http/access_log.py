@@ -1,7 +1,7 @@
 """
 The access log: one line for each request.
 
-Lines are buffered and written together: a ``write`` for each would cost as much as a small answer. Nothing that a
+Lines are buffered and written together: a ``write`` for each would cost as much as a small response. Nothing that a
 client sends can add a line. Secrets in an address (the query, a token in the path) are left out, and long words are
 cut.
 """
@@ -24,7 +24,7 @@ from .request import Request
 FLUSH_S = 1.0
 FLUSH_BYTES = 64 * 1024
 LONGEST_PATH = 1024  # characters of a path, or of another word of a client; the rest is cut off
-CLIENT_LEFT = 499  # as in nginx: no answer, because the client had left
+CLIENT_LEFT = 499  # as in nginx: no response, because the client had left
 
 Redact = Callable[[str], str]
 
@@ -69,7 +69,7 @@ class AccessLogWriter:
         self.repeater(request)(request.client_address, request.raw_request_id, elapsed)
 
     def repeater(self, request: Request) -> LogRepeat:
-        """A function that logs a further request with the same bytes as this one and the same answer."""
+        """A function that logs a further request with the same bytes as this one and the same response."""
         path = request.raw_path.decode("latin-1")
         if self._redact is not None:
             path = self._redact(path)

@@ -1,4 +1,4 @@
-"""Answers and refusals: what a handler returns, or raises, instead of writing to a request."""
+"""Responses and refusals: what a handler returns, or raises, instead of writing to a request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Growing(Protocol):
     """A body whose bytes are still arriving, as one sender uses it."""
 
     def available(self, end: int) -> int:
-        """How many bytes, from the first of the body on, may be sent now of a part that ends before C{end}."""
+        """How many bytes, from the first of the body on, may be sent now of a part that ends before ``end``."""
 
     def wait(self) -> Deferred[None]:
         """
@@ -36,7 +36,7 @@ class Growing(Protocol):
         """
         Need no more bytes: all are sent, or the client has left.
 
-        It is called once or more, but never for an answer that has no use for the body (HEAD, 304).
+        It is called once or more, but never for a response that has no use for the body (HEAD, 304).
         """
 
 
@@ -54,7 +54,7 @@ class Content:
     What it raises is answered like an error of a handler.
 
     With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
-    content is for one answer.
+    content is for one response.
     """
 
     size: int
@@ -67,7 +67,7 @@ class Content:
 @frozen
 class Answer:
     """
-    A whole answer; the sender handles HEAD, ranges and conditional requests.
+    A whole response; the sender handles HEAD, ranges and conditional requests.
 
     ``etag`` is strong and quoted as on the wire, ``last_modified`` in Unix seconds. ``reason`` is a sentence for the
     status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
@@ -94,13 +94,13 @@ class Answer:
 
 
 def json_answer(value: object, status: int = 200, **rest: Any) -> Answer:
-    """An answer holding ``value`` as JSON; ``rest`` are further fields of L{Answer}."""
+    """A response holding ``value`` as JSON; ``rest`` are further fields of L{Answer}."""
     rest.setdefault("content_type", JSON)
     return Answer(status=status, body=_encode_json(value), **rest)
 
 
 def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
-    """An answer holding ``text`` as UTF-8; ``rest`` are further fields of L{Answer}."""
+    """A response holding ``text`` as UTF-8; ``rest`` are further fields of L{Answer}."""
     rest.setdefault("content_type", TEXT)
     return Answer(status=status, body=text.encode("utf-8", "replace"), **rest)
 
@@ -112,9 +112,9 @@ def error_answer(sentence: str, status: int, headers: Fields = ()) -> Answer:
 
 
 @define
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault of ours
+class Refusal(Exception):  # noqa: N818 - a refusal is a response, not a fault of ours
     """
-    The answer to a request that is refused.
+    The response to a request that is refused.
 
     ``sentence`` is for a person, ``code`` for a program; ``detail`` and ``errors`` are extra data for formats whose
     error shape has room for them.

@@ -5,10 +5,10 @@ One connection: requests in, answers out, one at a time.
 state      the input is                                          left by
 =========  ====================================================  ===================================================
 HEAD       the next request's head, perhaps not complete         a complete head (BODY, ANSWERING), a bad one (DRAIN)
-BODY       the body of the request that is being answered        its last byte (ANSWERING), the answer's end (DRAIN)
-ANSWERING  later requests, buffered until the answer is          the answer's end (HEAD, or CLOSED)
+BODY       the body of the request that is being answered        its last byte (ANSWERING), the response's end (DRAIN)
+ANSWERING  later requests, buffered until the response is          the response's end (HEAD, or CLOSED)
            complete
-BROKEN     of unknown framing, and discarded                     the answer's end (DRAIN)
+BROKEN     of unknown framing, and discarded                     the response's end (DRAIN)
 DRAIN      the rest of a body that is not wanted, discarded      its last byte (HEAD, or CLOSED), or a limit (CLOSED)
 CLOSED     discarded; what is written is still sent              the end of the connection
 =========  ====================================================  ===================================================
@@ -17,7 +17,7 @@ At most one request is answered at a time, and the next head is not parsed befor
 a body is behind, while the buffer is full, and while the client does not read its answers.
 
 A refused body is drained, not cut off: closing a socket with unread bytes in the kernel sends RST, and clients then
-report a broken pipe instead of the answer that was on its way to them.
+report a broken pipe instead of the response that was on its way to them.
 
 A connection has no timers: the site calls L{Channel.check_timeouts} once a second.
 """
@@ -280,7 +280,7 @@ class Channel(Connection):
         self._update_reading()
 
     def send_continue(self) -> None:
-        """Send ``100 Continue`` if the client waits for it and has no answer yet."""
+        """Send ``100 Continue`` if the client waits for it and has no response yet."""
         if self._expects and self.request is not None and not self.request.startedWriting:
             self._expects = False
             self.send(CONTINUE)
@@ -302,7 +302,7 @@ class Channel(Connection):
     # Output
 
     def common_fields(self, request_id: bytes) -> bytes:
-        """The header fields of every answer, and the empty line; decides whether the connection is kept."""
+        """The header fields of every response, and the empty line; decides whether the connection is kept."""
         if self.persistent and (self.site.draining or not self._worth_draining()):
             self.persistent = False
         close = b"" if self.persistent else b"Connection: close\r\n"
@@ -316,7 +316,7 @@ class Channel(Connection):
         return not self._expects and remaining is not None and remaining <= self.site.limits.drain_keep_bytes
 
     def writeHeaders(self, _version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
-        """Write the head of an answer that a plain Twisted resource gives."""
+        """Write the head of a response that a plain Twisted resource gives."""
         assert self.request is not None
         if b"close" in b",".join(headers.getRawHeaders(b"connection", [])).lower():
             self.persistent = False
@@ -326,7 +326,7 @@ class Channel(Connection):
         self.write(b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), common))
 
     def requestDone(self, request: Request) -> None:
-        """End the request: its answer is written."""
+        """End the request: its response is written."""
         self.request = None
         if self.state is BODY or self.state is BROKEN:
             request.body.fail(BodyLost("the request has been answered before the end of its body"))

@@ -82,7 +82,7 @@ class Connection(TwistedProtocol):
     The writing half of a connection; ``Channel`` is the reading half.
 
     It is registered as the producer of its transport, learns so when the write buffer is full, and passes that on to
-    the producer of the present answer. ``direct`` says whether bytes reach the socket unchanged.
+    the producer of the present response. ``direct`` says whether bytes reach the socket unchanged.
     """
 
     transport: ITCPTransport  # from ``makeConnection`` on, and so whenever anything is called
@@ -151,7 +151,7 @@ class Connection(TwistedProtocol):
         return 0
 
     def hand_over(self, transfer: DirectTransfer) -> None:
-        """Make ``transfer`` the producer of the transport, until C{take_back}; only if this is ``direct``."""
+        """Make ``transfer`` the producer of the transport, until ``take_back``; only if this is ``direct``."""
         self.transfer = transfer
         self.socket.unregisterProducer()
         self.socket.registerProducer(transfer, False)
@@ -180,7 +180,7 @@ class Connection(TwistedProtocol):
         return self._blocked
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Let ``producer`` write the answer as fast as the client reads it."""
+        """Let ``producer`` write the response as fast as the client reads it."""
         if self._producer is not None:
             raise RuntimeError("this connection has a producer already")
         self._producer_streams = streaming

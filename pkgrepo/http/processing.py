@@ -1,4 +1,4 @@
-"""Processing of a complete head: early answers, the resource tree, and 500 for errors that neither handles."""
+"""Processing of a complete head: early responses, the resource tree, and 500 for errors that neither handles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProcessedRequest(Request):
             self.processingFailed(Failure())
 
     def _render_instead(self, failure: Failure) -> None:
-        """Nothing of an early answer was sent, since its bytes are not there: the resource tree says so."""
+        """Nothing of an early response was sent, since its bytes are not there: the resource tree says so."""
         if self.startedWriting:
             _log.failure("an early answer failed, request {request_id}", failure, request_id=self.request_id)
             return

@@ -1,13 +1,13 @@
 """
-Answers to requests that have the same bytes as an earlier one.
+Responses to requests that have the same bytes as an earlier one.
 
 Clients of one kind send the same header fields with each request, and many of them ask for the same paths. A request
 whose request line and header fields are, byte for byte, those of one that was answered from memory gets the same
 answer without being parsed: what was checked strictly once would be found right again. So there is no second parser
 here that could read a request differently.
 
-Who answers from memory says for how long an answer may be repeated (L{Repeatable}). No answer is repeated when the
-``generation`` has changed, or when their owner has called C{clear}.
+Who answers from memory says for how long a response may be repeated (L{Repeatable}). No response is repeated when the
+``generation`` has changed, or when their owner has called ``clear``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Final
 
 from attrs import frozen
 
-LONGEST_S: Final = 5.0  # seconds for which an answer is repeated before it is looked for again
+LONGEST_S: Final = 5.0  # seconds for which a response is repeated before it is looked for again
 MOST_KINDS: Final = 1000  # combinations of header fields
-MOST_BYTES: Final = 32 * 1024 * 1024  # of answers; most of them are also in the cache that they came from
-ENTRY_BYTES: Final = 1024  # of an answer beside its bytes, roughly
+MOST_BYTES: Final = 32 * 1024 * 1024  # of responses; most of them are also in the cache that they came from
+ENTRY_BYTES: Final = 1024  # of a response beside its bytes, roughly
 
 LogRepeat = Callable[[str, bytes, float], None]  # gets the client's address, the request's id, and the seconds it took
 
 
 @frozen
 class Reply:
-    """The bytes of an answer: ``head`` is without the fields that every answer has, ``body`` is what is sent."""
+    """The bytes of a response: ``head`` is without the fields that every response has, ``body`` is what is sent."""
 
     status: int
     head: bytes
@@ -38,7 +38,7 @@ class Reply:
 
 @frozen
 class Repeatable:
-    """For how many seconds from now an answer may be repeated; all of ``counts`` are called each time that it is."""
+    """For how many seconds from now a response may be repeated; all of ``counts`` are called each time that it is."""
 
     seconds: float = LONGEST_S
     counts: tuple[Callable[[], object], ...] = ()
@@ -57,7 +57,7 @@ class Repeat:
 
 class ClientKind:
     """
-    The kept answers for one combination of header fields, by request line; None for a line that was seen once.
+    The kept responses for one combination of header fields, by request line; None for a line that was seen once.
 
     ``client_address`` is the client's where a trusted proxy names it; it is empty where it is the peer's.
     """
@@ -71,7 +71,7 @@ class ClientKind:
 
 class Repeats:
     """
-    The kept answers of a server.
+    The kept responses of a server.
 
     Without a ``generation``, a function that returns a number, nothing is kept. ``trusts`` says whether the peer with
     an address may name the client: answers to such a peer depend on its address.
@@ -104,7 +104,7 @@ class Repeats:
 
     def find(self, kind: ClientKind, line: bytes, now: float) -> Repeat | None:
         """
-        The answer to a request line of a client of this kind, if one is kept and may be repeated.
+        The response to a request line of a client of this kind, if one is kept and may be repeated.
 
         The generation is read first.
         """
@@ -123,7 +123,7 @@ class Repeats:
         return found
 
     def admit(self, kind: ClientKind, line: bytes) -> bool:
-        """Whether to keep the answer to a request line: not at its first sight, since most are asked for once."""
+        """Whether to keep the response to a request line: not at its first sight, since most are asked for once."""
         if line in kind.repeats:
             return True
         if self.generation is not None:
@@ -131,11 +131,11 @@ class Repeats:
         return False
 
     def keep(self, kind: ClientKind, line: bytes, repeat: Repeat) -> None:
-        """Keep the answer to a request line, which was looked for after the last L{find}, and so is not older."""
+        """Keep the response to a request line, which was looked for after the last L{find}, and so is not older."""
         self._put(kind, line, repeat)
 
     def clear(self) -> None:
-        """Forget all answers."""
+        """Forget all responses."""
         for kind in self._filled:
             kind.repeats.clear()
         self._filled.clear()

@@ -64,8 +64,8 @@ class Request(server.Request):
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
     ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log; ``notes``
-    are sentences that they add to the answer of a request that succeeds. ``gone`` turns true when the client has left;
-    answering does nothing then. ``repeatable`` is set by those who answer from memory.
+    are sentences that they add to the response of a request that succeeds. ``gone`` is true once the client has left;
+    answering does nothing then. ``repeatable`` is set where a request is answered from memory.
     """
 
     defaultContentType = None
@@ -88,7 +88,7 @@ class Request(server.Request):
         self.fields = fields.values
         self.started = channel.site.seconds()
         self.notifications = []
-        self._connection = channel  # ``channel`` becomes None when the answer is complete
+        self._connection = channel  # ``channel`` becomes None when the response is complete
         self._line = line
         self._block = fields
 
@@ -179,7 +179,7 @@ class Request(server.Request):
 
     @lazy
     def responseHeaders(self) -> Headers:
-        """Header fields of answers that plain Twisted resources give."""
+        """Header fields of responses that plain Twisted resources give."""
         return Headers()
 
     @lazy
@@ -243,7 +243,7 @@ class Request(server.Request):
         return not self._block.chunked and not self._block.length
 
     def finish(self) -> None:
-        """End the answer; does nothing when it has ended before or the client has left."""
+        """End the response; does nothing when it has ended before or the client has left."""
         if self.gone or self.finished:
             return
         untyped: Any = self

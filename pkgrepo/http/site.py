@@ -45,7 +45,7 @@ _log = Logger()
 
 
 class AccessLog(Protocol):
-    """Gets every request once, when its answer is written or its client has left."""
+    """Gets every request once, when its response is written or its client has left."""
 
     def request(self, request: Request) -> None:
         """Log a request that has ended."""
@@ -54,7 +54,7 @@ class AccessLog(Protocol):
         """Log a malformed head."""
 
     def repeater(self, request: Request) -> LogRepeat:
-        """A function that logs a further request with the same bytes as this one and the same answer."""
+        """A function that logs a further request with the same bytes as this one and the same response."""
 
 
 class Site(server.Site):
@@ -160,7 +160,7 @@ class Site(server.Site):
     # What answers need
 
     def common_lines(self) -> bytes:
-        """The header lines that all answers of one second have in common."""
+        """The header lines that all responses of one second have in common."""
         now = int(time.time())
         if now != self._common_lines_second:
             self._common_lines_second = now
@@ -228,7 +228,7 @@ class Site(server.Site):
 
     def drain(self, deadline: float) -> Deferred[None]:
         """
-        Stop gracefully: from now on every answer closes its connection, and idle ones are closed within two seconds.
+        Stop gracefully: from now on every response closes its connection, and idle ones are closed within two seconds.
 
         The Deferred fires when no connection is left; those still open after ``deadline`` seconds are aborted. Call
         this after the port has stopped listening.

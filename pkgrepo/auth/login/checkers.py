@@ -71,7 +71,7 @@ class PasswordChecker:
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity. Fails with C{UnauthorizedLogin} or C{TooManyAttempts}."""
+        """The identity. Fails with ``UnauthorizedLogin`` or ``TooManyAttempts``."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
@@ -120,7 +120,7 @@ class TokenChecker:
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity, with the token's limits. Fails with C{UnauthorizedLogin}."""
+        """The identity, with the token's limits. Fails with ``UnauthorizedLogin``."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
@@ -145,7 +145,7 @@ class SignedChecker:
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity, limited to what was granted. Fails with C{UnauthorizedLogin}."""
+        """The identity, limited to what was granted. Fails with ``UnauthorizedLogin``."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
@@ -176,7 +176,7 @@ class SessionChecker:
         self._sessions = sessions
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity of the user who logged in. Fails with C{UnauthorizedLogin}."""
+        """The identity of the user who logged in. Fails with ``UnauthorizedLogin``."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:

@@ -53,7 +53,7 @@ class ITokenCredentials(ICredentials):
     """An access token."""
 
     text = Attribute("the whole token, a str whose form and check characters are right")
-    username = Attribute("the user name sent beside it, a str; empty when none was or it names nobody on purpose")
+    username = Attribute("the user name sent beside it, a str; empty when none was, or it names no user")
 
 
 class ISignedCredentials(ICredentials):

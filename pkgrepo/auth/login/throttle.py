@@ -10,7 +10,7 @@ An attempt in progress counts as a possible failure: a key never has more attemp
 Several processes of one server tell each other their failures and logins, so that each counts those of all.
 The attempts in progress of each count for themselves.
 
-Nobody can lock a user out by failing in their name: an address from which the account logged in recently is counted as
+Failing in the name of a user does not lock them out: an address from which the account logged in recently is counted as
 a pair with that account, separately from other failures.
 """
 

@@ -46,7 +46,7 @@ from .ownership import read_owner
 from .rules import NO_REPOSITORY, Decision, Standing, read_standing
 
 MOST_CACHED = 50_000  # decisions; about 15 MB
-LONGEST_CACHED = 512  # characters of a package name; no format allows longer ones, but anybody can request them
+LONGEST_CACHED = 512  # characters of a package name; no format allows longer ones, but any client can request them
 
 _VERBS = {
     Action.READ: "read",
@@ -142,8 +142,8 @@ class Authorizer:
         """
         Whether the identity may know that the repository exists.
 
-        True if it may do anything there, if only with one package, or if everybody may read it. For a bearer token the
-        rights of its owner count, who could request another token.
+        True if it may do anything there, if only with one package, or if anonymous access may read it. For a bearer
+        token the rights of its owner count, who could request another token.
         """
         repository = repository.authority
         known = self.knows_now(identity, repository)
@@ -218,7 +218,7 @@ class Authorizer:
     async def check_push_rules(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> None:
-        """See L{IAuthorizer.check_push_rules}."""
+        """Check the rules of a repository for pushes. :raises Forbidden: one forbids it"""
         rules = repository.push_rules
         if rules.get("must_use_auth_token_for_push") and identity.via != "session":  # the console has no tokens
             token = None
@@ -233,7 +233,7 @@ class Authorizer:
     async def check_project_member(
         self, identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False
     ) -> None:
-        """See L{IAuthorizer.check_project_member}."""
+        """Check membership in the owning project, where the rule is on. :raises Forbidden: the identity is no member"""
         if not repository.push_rules.get("must_be_project_member"):
             return
         standing = await self._standing(identity)

@@ -150,7 +150,7 @@ def differences(before: Any, after: Any, pointer: str = "") -> list[Difference]:
     """
     What changes from one value to another, in the order of the keys.
 
-    Objects are compared by key, and lists of the same length by position. A stored secret, which nobody can read, is
+    Objects are compared by key, and lists of the same length by position. A stored secret, which cannot be read, is
     taken to be another one than any that is given.
     """
     if isinstance(before, dict) and isinstance(after, dict):

@@ -123,7 +123,7 @@ async def _log_in(session: Session, name: str, profile: Profile, days: int | Non
     try:
         await _store(session, name, profile)
     except (Invalid, OSError):
-        await _revoke(session, profile.token_id)  # nobody would know it
+        await _revoke(session, profile.token_id)  # no profile has it
         raise
     if made["expires_at"]:
         session.printer.note(f"the token is valid until {moment(made['expires_at'])}")

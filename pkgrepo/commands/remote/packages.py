@@ -8,9 +8,9 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.printer import Column, aged, moment, sized
 from pkgrepo.commands.remote.session import Session, confirmed, remote
+from pkgrepo.commands.remote.transfers.image_layouts import Registry
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.web.rendering.filters import plural, size
 

@@ -302,7 +302,7 @@ async def verify(session: Session, path: str) -> None:
 
 
 async def _run(session: Session, body: dict[str, Any], *segments: str) -> Any:
-    """The result of a job that this request starts. :raises Failed: it failed, or somebody cancelled it"""
+    """The result of a job that this request starts. :raises Failed: it failed, or was cancelled"""
     reply = await session.client.call("POST", at(*segments), value=body, query={"wait": WAIT_S})
     if reply.status != 202:
         return reply.value

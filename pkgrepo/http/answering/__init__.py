@@ -1,1 +1,1 @@
-"""Sending of answers: a handler's answer becomes a head with a body or a transfer, written to the connection."""
+"""Sending of responses: a handler's answer becomes a head with a body or a transfer, written to the connection."""

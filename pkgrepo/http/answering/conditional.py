@@ -1,4 +1,4 @@
-"""Conditional requests and ranges: which part of an answer a client gets (RFC 9110 sections 13 and 14)."""
+"""Conditional requests and ranges: which part of a response a client gets (RFC 9110 sections 13 and 14)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Selection:
     """
     What to send: a status, and the bytes ``start`` to ``end`` (exclusive) of the body.
 
-    ``etag`` is that of the client's current copy if it is in another content coding than the answer.
+    ``etag`` is that of the client's current copy if it is in another content coding than the response.
     """
 
     status: int

@@ -39,7 +39,7 @@ class ErrorTable:
 
     The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, and must hold
     nothing that the client may not know. Its ``retry_after_s``, if it has one, becomes Retry-After of a 429 or 503 (RFC
-    9110 section 10.2.3), and its ``header_reason`` C{X-Pkgrepo-Reason}.
+    9110 section 10.2.3), and its ``header_reason`` ``X-Pkgrepo-Reason``.
     """
 
     def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
@@ -48,7 +48,7 @@ class ErrorTable:
 
     def answer(self, request: Request, error: BaseException) -> Answer:
         """
-        The answer to ``request`` after ``error``.
+        The response to ``request`` after ``error``.
 
         An exception that is neither a L{Refusal} nor in the table is logged with its traceback; the client gets 500
         and the request's id, nothing else. Being out of file descriptors is 503.
@@ -133,7 +133,7 @@ def _warning(note: str) -> tuple[bytes, bytes]:
 async def _send_error(request: Request, errors: ErrorTable, error: Exception) -> None:
     try:
         await send(request, errors.answer(request, error))
-    except Exception:  # noqa: BLE001 - the answer to an error is broken itself
+    except Exception:  # noqa: BLE001 - the response to an error is broken itself
         untyped: Any = request
         untyped.processingFailed(Failure())
 

@@ -27,7 +27,7 @@ _log = Logger()
 
 def send_large(request: Request, head: bytes, body: bytes) -> Deferred[None] | None:
     """
-    Send an answer whose body is a large one in memory, of which little is copied at a time, or nothing without TLS.
+    Send a response whose body is a large one in memory, of which little is copied at a time, or nothing without TLS.
 
     None when the kernel has taken all of it, else a Deferred for its end, which never fails.
     """
@@ -55,7 +55,7 @@ async def deliver(request: Request, content: Content, start: int, end: int, begi
     """
     Let ``content`` write itself; ``begin`` writes the head, before its first byte.
 
-    What it raises before that byte is raised here, so that another answer can be given. Later, or when it ends early,
+    What it raises before that byte is raised here, so that another response can be given. Later, or when it ends early,
     the connection is aborted.
     """
     assert content.deliver is not None

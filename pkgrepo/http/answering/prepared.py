@@ -21,7 +21,7 @@ _log = Logger()
 
 class PreparedAnswer:
     """
-    An answer with its rendered head.
+    A response with its rendered head.
 
     Fields that differ between requests (date, request id, whether the connection is kept) are added when it is sent.
     ``size`` is its size in memory, in bytes.
@@ -107,7 +107,7 @@ class Repeater:
         return True
 
     def keep(self, request: Request, reply: Reply) -> None:
-        """Give the answer that this request got also to those that repeat it."""
+        """Give the response that this request got also to those that repeat it."""
         kind, line, repeatable = self._kind, self._line, request.repeatable
         if (
             kind is None

@@ -105,7 +105,7 @@ async def send(request: Request, answer: Answer) -> None:
 
 def respond(request: Request, answer: Answer) -> Deferred[None] | None:
     """
-    L{send} without waiting: None when the answer is complete, else a Deferred for its end.
+    L{send} without waiting: None when the response is complete, else a Deferred for its end.
 
     The Deferred fails only while nothing has been written yet.
     """
@@ -131,7 +131,7 @@ def respond(request: Request, answer: Answer) -> Deferred[None] | None:
 
 def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Deferred[None] | None:
     """
-    Write head and body of an answer; ``head`` is without the fields that every answer has.
+    Write head and body of a response; ``head`` is without the fields that every response has.
 
     None when it is complete, else a Deferred for its end, which never fails.
     """

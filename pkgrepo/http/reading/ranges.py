@@ -59,5 +59,5 @@ def parse_chunk_range(value: bytes) -> ChunkRange:
 
 
 def render_received(size: int) -> bytes:
-    """The Range header of an answer that says that ``size`` bytes have arrived; nothing yet is ``0-0`` too."""
+    """The Range header of a response that says that ``size`` bytes have arrived; nothing yet is ``0-0`` too."""
     return b"0-%d" % max(size - 1, 0)

@@ -69,7 +69,7 @@ class ReadQueue:
         Count a large read; whether the reader is queued now, to be resumed later.
 
         It is when this turn's budget is spent, and while others are queued. A resumed reader whose socket is empty
-        blocks nobody.
+        blocks no other one.
         """
         self._schedule()
         self._left -= 1

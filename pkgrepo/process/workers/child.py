@@ -5,7 +5,7 @@ One worker process, as its master sees it.
 state      begins with                    ends with
 =========  =============================  ===============================================================
 starting   the process, and ``Begin``     ``Ready``; its end, with or without ``Failed`` before
-serving    ``Ready``                      a stop; its end, which nobody asked for
+serving    ``Ready``                      a stop; its end, which was not asked for
 ending     a stop: SIGTERM                its end, when its last transfers are done
 =========  =============================  ===============================================================
 

@@ -164,7 +164,7 @@ class Publisher:
         await self._kept.linger(repository, size)
 
     def hurrying(self) -> AbstractContextManager[None]:
-        """A block in which L{linger} waits for no other files, since somebody waits for one."""
+        """A block in which L{linger} waits for no other files, since a client waits for one."""
         return self._kept.hurrying()
 
     async def publish_together(

@@ -26,7 +26,7 @@ from .staged import Staged
 
 LEASE_S = 30  # seconds
 RENEW_S = 10  # seconds; two renewals may come late
-WAIT_S = 35  # seconds that a second request waits: longer than a lease that nobody renews
+WAIT_S = 35  # seconds that a second request waits: longer than a lease that is not renewed
 POLL_S = 0.25  # seconds between two attempts to get a lease that another request holds
 
 

@@ -39,7 +39,7 @@ def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Pa
 
 
 def adopt_listed(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[str]:
-    """Add the storages that are listed in C{storages.json}. Returns sentences about those that cannot be added."""
+    """Add the storages that are listed in ``storages.json``. Returns sentences about those that cannot be added."""
     problems = []
     for each in folders.listed():
         if storages.find_storage(tx, each.uid) is not None:
@@ -64,7 +64,7 @@ def adopt_storage(
     """
     Make a storage belong to this catalog. Returns its folder: that in the catalog, or ``given``, or ``declared``.
 
-    A storage that the catalog does not have is not added; C{reindex} can do it then.
+    A storage that the catalog does not have is not added; ``reindex`` can do it then.
 
     :raises NotFound: the catalog has none of that name, and no folder is known; :raises Invalid: no storage is there
     :raises Conflict: another storage is there, or a server uses it, or the catalog has another folder than ``given``

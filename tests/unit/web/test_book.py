@@ -10,7 +10,6 @@ import pytest
 
 import pkgrepo
 from pkgrepo.cli import main
-from pkgrepo.commands.reference import commands_page
 from pkgrepo.composition.formats import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.explain import settings_page
@@ -19,6 +18,7 @@ from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
 from pkgrepo.web.docs import BookPage, load_book
 from tests.support.browser import Browser
+from tests.support.commands_page import commands_page
 
 FOLDER = Path(pkgrepo.__file__).parent / "docs"
 BOOK = load_book()

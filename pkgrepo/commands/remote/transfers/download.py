@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import click
 
-from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.commands.remote.transfers.files import stored_digest
+from pkgrepo.commands.remote.transfers.image_layouts import Registry
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.web.rendering.filters import size
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 
 from pkgrepo.commands.http import Failed
-from pkgrepo.commands.remote.images import Registry
 from pkgrepo.commands.remote.session import Session, remote, sentence_and_code
 from pkgrepo.commands.remote.transfers.files import stored_digest
+from pkgrepo.commands.remote.transfers.image_layouts import Registry
 from pkgrepo.commands.terminal import fail
 from pkgrepo.errors import DigestMismatch, Invalid, PkgrepoError
 from pkgrepo.web.rendering.filters import size

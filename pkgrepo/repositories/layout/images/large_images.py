@@ -71,7 +71,7 @@ class LargeImages:
         """
         Compare a whole image with its directory, and yield plans of the changes that would make it up to date.
 
-        The plans may be applied or not. Close the generator (C{aclosing}) if it is not read to its end.
+        The plans may be applied or not. Close the generator (``aclosing``) if it is not read to its end.
         """
         after = ""
         while page := await self._catalog.scan(writer.read_manifests, image, after, PAGE):

@@ -2,15 +2,127 @@
 
 from __future__ import annotations
 
-from klein import Klein
-from twisted.internet.defer import Deferred
+from collections.abc import Callable
+from typing import Any
 
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
-from pkgrepo.http.answers import Answer, text_answer
+from klein import Klein
+from twisted.internet.defer import CancelledError, Deferred
+
+from pkgrepo.http.answering.dispatch import ErrorTable, answering, refuse_unrouted
+from pkgrepo.http.answering.send import send
+from pkgrepo.http.answers import Answer, Content, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import make_site
-from tests.support.http_answering import FULL, answering_with, get
-from tests.support.memory_connection import ERRORS, Connection
+from tests.support.http_answering import BODY, FULL, answering_with, get
+from tests.support.memory_connection import ERRORS, Connection, render_text
+
+
+class Teapot(Exception):
+    pass
+
+
+class ShortTeapot(Teapot):
+    pass
+
+
+def test_most_specific_type_of_error_decides() -> None:
+    table = ErrorTable({Exception: (500, "E"), Teapot: (418, "T")}, render_text)
+    request: Any = None
+    assert table.answer(request, ShortTeapot("short and stout")).status == 418
+    assert table.answer(request, ShortTeapot("short and stout")).body == b"short and stout"
+    assert table.answer(request, ValueError("x")).status == 500
+    assert table.answer(request, Refusal(409, "no")).status == 409
+
+
+def failing(error: Exception) -> Callable[[Request], Any]:
+    async def handler(_request: Request) -> Answer:
+        raise error
+
+    return handler
+
+
+def test_unknown_error_leaks_nothing_but_the_request_id() -> None:
+    connection = Connection(failing(ValueError("the password is swordfish")))
+    connection.send(get() + get())
+    for answer in connection.answers():
+        assert answer.status == 500
+        assert answer.body.decode() == f"internal error, request id {answer.headers['x-request-id']}"
+
+
+def test_error_on_the_early_road_is_answered() -> None:
+    def early(_request: Request) -> None:
+        raise ValueError("the password is swordfish")
+
+    connection = Connection(answering_with(FULL), early=early)
+    connection.send(get())
+    answer = connection.answer()
+    assert (answer.status, b"swordfish" in answer.body) == (500, False)
+
+
+def test_content_that_cannot_be_opened_is_an_error_of_its_own() -> None:
+    def vanished() -> int:
+        raise FileNotFoundError
+
+    connection = Connection(answering_with(Answer(body=Content(10, vanished))))
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_error_after_the_head_cuts_the_connection() -> None:
+    async def handler(request: Request) -> Answer:
+        request.write(b"some")
+        raise ValueError("and no more")
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.aborted
+
+
+def test_error_after_the_answer_leaves_the_connection_alone() -> None:
+    async def handler(request: Request) -> Answer:
+        await send(request, FULL)
+        raise ValueError("too late to matter")
+
+    connection = Connection(handler)
+    connection.send(get() + get())
+    assert [answer.body for answer in connection.answers()] == [BODY, BODY]
+    assert not connection.aborted
+
+
+def test_error_while_wording_an_error_is_answered_all_the_same() -> None:
+    def broken(_request: Request, _refusal: Refusal) -> Answer:
+        raise ValueError("cannot even say it")
+
+    connection = Connection(failing(Refusal(409, "no")))
+    connection.site.resource.errors = ErrorTable({}, broken)
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_handler_that_is_cancelled_while_its_client_waits_is_answered() -> None:
+    async def handler(_request: Request) -> Answer:
+        raise CancelledError
+
+    connection = Connection(handler)
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_second_answer_to_a_request_is_an_error() -> None:
+    seen: list[str] = []
+
+    async def handler(request: Request) -> Answer:
+        await send(request, FULL)
+        try:
+            await send(request, FULL)
+        except RuntimeError as error:
+            seen.append(str(error))
+        return FULL
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.answer().status == 200
+    assert seen == ["this request has been answered already"]
 
 
 def klein_connection() -> Connection:

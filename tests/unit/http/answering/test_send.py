@@ -10,9 +10,34 @@ import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
+from pkgrepo.http.answering.send import render_head, status_line
 from pkgrepo.http.answers import Answer, Content, json_answer, text_answer
+from pkgrepo.http.request import Request
 from tests.support.http_answering import BODY, FULL, answering_with, both_roads, get
 from tests.support.memory_connection import Connection
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(200, "OK"), (404, "Not Found"), (429, "Too Many Requests"), (299, "Unknown")]
+)
+def test_a_status_has_its_phrase(status: int, reason: str) -> None:
+    assert status_line(status) == f"HTTP/1.1 {status} {reason}\r\n".encode()
+
+
+def test_a_handlers_own_416_keeps_its_length_and_fields() -> None:
+    answer = Answer(416, b"why", headers=((b"Location", b"/here"),))
+    head = render_head(answer, 416, 0, 3)
+    assert b"Content-Length: 3\r\n" in head
+    assert b"Location: /here\r\n" in head
+    assert b"Content-Range" not in head
+
+
+@pytest.mark.parametrize("status", [200, 206, 304, 416])
+def test_some_fields_are_said_with_every_status(status: int) -> None:
+    answer = Answer(200, b"body", headers=((b"X-Some", b"1"),), always=((b"X-Every", b"2"),), ranges=True)
+    head = render_head(answer, status, 1, 2)
+    assert b"X-Every: 2\r\n" in head
+    assert (b"X-Some" in head) == (status in (200, 206))
 
 
 @pytest.mark.parametrize("road", [0, 1])
@@ -198,3 +223,33 @@ def test_delivery_is_cancelled_when_the_client_leaves() -> None:
     connection.send(get())
     connection.lose()
     assert len(cancelled) == 1
+
+
+def test_request_tells_its_cookies_and_its_host() -> None:
+    async def handler(request: Request) -> Answer:
+        cookie, host = request.getCookie(b"a"), request.getRequestHostname()
+        return json_answer([cookie.decode(), host.decode(), request.getHeader("x-many"), request.isSecure()])
+
+    connection = Connection(handler)
+    connection.send(b"GET / HTTP/1.1\r\nHost: name:80\r\nCookie: a=b; c=d\r\nX-Many: 1\r\nX-Many: 2\r\n\r\n")
+    assert connection.answer().body == b'["b","name","2",false]'
+
+
+def test_question_to_the_server_itself_is_answered() -> None:
+    connection = Connection(answering_with(Answer(status=500)))
+    connection.send(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert connection.answer().status == 200
+
+
+def test_answer_may_close_the_connection_the_old_way() -> None:
+    async def handler(request: Request) -> Answer:
+        request.setHeader(b"Connection", b"close")
+        request.setHeader(b"Content-Length", b"2")
+        request.write(b"ok")
+        request.finish()
+        return Answer()
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.answer().headers["connection"] == "close"
+    assert connection.closed
