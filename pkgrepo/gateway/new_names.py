@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from typing import TypeVar
 
 from attrs import evolve
 
 from pkgrepo.errors import Forbidden, NotFound, UpstreamFailed
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.untrusted.text import quoted
 
-from .services import Services
+from .services import Context, Services
 
+C = TypeVar("C")
 Folders = Callable[[], Awaitable[Iterable[str]]]
 Ask = Callable[[], Awaitable[bool]]  # whether an upstream has the name
 
@@ -49,6 +52,19 @@ def publishing_through(
         await check_new_name(services, request, virtual, key, ask)
 
     return evolve(services, publisher=services.publisher.checking(check))
+
+
+async def publish_context(context: Context[C], request: Request) -> Context[C]:
+    """
+    The context of the hosted repository that takes changes sent to a repository, and that checks the permissions.
+
+    :raises ReadOnly: no member takes publishes; only callers who may read the repository are told so
+    """
+    if context.repository.type is RepositoryType.HOSTED:
+        return context
+    await context.admit(request, Action.READ)
+    target = publish_target(context.services.registry, context.repository)
+    return Context(publishing_through(context.services, request, context.repository), target, context.caches)
 
 
 async def check_new_name(services: Services, request: Request, virtual: Repository, key: str, ask: Ask) -> None:

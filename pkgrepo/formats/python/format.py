@@ -26,7 +26,7 @@ from pkgrepo.repositories.format import Layout
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS
-from .names import normalise, parse_version
+from .names import normalise
 from .routes import PythonSite
 from .setup import install_snippets, snippets
 
@@ -39,7 +39,7 @@ def python() -> Format:
         aliases=("pypi", "pip"),
         configurations=CONFIGURATIONS,
         package_key=normalise,
-        version_key=lambda text: parse_version(text)[0],
+        version_key=names.version_key,
         index=index_project,
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),

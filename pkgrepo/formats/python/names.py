@@ -11,7 +11,7 @@ from attrs import frozen
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.untrusted.text import quoted
 
 Kind = Literal["bdist_wheel", "sdist"]
@@ -81,6 +81,14 @@ def normalise(name: str) -> str:
     return collapse(name)
 
 
+def project_key(name: str) -> str:
+    """The key of the project that a request names. :raises NotFound: it is no project name"""
+    try:
+        return normalise(name)
+    except Invalid:
+        raise NotFound("project", name) from None
+
+
 def collapse(name: str) -> str:
     """The key of a valid name."""
     return _SEPARATORS.sub("-", name).lower()
@@ -94,6 +102,11 @@ def parse_version(text: str) -> tuple[str, bytes]:
     sorts first: older indexes have such versions.
     """
     return _parse_version(text) if len(text) <= LONGEST_VERSION else (text, legacy_sort_key(text))
+
+
+def version_key(text: str) -> str:
+    """The key of a version, equal for every spelling of it."""
+    return parse_version(text)[0]
 
 
 def find_version(text: str) -> Version | None:

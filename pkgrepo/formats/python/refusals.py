@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pkgrepo import errors
 from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answering.send import usual_reason
@@ -38,3 +40,8 @@ ERRORS = ErrorTable(
     },
     render_refusal,
 )
+
+
+def misplaced(context: Context[object], request: Request, refusal: Refusal) -> Refusal:
+    """A refusal that says where uploads go, if the request is one."""
+    return misplaced_upload(context.services.base_url(request), request, refusal, "upload to {}/legacy/")

@@ -23,14 +23,13 @@ from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
-from pkgrepo.gateway.new_names import publishing_through
+from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository, RepositoryType
-from pkgrepo.proxy.virtual import publish_target
+from pkgrepo.model import Action, Repository
 
 from .changes import change_owner, list_owners, unyank, yank
 from .login import create_key, extend_key, read_json_key, read_key
@@ -97,7 +96,9 @@ class RubySite:
         if isinstance(path, ApiPath):
             if request.method in READS:
                 return await _call(context, request, "GET", path.parts)
-            return await _call(await _target(context, request, path), request, request.method.decode(), path.parts)
+            if path.parts[:2] != ("v1", "api_key"):  # keys are for the repository that is asked for them
+                context = await publish_context(context, request)
+            return await _call(context, request, request.method.decode(), path.parts)
         if request.method not in READS:
             raise _misplaced(context, request, _not_allowed(["GET"]))
         return await PATHS[type(path)](context, request, path)
@@ -105,18 +106,6 @@ class RubySite:
     def unrouted(self, request: Request, failure: Failure) -> Any:  # noqa: ARG002 - of the signature
         """Answer paths that Klein's routes do not match, such as one that begins with two slashes."""
         return self.route(request)
-
-
-async def _target(context: Context[Caches], request: Request, path: ApiPath) -> Context[Caches]:
-    """The context of the repository that takes changes; keys are for the repository that is asked for them."""
-    if context.repository.type is RepositoryType.HOSTED:
-        return context
-    await context.admit(request, Action.READ)
-    if path.parts[:2] == ("v1", "api_key"):
-        return context
-    target = publish_target(context.services.registry, context.repository)
-    services = publishing_through(context.services, request, context.repository)
-    return Context(services, target, context.caches)
 
 
 async def _call(context: Context[Caches], request: Request, verb: str, parts: tuple[str, ...]) -> Answer:

@@ -29,7 +29,6 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import FileName, normalise, parse_upload, parse_version
 from pkgrepo.formats.python.upload.metadata import CoreMetadata
 from pkgrepo.formats.python.upload.provenance import parse_attestations
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
@@ -163,10 +162,10 @@ class Distribution:
 
 
 async def receive_form(
-    services: Services,
-    staged: Staged,
     request: Request,
+    staged: Staged,
     *,
+    limit: int,
     project: str | None,
     strict: bool,
     admit: Callable[[str], Awaitable[None]],
@@ -197,8 +196,8 @@ async def receive_form(
             announced = {field for field, value in fields if value}
             blob = await staged.receive(
                 part,
-                limit=services.max_upload,
-                expect_size=None if declared is None else min(declared, services.max_upload),
+                limit=limit,
+                expect_size=None if declared is None else min(declared, limit),
                 algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
             )
         elif part.name == "gpg_signature":

@@ -132,8 +132,7 @@ def latest_version(r: Reader, package_id: int) -> Version | None:
 
 def find_version(r: Reader, repository_id: int, name: str, key: str) -> Release | None:
     """One live version of a gem by its key, or None."""
-    package = packages.find_package(r, repository_id, name)
-    version = None if package is None else versions.find_version(r, package.id, key)
+    version = versions.find_by_keys(r, repository_id, name, key)
     return None if version is None or version.state is not VersionState.LIVE else _release(r, version)
 
 

@@ -16,7 +16,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, Fragment, Package, Version, VersionState
 from pkgrepo.storage.catalog import index_documents
-from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.files import UPSERT
 from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, number, placeholders, rows
 
@@ -27,6 +27,12 @@ _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 def find_version(r: Reader, package_id: int, key: str) -> Version | None:
     """The version with this key, or None."""
     return find(r, to_version, f"{VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
+
+
+def find_by_keys(r: Reader, repository_id: int, package_key: str, key: str) -> Version | None:
+    """Return a version of a package, both by key; None if one of them is absent."""
+    package = packages.find_package(r, repository_id, package_key)
+    return None if package is None else find_version(r, package.id, key)
 
 
 def list_versions(r: Reader, package_id: int) -> list[Version]:

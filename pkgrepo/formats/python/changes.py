@@ -1,0 +1,127 @@
+"""Requests that yank, delete or mark published versions; no standard client has commands for these."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.index.indexing import index_project
+from pkgrepo.formats.python.index.requests import IndexCaches, find_path
+from pkgrepo.formats.python.names import COMPANIONS, project_key, version_key
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.services import Context
+from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Actor, VersionState
+from pkgrepo.repositories.publish import package_changes
+from pkgrepo.untrusted.strict_json import decode_typed
+
+STATUSES = ("active", "archived", "quarantined", "deprecated")  # PEP 792
+BODY_LIMIT = 64 * 1024
+REASON_LIMIT = 1000
+
+
+async def yank(context: Context[object], request: Request, project: str, version: str) -> Answer:
+    """Yank a version: installers ignore it unless it is pinned (PEP 592). The request may have a reason."""
+    key, actor = await _admit(context, request, project)
+    reason: Any = request.parameter(b"reason")
+    if reason is None:
+        reason = (await _read(request)).get("reason", "")
+    return await _set_state(context, key, version, VersionState.YANKED, _reason(reason), actor)
+
+
+async def unyank(context: Context[object], request: Request, project: str, version: str) -> Answer:
+    """Restore a yanked version."""
+    key, actor = await _admit(context, request, project)
+    return await _set_state(context, key, version, VersionState.LIVE, "", actor)
+
+
+async def delete_file(
+    context: Context[IndexCaches], request: Request, project: str, version: str, filename: str
+) -> Answer:
+    """Remove one distribution with its companions. :raises NotFound: it does not exist"""
+    key, actor = await _admit(context, request, project)
+    path = await find_path(context, filename, key)
+    companions = [path + suffix for suffix in COMPANIONS]
+    present = await context.services.catalog.look(package_changes.present, context.repository.id, companions)
+    return await _delete(context, key, version, [path, *present], actor)
+
+
+async def delete_version(context: Context[object], request: Request, project: str, version: str) -> Answer:
+    """Remove a version with all its files. :raises NotFound: it does not exist"""
+    key, actor = await _admit(context, request, project)
+    return await _delete(context, key, version, None, actor)
+
+
+async def set_status(context: Context[object], request: Request, project: str) -> Answer:
+    """
+    Set a project's status (PEP 792) from ``{"status": ..., "reason": ...}``.
+
+    :raises Invalid: no such status
+    """
+    key, actor = await _admit(context, request, project, Action.EDIT)
+    value = await _read(request)
+    status = value.get("status")
+    if status not in STATUSES:
+        raise Invalid(f"status must be one of {', '.join(STATUSES)}", "/status")
+    meta = {"status": status, "status_reason": _reason(value.get("reason", ""))}
+    await context.services.publisher.change(
+        package_changes.set_package_meta, context.repository, key, meta, actor, index_project
+    )
+    return json_answer({"name": key, "status": status})
+
+
+async def _admit(
+    context: Context[object], request: Request, project: str, action: Action = Action.DELETE
+) -> tuple[str, Actor]:
+    key = project_key(project)
+    return key, actor_of(request, await context.admit(request, action, key))
+
+
+async def _set_state(
+    context: Context[object], project: str, version: str, state: VersionState, reason: str, actor: Actor
+) -> Answer:
+    changed = await context.services.publisher.change(
+        package_changes.set_version_state,
+        context.repository,
+        project,
+        version_key(version),
+        state,
+        reason,
+        actor,
+        index_project,
+    )
+    return json_answer({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
+
+
+async def _delete(
+    context: Context[object], project: str, version: str, paths: list[str] | None, actor: Actor
+) -> Answer:
+    burn = not context.repository.policy.get("reuse_deleted_names", False)
+    gone = await context.services.publisher.change(
+        package_changes.remove_files,
+        context.repository,
+        project,
+        version_key(version),
+        paths,
+        actor,
+        index_project,
+        burn,
+    )
+    return json_answer({"deleted": gone})
+
+
+async def _read(request: Request) -> dict[str, Any]:
+    body = await request.body.read_all(BODY_LIMIT)
+    if not body:
+        return {}
+    if (request.header(b"content-type") or b"").startswith(b"application/x-www-form-urlencoded"):
+        return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+    return decode_typed(body, dict[str, Any], "the body is not a JSON object")
+
+
+def _reason(value: object) -> str:
+    if not isinstance(value, str):
+        raise Invalid("reason must be a string", "/reason")
+    return " ".join(value.split())[:REASON_LIMIT]
