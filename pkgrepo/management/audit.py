@@ -40,13 +40,10 @@ class AuditRecord(Record):
 table = Table("audit")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/audit",
-    access=AUDITORS,
-    summary="Read the audit log",
-    answer=AuditRecord,
-    paged=True,
+    AUDITORS,
+    "Read the audit log",
     query=(
         Parameter("actor", "Only rows of this user name."),
         Parameter("object", "Only rows about this object."),

@@ -109,7 +109,7 @@ ACTIONS = {
 table = Table("server")
 
 
-@table.route("GET", "/info", access=PUBLIC, summary="Get the version and the limits of the server", answer=Info)
+@table.get("/info", PUBLIC, "Get the version and the limits of the server")
 async def show_info(call: Call) -> Info:
     """In the answer, installed is true once the server has a user."""
     return Info(
@@ -130,9 +130,7 @@ async def show_info(call: Call) -> Info:
     )
 
 
-@table.route(
-    "GET", "/info/scopes", access=PUBLIC, summary="List the scopes and actions of access tokens", answer=Scopes
-)
+@table.get("/info/scopes", PUBLIC, "List the scopes and actions of access tokens")
 async def list_scopes(_call: Call) -> Scopes:
     """Scopes open parts of the management API; actions apply to repositories."""
     return Scopes(
@@ -141,9 +139,7 @@ async def list_scopes(_call: Call) -> Scopes:
     )
 
 
-@table.route(
-    "POST", "/install", access=PUBLIC, summary="Create the first admin", body=Install, status=204, audit="install"
-)
+@table.post("/install", PUBLIC, "Create the first admin", audit="install")
 async def install(call: Call, body: Install) -> None:
     """Needs the setting compat.open_install (403 without it). A server that has users answers 404."""
     services = call.services

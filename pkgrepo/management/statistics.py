@@ -171,13 +171,7 @@ class ServerState(Record):
 table = Table("repositories")
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/stats",
-    access=ADMINS,
-    summary="Show statistics of a repository",
-    answer=RepositoryStats,
-)
+@table.get("/repository/<repository>/stats", ADMINS, "Show statistics of a repository")
 async def show_repository_statistics(call: Call) -> RepositoryStats:
     """The figures are counted at each request, in a background thread."""
     repository = call.repository
@@ -242,12 +236,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 server_table = Table("server")
 
 
-@server_table.route(
-    "GET",
+@server_table.get(
     "/statistics",
-    access=METRICS_READERS,
-    summary="Show how the server was used, by day",
-    answer=ServerStatistics,
+    METRICS_READERS,
+    "Show how the server was used, by day",
     query=[Parameter("days", f"The number of days, 1 to {MOST_DAYS}; {DAYS} by default.", "integer")],
 )
 async def show_server_statistics(call: Call) -> ServerStatistics:
@@ -261,13 +253,7 @@ async def show_server_statistics(call: Call) -> ServerStatistics:
     )
 
 
-@server_table.route(
-    "GET",
-    "/server/state",
-    access=SYSTEM_MANAGERS,
-    summary="Show the state of the server",
-    answer=ServerState,
-)
+@server_table.get("/server/state", SYSTEM_MANAGERS, "Show the state of the server")
 async def show_state(call: Call) -> ServerState:
     """The checks of /readyz with their sentences, versions, the lag of the reactor, and the upstreams."""
     status, checks = await HealthChecks(call.services).run()

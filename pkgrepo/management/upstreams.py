@@ -164,13 +164,7 @@ UNUSED = "unused"
 table = Table("upstreams")
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/upstream",
-    access=EDITORS,
-    summary="Show the upstreams of a proxy repository",
-    answer=UpstreamRecord,
-)
+@table.get("/repository/<repository>/upstream", EDITORS, "Show the upstreams of a proxy repository")
 async def show_upstreams(call: Call) -> UpstreamRecord:
     """With their health, and how much is kept of them. Repositories of other types have no upstreams (404)."""
     repository = proxy_of(await call.fresh_repository())
@@ -190,12 +184,10 @@ async def show_upstreams(call: Call) -> UpstreamRecord:
     )
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/upstream/check",
-    access=EDITORS,
-    summary="Ask the upstreams of a proxy repository",
-    answer=UpstreamCheck,
+    EDITORS,
+    "Ask the upstreams of a proxy repository",
     audit="upstream.check",
 )
 async def check_upstreams(call: Call) -> UpstreamCheck:
@@ -243,13 +235,10 @@ def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures
     )
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/cache/purge",
-    access=EDITORS,
-    summary="Purge the cache of a proxy repository",
-    body=PurgeWish,
-    answer=Purged,
+    EDITORS,
+    "Purge the cache of a proxy repository",
     query=(WAIT, DRY_RUN),
     audit="cache.purge",
     further=STILL_RUNNING,

@@ -72,18 +72,12 @@ class Description:
         self._routes = routes
         self._document: dict[str, Any] | None = None
 
-    @table.route(
-        "GET",
-        "/openapi.json",
-        access=PUBLIC,
-        summary="Get this description as an OpenAPI 3.1 document",
-        answer=dict[str, Any],
-    )
+    @table.get("/openapi.json", PUBLIC, "Get this description as an OpenAPI 3.1 document")
     async def document(self, _call: Call) -> dict[str, Any]:
         """Contains every route of the API."""
         return self.describe()
 
-    @table.route("GET", "/docs", access=PUBLIC, summary="Get this description as an HTML page", media_type="text/html")
+    @table.get("/docs", PUBLIC, "Get this description as an HTML page", media_type="text/html")
     async def page(self, _call: Call) -> Any:
         """The page has no scripts and loads no other resources."""
         return render_page(self.describe())

@@ -1,8 +1,8 @@
 """
 Tables of routes: the dispatcher serves them, and the OpenAPI document is made from them.
 
-A class has a ``Table`` for the routes of one subject; its coroutine methods with the decorator ``@table.route`` handle
-them. What a handler returns becomes the answer as follows.
+A module has a ``Table`` for the routes of one subject; its coroutine functions with a decorator such as ``@table.get``
+handle them. What a handler returns becomes the answer as follows.
 
 ==============  ======================================================================
 returned        answered
@@ -20,13 +20,17 @@ an ``Answer``   as it is
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from attrs import Factory, field, frozen
+
+from pkgrepo.http.answers import Answer
 
 from .access_rules import AccessRule
 from .pages import Page
 
+T = TypeVar("T")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[object]])
 NDJSON = b"application/x-ndjson"
 
@@ -43,18 +47,18 @@ class Parameter:
 
 
 @frozen
-class Created:
+class Created(Generic[T]):
     """A new value, and its path on the server."""
 
-    value: object
+    value: T
     location: str
 
 
 @frozen
-class Value:
+class Value(Generic[T]):
     """A value that may be null."""
 
-    value: object
+    value: T
 
 
 @frozen
@@ -128,22 +132,59 @@ class Route:
 
 @frozen
 class Table:
-    """The routes of one class, in the order of definition; ``name`` is their tag in the OpenAPI document."""
+    """The routes of one subject, in the order of definition; ``name`` is their tag in the OpenAPI document."""
 
     name: str
     routes: list[Route] = field(default=Factory(list))
 
-    def route(
-        self, method: Method, path: str, *, access: AccessRule, summary: str, **rest: Any
+    def get(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
+        """
+        Add a route with the handler ``async def handler(call[, body][, path parameters])``.
+
+        ``rest`` are further fields of L{Route}. The types of the body and of the answer are those in the handler's
+        annotations, unless it returns an ``Answer``.
+        """
+        return self._add("GET", path, access, summary, rest)
+
+    def post(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
+        """Like ``get``, for POST."""
+        return self._add("POST", path, access, summary, rest)
+
+    def put(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
+        """Like ``get``, for PUT."""
+        return self._add("PUT", path, access, summary, rest)
+
+    def patch(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
+        """Like ``get``, for PATCH."""
+        return self._add("PATCH", path, access, summary, rest)
+
+    def delete(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
+        """Like ``get``, for DELETE."""
+        return self._add("DELETE", path, access, summary, rest)
+
+    def _add(
+        self, method: Method, path: str, access: AccessRule, summary: str, rest: dict[str, Any]
     ) -> Callable[[Handler], Handler]:
-        """
-        Add a route with the handler ``async def handler(self, call[, body][, path parameters])``.
-
-        ``rest`` are further fields of L{Route}.
-        """
-
         def decorate(handler: Handler) -> Handler:
-            self.routes.append(Route(method, path, handler, access, summary, **rest))
+            self.routes.append(Route(method, path, handler, access, summary, **(_declared(handler) | rest)))
             return handler
 
         return decorate
+
+
+def _declared(handler: Callable[..., Awaitable[object]]) -> dict[str, Any]:
+    """The fields of a route that the annotations of its handler tell."""
+    hints = get_type_hints(handler)
+    returned = hints["return"]
+    found: dict[str, Any] = {"body": hints.get("body")}
+    for each in get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,):
+        kind = get_origin(each)
+        if each is NoneType:
+            found["status"] = 204
+        elif kind is Created:
+            found |= {"answer": get_args(each)[0], "status": 201}
+        elif kind in (Page, Value):
+            found |= {"answer": get_args(each)[0], "paged": kind is Page}
+        elif each not in (Answer, Lines):
+            found.setdefault("answer", each)
+    return found

@@ -34,12 +34,10 @@ MOST_HIDDEN = 50  # versions in an answer
 table = Table("explanations")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/explain",
-    access=VIEWERS,
-    summary="Explain what a repository serves under a name",
-    answer=ExplanationRecord,
+    VIEWERS,
+    "Explain what a repository serves under a name",
     query=(
         Parameter("repository", "The repository: its id, or storage/name."),
         Parameter("package", "The name of the package."),

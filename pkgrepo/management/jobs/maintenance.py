@@ -92,12 +92,10 @@ def _wait_s(call: Call) -> int:
 table = Table("repositories")
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/rebuild",
-    access=ADMINS,
-    summary="Rebuild the metadata of a repository from its files",
-    answer=Rebuilt,
+    ADMINS,
+    "Rebuild the metadata of a repository from its files",
     query=(WAIT, Parameter("package", "Only this package, for example com.example:app.")),
     audit="repository.rebuild",
     further=STILL_RUNNING,
@@ -135,13 +133,10 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
 UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/gc",
-    access=ADMINS,
-    summary="Collect garbage in a repository",
-    body=CollectionWish,
-    answer=Collection,
+    ADMINS,
+    "Collect garbage in a repository",
     query=(WAIT, DRY_RUN, UNTAGGED),
     audit="repository.gc",
     further=STILL_RUNNING,
@@ -172,13 +167,7 @@ async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Answ
     return job if isinstance(job, Answer) else collection_record(job)
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/gc",
-    access=ADMINS,
-    summary="Show the last garbage collection",
-    answer=JobRecord,
-)
+@table.get("/repository/<repository>/gc", ADMINS, "Show the last garbage collection")
 async def last_collection(call: Call) -> JobRecord:
     """The last collection on the storage of the repository, running or ended; 404 if there is none."""
     storage = call.registry.storage(call.repository.storage_id)
@@ -190,12 +179,10 @@ VERIFY: Final = "verify"  # of the job
 MOST_PROBLEMS: Final = 100  # that the row of the job has
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/verify",
-    access=ADMINS,
-    summary="Verify the stored bytes of a repository",
-    answer=Verified,
+    ADMINS,
+    "Verify the stored bytes of a repository",
     query=(WAIT,),
     audit="repository.verify",
     further=STILL_RUNNING,

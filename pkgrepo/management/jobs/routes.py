@@ -32,13 +32,10 @@ class _Seen:
 table = Table("jobs")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/job",
-    access=JOB_VIEWERS,
-    summary="List jobs",
-    answer=JobRecord,
-    paged=True,
+    JOB_VIEWERS,
+    "List jobs",
     query=[
         Parameter("kind", "Only jobs of this kind, such as gc."),
         Parameter("state", "Only jobs in this state: running, done, failed or cancelled."),
@@ -64,20 +61,13 @@ async def list_jobs(call: Call) -> Page[JobRecord]:
     return page_request.page(found, lambda seen: order.place(seen.job), _record)
 
 
-@table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
+@table.get("/job/<id>", JOB_READERS, "Show a job")
 async def show_job(call: Call, id: str) -> JobRecord:
     """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
     return _record(await _find(call, id))
 
 
-@table.route(
-    "POST",
-    "/job/<id>/cancel",
-    access=JOB_READERS,
-    summary="Cancel a job",
-    answer=JobRecord,
-    audit="job.cancel",
-)
+@table.post("/job/<id>/cancel", JOB_READERS, "Cancel a job", audit="job.cancel")
 async def cancel_job(call: Call, id: str) -> JobRecord:
     """
     What the job has done so far stays. The answer is 409 if it has ended.

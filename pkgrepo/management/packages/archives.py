@@ -74,13 +74,7 @@ class Contents:
         self._readmes: ResponseCache[_Readme] = ResponseCache(CACHE_SIZE)
         self._readme_flight: SingleFlight[str, _Readme] = SingleFlight()
 
-    @table.route(
-        "GET",
-        "/repository/<repository>/contents/<path:path>",
-        access=CONTENT_READERS,
-        summary="List what is inside an archive",
-        answer=ArchiveContents,
-    )
+    @table.get("/repository/<repository>/contents/<path:path>", CONTENT_READERS, "List what is inside an archive")
     async def entries(self, call: Call, path: str) -> ArchiveContents:
         """
         The path is that of a file in the repository, as in its tree: wheels, jars, tarballs, gems, conda packages...
@@ -95,11 +89,10 @@ class Contents:
             listing = await self._flight.run(key, lambda: self._list(call, file))
         return ArchiveContents(path=file.path, size=file.size, complete=listing.complete, entries=listing.entries)
 
-    @table.route(
-        "GET",
+    @table.get(
         "/repository/<repository>/text/<path:path>",
-        access=CONTENT_READERS,
-        summary="Show a small text file in an archive",
+        CONTENT_READERS,
+        "Show a small text file in an archive",
         media_type="text/plain",
         query=[Parameter("entry", "The name of the file, as the list of the archive has it.")],
     )
@@ -119,11 +112,10 @@ class Contents:
             ),
         )
 
-    @table.route(
-        "GET",
+    @table.get(
         "/package/<repository>/<package>/versions/<version>/readme",
-        access=CONTENT_READERS,
-        summary="Get the readme of a version",
+        CONTENT_READERS,
+        "Get the readme of a version",
         media_type="text/plain",
     )
     async def readme(self, call: Call, version: str) -> Answer:

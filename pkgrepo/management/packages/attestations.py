@@ -180,12 +180,10 @@ MOST_DOCUMENTS: Final = 20
 table = Table("packages")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/versions/<version>/vouchers",
-    access=CONTENT_READERS,
-    summary="Show who vouches for the files of a version",
-    answer=Vouchers,
+    CONTENT_READERS,
+    "Show who vouches for the files of a version",
 )
 async def list_attestations(call: Call, version: str) -> Vouchers:
     """

@@ -168,13 +168,7 @@ class _Budget:
 table = Table("packages")
 
 
-@table.route(
-    "GET",
-    "/package/<repository>/<package>/versions/<version>/image",
-    access=CONTENT_READERS,
-    summary="Show what an image is made of",
-    answer=ImageRecord,
-)
+@table.get("/package/<repository>/<package>/versions/<version>/image", CONTENT_READERS, "Show what an image is made of")
 async def show_image(call: Call, version: str) -> ImageRecord:
     """
     Only for images. Commands, labels and sizes are those in the image's documents, which nobody has verified.

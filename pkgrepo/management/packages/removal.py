@@ -20,12 +20,10 @@ from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 table = Table("packages")
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/package/<repository>/<package>/versions/<version>",
-    access=CONTENT_DELETERS,
-    summary="Delete a version",
-    answer=DeletedVersion,
+    CONTENT_DELETERS,
+    "Delete a version",
     query=[DRY_RUN],
     audit="version.delete",
 )
@@ -48,14 +46,8 @@ async def delete_version(call: Call, version: str) -> DeletedVersion:
     return DeletedVersion(deleted=await _remove(call, package.key, found.key, None), dry_run=False)
 
 
-@table.route(
-    "DELETE",
-    "/package/<repository>/<package>",
-    access=CONTENT_DELETERS,
-    summary="Delete a package",
-    answer=DeletedVersion,
-    query=[DRY_RUN],
-    audit="package.delete",
+@table.delete(
+    "/package/<repository>/<package>", CONTENT_DELETERS, "Delete a package", query=[DRY_RUN], audit="package.delete"
 )
 async def delete_package(call: Call) -> DeletedVersion:
     """Deletes its versions one after the other; an error leaves the remaining ones in place."""
@@ -71,13 +63,10 @@ async def delete_package(call: Call) -> DeletedVersion:
     return DeletedVersion(deleted=await _remove_package(call, package.id, package.key), dry_run=False)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/repository/<repository>/packages",
-    access=CONTENT_DELETERS,
-    summary="Delete packages, versions and files by their paths",
-    body=PathsGiven,
-    answer=DeletedPaths,
+    CONTENT_DELETERS,
+    "Delete packages, versions and files by their paths",
     audit="packages.delete",
 )
 async def delete_paths(call: Call, body: PathsGiven) -> DeletedPaths:
@@ -97,14 +86,8 @@ async def delete_paths(call: Call, body: PathsGiven) -> DeletedPaths:
     return DeletedPaths(deleted=deleted, missing=missing, rejected=rejected)
 
 
-@table.route(
-    "POST",
-    "/package/<repository>/<package>/versions/<version>/yank",
-    access=CONTENT_DELETERS,
-    summary="Yank a version",
-    body=Reason,
-    answer=schemas.VersionState,
-    audit="version.yank",
+@table.post(
+    "/package/<repository>/<package>/versions/<version>/yank", CONTENT_DELETERS, "Yank a version", audit="version.yank"
 )
 async def yank(call: Call, body: Reason, version: str) -> schemas.VersionState:
     """
@@ -115,12 +98,10 @@ async def yank(call: Call, body: Reason, version: str) -> schemas.VersionState:
     return await _set_state(call, version, VersionState.YANKED, body.reason)
 
 
-@table.route(
-    "POST",
+@table.post(
     "/package/<repository>/<package>/versions/<version>/unyank",
-    access=CONTENT_DELETERS,
-    summary="Undo the yank of a version",
-    answer=schemas.VersionState,
+    CONTENT_DELETERS,
+    "Undo the yank of a version",
     audit="version.unyank",
 )
 async def unyank(call: Call, version: str) -> schemas.VersionState:

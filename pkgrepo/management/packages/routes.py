@@ -54,13 +54,7 @@ EPOCH = date(1970, 1, 1)
 table = Table("packages")
 
 
-@table.route(
-    "GET",
-    "/package/<repository>/<package>",
-    access=CONTENT_READERS,
-    summary="Show a package",
-    answer=PackageRecord,
-)
+@table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
 async def show_package(call: Call) -> PackageRecord:
     """With the latest version, and the totals of its versions, files and downloads."""
     found = await call.catalog.scan(find_package_summary, call.repository.id, call.package or "")
@@ -69,12 +63,10 @@ async def show_package(call: Call) -> PackageRecord:
     return PackageRecord.of(found)
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/downloads",
-    access=CONTENT_READERS,
-    summary="Show the downloads of a package by day",
-    answer=DailyDownloads,
+    CONTENT_READERS,
+    "Show the downloads of a package by day",
     query=[Parameter("days", f"The number of days up to today, 1 to {MOST_DAYS}; 90 by default.", "integer")],
 )
 async def show_downloads(call: Call) -> DailyDownloads:
@@ -88,12 +80,10 @@ async def show_downloads(call: Call) -> DailyDownloads:
     return DailyDownloads(package=package.name, total=total, days=days)
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/versions/<version>",
-    access=CONTENT_READERS,
-    summary="Show a version with its files",
-    answer=VersionRecord,
+    CONTENT_READERS,
+    "Show a version with its files",
     query=[Parameter("files", "Maximum number of files in the answer, the first ones by name.", "integer")],
 )
 async def show_version(call: Call, version: str) -> VersionRecord:
@@ -149,13 +139,10 @@ PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests
 )
 
 
-@table.route(
-    "GET",
+@table.get(
     "/repository/<repository>/packages",
-    access=CONTENT_READERS,
-    summary="List packages",
-    answer=PackageRecord,
-    paged=True,
+    CONTENT_READERS,
+    "List packages",
     query=(
         Parameter("q", "Only packages whose name contains this text."),
         sorting(PACKAGE_ORDERS, "name"),
@@ -183,13 +170,10 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
     return page_request.page(found, order.place, PackageRecord.of, total)
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/versions",
-    access=CONTENT_READERS,
-    summary="List a package's versions",
-    answer=VersionSummaryRecord,
-    paged=True,
+    CONTENT_READERS,
+    "List a package's versions",
     query=(
         Parameter("q", "Only versions whose text contains this; ignored for images."),
         sorting(VERSION_ORDERS, "-version, for images -published_at,"),
@@ -211,13 +195,10 @@ async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
     )
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/versions/<version>/files",
-    access=CONTENT_READERS,
-    summary="List a version's files",
-    answer=FileRecord,
-    paged=True,
+    CONTENT_READERS,
+    "List a version's files",
     query=[sorting(FILE_ORDERS, "name")],
 )
 async def list_files(call: Call, version: str) -> Page[FileRecord]:
@@ -241,13 +222,10 @@ def _count_files(reader: Reader, version_id: int) -> int:
     return count_files_of_version(reader, version_id)[0]
 
 
-@table.route(
-    "GET",
+@table.get(
     "/repository/<repository>/tree/<path:path>",
-    access=CONTENT_READERS,
-    summary="List a folder of a repository, or show a file",
-    answer=TreeEntry,
-    paged=True,
+    CONTENT_READERS,
+    "List a folder of a repository, or show a file",
     aliases=[
         ("GET", "/repository/<repository>/tree/"),
         ("GET", "/repository/<repository>/browse/"),
@@ -293,12 +271,10 @@ MOST: Final = 200  # of a version that are shown
 SEVERITIES: Final = ("critical", "high", "moderate", "low", "info")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/package/<repository>/<package>/versions/<version>/advisories",
-    access=CONTENT_READERS,
-    summary="Show the known vulnerabilities of a version",
-    answer=Advisories,
+    CONTENT_READERS,
+    "Show the known vulnerabilities of a version",
 )
 async def list_advisories(call: Call, version: str) -> Advisories:
     """

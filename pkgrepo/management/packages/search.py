@@ -37,12 +37,10 @@ class Find(Protocol):
 table = Table("packages")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/search/packages",
-    access=VIEWERS,
-    summary="Find packages by name or description",
-    answer=Hits,
+    VIEWERS,
+    "Find packages by name or description",
     query=(
         Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
         *WHERE,
@@ -67,14 +65,7 @@ async def find_packages(call: Call) -> Hits:
     return await _hits(call, find)
 
 
-@table.route(
-    "GET",
-    "/activity",
-    access=VIEWERS,
-    summary="List the packages that changed last",
-    answer=Hits,
-    query=WHERE,
-)
+@table.get("/activity", VIEWERS, "List the packages that changed last", query=WHERE)
 async def list_activity(call: Call) -> Hits:
     """Of all repositories that a search would look at; the latest change first."""
     return await _hits(call, last_changed_packages)

@@ -32,13 +32,10 @@ from pkgrepo.storage.catalog.people import grants, projects, users
 table = Table("projects")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/project",
-    access=PROJECT_VIEWERS,
-    summary="List the projects that the caller may see",
-    answer=ProjectSummary,
-    paged=True,
+    PROJECT_VIEWERS,
+    "List the projects that the caller may see",
     query=[sorting(projects.PROJECT_ORDERS, "key")],
 )
 async def list_projects(call: Call) -> Page[ProjectSummary]:
@@ -55,17 +52,8 @@ async def list_projects(call: Call) -> Page[ProjectSummary]:
     return page_request.page(found, order.place, ProjectSummary.of)
 
 
-@table.route(
-    "POST",
-    "/project",
-    access=SYSTEM_MANAGERS,
-    summary="Add a project",
-    body=NewProject,
-    answer=ProjectRecord,
-    status=201,
-    audit="project.create",
-)
-async def create_project(call: Call, body: NewProject) -> Created:
+@table.post("/project", SYSTEM_MANAGERS, "Add a project", audit="project.create")
+async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]:
     """The caller becomes its first owner. The quota is stored, but not enforced."""
     project = await call.write(
         call.entry(body.key),
@@ -81,13 +69,7 @@ async def create_project(call: Call, body: NewProject) -> Created:
     return Created(await project_record(call, project), f"/api/project/{project.key}")
 
 
-@table.route(
-    "GET",
-    "/project/by-key/<repository>/<package>",
-    access=PROJECT_FINDERS,
-    summary="Show the project that owns a package name",
-    answer=ProjectRecord,
-)
+@table.get("/project/by-key/<repository>/<package>", PROJECT_FINDERS, "Show the project that owns a package name")
 async def find_project_by_key(call: Call) -> ProjectRecord:
     """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
     package = call.package or ""
@@ -98,22 +80,13 @@ async def find_project_by_key(call: Call) -> ProjectRecord:
     return await project_record(call, project)
 
 
-@table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
+@table.get("/project/<key>", PROJECT_VIEWERS, "Show a project")
 async def show_project(call: Call, key: str) -> ProjectRecord:
     """The project is found by key or id."""
     return await project_record(call, await find_project(call, key))
 
 
-@table.route(
-    "PATCH",
-    "/project/<key>",
-    access=ACCOUNT_HOLDERS,
-    summary="Change a project",
-    body=ProjectChange,
-    answer=ProjectRecord,
-    audit="project.update",
-    conditional=True,
-)
+@table.patch("/project/<key>", ACCOUNT_HOLDERS, "Change a project", audit="project.update", conditional=True)
 async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRecord:
     """Also needs the role maintainer or owner, unless the caller is a system manager. The key cannot be changed."""
     project = await find_project(call, key, ProjectRole.MAINTAINER)
@@ -127,15 +100,7 @@ async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRe
     return await project_record(call, project)
 
 
-@table.route(
-    "DELETE",
-    "/project/<key>",
-    access=ACCOUNT_HOLDERS,
-    summary="Remove a project",
-    status=204,
-    audit="project.delete",
-    conditional=True,
-)
+@table.delete("/project/<key>", ACCOUNT_HOLDERS, "Remove a project", audit="project.delete", conditional=True)
 async def delete_project(call: Call, key: str) -> None:
     """Also needs the role owner, unless the caller is a system manager. Its packages stay, without an owner."""
     project = await find_project(call, key, ProjectRole.OWNER)
@@ -147,13 +112,7 @@ USER = Parameter("user", "The name or id of the user.")
 GROUP = Parameter("group", "The name or id of the group.")
 
 
-@table.route(
-    "GET",
-    "/project/<key>/members",
-    access=PROJECT_VIEWERS,
-    summary="List a project's members",
-    answer=list[MemberRecord],
-)
+@table.get("/project/<key>/members", PROJECT_VIEWERS, "List a project's members")
 async def list_members(call: Call, key: str) -> list[MemberRecord]:
     """Also needs membership in the project, unless the caller is a system manager. Users come before groups."""
     project = await find_project(call, key)
@@ -161,13 +120,10 @@ async def list_members(call: Call, key: str) -> list[MemberRecord]:
     return await member_records(call, project)
 
 
-@table.route(
-    "POST",
+@table.post(
     "/project/<key>/members",
-    access=ACCOUNT_HOLDERS,
-    summary="Set the role of a user or group in a project",
-    body=MemberGiven,
-    answer=ProjectRecord,
+    ACCOUNT_HOLDERS,
+    "Set the role of a user or group in a project",
     audit="project.member",
     aliases=[("PUT", "/project/<key>/members")],
 )
@@ -180,12 +136,10 @@ async def set_member(call: Call, body: MemberGiven, key: str) -> ProjectRecord:
     return await project_record(call, project)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/project/<key>/members",
-    access=ACCOUNT_HOLDERS,
-    summary="Remove a member from a project",
-    status=204,
+    ACCOUNT_HOLDERS,
+    "Remove a member from a project",
     query=(USER, GROUP),
     audit="project.member",
 )
@@ -197,25 +151,16 @@ async def remove_member(call: Call, key: str) -> None:
     await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
 
 
-@table.route(
-    "GET",
-    "/project/<key>/bindings",
-    access=PROJECT_VIEWERS,
-    summary="List the package names that a project owns",
-    answer=list[BindingRecord],
-)
+@table.get("/project/<key>/bindings", PROJECT_VIEWERS, "List the package names that a project owns")
 async def list_bindings(call: Call, key: str) -> list[BindingRecord]:
     """Only names in repositories that the caller may read."""
     return (await project_record(call, await find_project(call, key))).bindings
 
 
-@table.route(
-    "POST",
+@table.post(
     "/project/<key>/bindings",
-    access=SYSTEM_MANAGERS,
-    summary="Assign package names to a project",
-    body=BindingGiven,
-    answer=ProjectRecord,
+    SYSTEM_MANAGERS,
+    "Assign package names to a project",
     audit="project.binding",
     aliases=[("PUT", "/project/<key>/bindings")],
 )
@@ -229,12 +174,10 @@ async def bind(call: Call, body: BindingGiven, key: str) -> ProjectRecord:
     return await project_record(call, project)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/project/<key>/bindings",
-    access=SYSTEM_MANAGERS,
-    summary="Remove package names from a project",
-    status=204,
+    SYSTEM_MANAGERS,
+    "Remove package names from a project",
     query=[
         Parameter("repository", "The repository of the names: its id, or storage/name."),
         Parameter("pattern", "The pattern exactly as it was assigned."),

@@ -21,25 +21,16 @@ WARNINGS = "warnings"  # added to the configuration in answers
 table = Table("repositories")
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/config",
-    access=EDITORS,
-    summary="Show the configuration",
-    answer=dict[str, Any],
-)
+@table.get("/repository/<repository>/config", EDITORS, "Show the configuration")
 async def show_config(call: Call) -> dict[str, Any]:
     """The whole configuration, including defaults. A password or token in it is shown as ***."""
     return whole(call, await call.fresh_repository())
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/repository/<repository>/config",
-    access=EDITORS,
-    summary="Replace the configuration",
-    body=dict[str, Any],
-    answer=dict[str, Any],
+    EDITORS,
+    "Replace the configuration",
     audit="repository.configure",
     conditional=True,
 )
@@ -57,13 +48,7 @@ async def replace_config(call: Call, body: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/configs",
-    access=EDITORS,
-    summary="List the parts of the configuration",
-    answer=list[ConfigKey],
-)
+@table.get("/repository/<repository>/configs", EDITORS, "List the parts of the configuration")
 async def list_parts(call: Call) -> list[ConfigKey]:
     """The first key is the name of the format; the others are the parts that can be set."""
     format_ = _format(call, call.repository)
@@ -73,46 +58,34 @@ async def list_parts(call: Call) -> list[ConfigKey]:
     ]
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/config/<key>",
-    access=EDITORS,
-    summary="Show one part of the configuration",
-    answer=Any,
-)
-async def show_part(call: Call, key: str) -> Value:
+@table.get("/repository/<repository>/config/<key>", EDITORS, "Show one part of the configuration")
+async def show_part(call: Call, key: str) -> Value[Any]:
     """A part that is not set is null. The name of the format as key gives the fixed part."""
     return Value(_part(call, await call.fresh_repository(), key))
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/repository/<repository>/config/<key>",
-    access=EDITORS,
-    summary="Replace one part of the configuration",
-    body=Any,
-    answer=Any,
+    EDITORS,
+    "Replace one part of the configuration",
     audit="repository.configure",
     conditional=True,
 )
-async def replace_part(call: Call, body: Any, key: str) -> Value:
+async def replace_part(call: Call, body: Any, key: str) -> Value[Any]:
     """A null body resets the part to its default. The name of the format as key replaces the fixed part."""
     repository = await call.fresh_repository()
     call.check_unchanged(_part(call, repository, key))
     return await _replace_part(call, repository, key, _without_warnings(body))
 
 
-@table.route(
-    "PATCH",
+@table.patch(
     "/repository/<repository>/config/<key>",
-    access=EDITORS,
-    summary="Change fields of one part of the configuration",
-    body=dict[str, Any],
-    answer=Any,
+    EDITORS,
+    "Change fields of one part of the configuration",
     audit="repository.configure",
     conditional=True,
 )
-async def change_part(call: Call, body: dict[str, Any], key: str) -> Value:
+async def change_part(call: Call, body: dict[str, Any], key: str) -> Value[Any]:
     """
     Sets the fields in the body, such as one of push_rules, and leaves the others (JSON Merge Patch, RFC 7396).
 
@@ -126,7 +99,7 @@ async def change_part(call: Call, body: dict[str, Any], key: str) -> Value:
     return await _replace_part(call, repository, key, _merged(before, _without_warnings(body)))
 
 
-async def _replace_part(call: Call, repository: Repository, key: str, value: Any) -> Value:
+async def _replace_part(call: Call, repository: Repository, key: str, value: Any) -> Value[Any]:
     if is_whole(_format(call, repository), key):
         if not isinstance(value, dict):
             raise Invalid("a configuration is an object")
@@ -175,25 +148,16 @@ def _without_warnings(body: Any) -> Any:
     return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/members",
-    access=EDITORS,
-    summary="Show the members of a virtual repository",
-    answer=Members,
-)
+@table.get("/repository/<repository>/members", EDITORS, "Show the members of a virtual repository")
 async def show_members(call: Call) -> Members:
     """In the order in which they are asked. Repositories of other types have no members (404)."""
     return _members(call, _virtual(await call.fresh_repository()))
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/repository/<repository>/members",
-    access=EDITORS,
-    summary="Replace the members of a virtual repository",
-    body=NewMembers,
-    answer=Members,
+    EDITORS,
+    "Replace the members of a virtual repository",
     audit="repository.configure",
     conditional=True,
 )

@@ -48,27 +48,13 @@ class CancelledUpload(Record):
 table = Table("repositories")
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/uploads",
-    access=EDITORS,
-    summary="List the uploads that have not ended",
-    answer=UploadRecord,
-    paged=True,
-)
+@table.get("/repository/<repository>/uploads", EDITORS, "List the uploads that have not ended")
 async def list_uploads(call: Call) -> Page[UploadRecord]:
     """Those of container clients, which send a layer in several requests; they expire a day after the last one."""
     return await call.page(list_open_uploads, call.repository.id, call.now_ms, by=lambda each: each.uid, show=_record)
 
 
-@table.route(
-    "DELETE",
-    "/repository/<repository>/uploads/<id>",
-    access=EDITORS,
-    summary="Cancel an upload",
-    answer=CancelledUpload,
-    audit="upload.cancel",
-)
+@table.delete("/repository/<repository>/uploads/<id>", EDITORS, "Cancel an upload", audit="upload.cancel")
 async def cancel_upload(call: Call, id: str) -> CancelledUpload:
     """Its client is then told that there is no such upload. The answer is 409 while a request is writing to it."""
     repository = call.repository
@@ -117,13 +103,8 @@ class Released(Record):
     key: str
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/retired-names",
-    access=EDITORS,
-    summary="List the names of packages that were removed from a repository",
-    answer=RetiredNameRecord,
-    paged=True,
+@table.get(
+    "/repository/<repository>/retired-names", EDITORS, "List the names of packages that were removed from a repository"
 )
 async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
     """Only names that no package has now. Repositories that are not hosted have none."""
@@ -132,13 +113,10 @@ async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
     )
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/<repository>/retired-names/release",
-    access=EDITORS,
-    summary="Release the name of a package that was removed",
-    body=Release,
-    answer=Released,
+    EDITORS,
+    "Release the name of a package that was removed",
     audit="name.release",
 )
 async def release_name(call: Call, body: Release) -> Released:

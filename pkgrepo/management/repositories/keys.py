@@ -22,13 +22,7 @@ FORMAT = Parameter("format", "The format, for a key that several formats have; b
 table = Table("repositories")
 
 
-@table.route(
-    "GET",
-    "/repository/types",
-    access=PUBLIC,
-    summary="List the package formats",
-    answer=list[RepositoryType],
-)
+@table.get("/repository/types", PUBLIC, "List the package formats")
 async def list_types(call: Call) -> list[RepositoryType]:
     """Each with its aliases, types of repositories, configuration keys and default configuration."""
     return [
@@ -43,13 +37,8 @@ async def list_types(call: Call) -> list[RepositoryType]:
     ]
 
 
-@table.route(
-    "GET",
-    "/repository/config/<key>/schema",
-    access=PUBLIC,
-    summary="Get the JSON Schema (2020-12) of a configuration key",
-    answer=dict[str, Any],
-    query=[FORMAT],
+@table.get(
+    "/repository/config/<key>/schema", PUBLIC, "Get the JSON Schema (2020-12) of a configuration key", query=[FORMAT]
 )
 async def show_schema(call: Call, key: str) -> dict[str, Any]:
     """The name of a format is the key of its whole configuration; other keys name one part."""
@@ -58,28 +47,14 @@ async def show_schema(call: Call, key: str) -> dict[str, Any]:
     return {"$schema": DIALECT, **schema}
 
 
-@table.route(
-    "GET",
-    "/repository/config/<key>/default",
-    access=PUBLIC,
-    summary="Get the default of a configuration key",
-    answer=Any,
-    query=[FORMAT],
-)
-async def show_default(call: Call, key: str) -> Value:
+@table.get("/repository/config/<key>/default", PUBLIC, "Get the default of a configuration key", query=[FORMAT])
+async def show_default(call: Call, key: str) -> Value[Any]:
     """The value that applies where a configuration does not have the key."""
     format_, part = _find(call, key)
     return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
 
 
-@table.route(
-    "GET",
-    "/repository/config/<key>/description",
-    access=PUBLIC,
-    summary="Get the description of a configuration key",
-    answer=ConfigKey,
-    query=[FORMAT],
-)
+@table.get("/repository/config/<key>/description", PUBLIC, "Get the description of a configuration key", query=[FORMAT])
 async def show_description(call: Call, key: str) -> ConfigKey:
     """Returns the key with one sentence."""
     format_, part = _find(call, key)
@@ -87,13 +62,10 @@ async def show_description(call: Call, key: str) -> ConfigKey:
     return ConfigKey(key=key, description=text if part is None else parts(format_)[part]["description"])
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository/config/<key>/validate",
-    access=ACCOUNT_HOLDERS,
-    summary="Validate a configuration without storing it",
-    body=Any,
-    answer=Validation,
+    ACCOUNT_HOLDERS,
+    "Validate a configuration without storing it",
     query=[FORMAT],
     audit="repository.validate",
 )
@@ -117,12 +89,10 @@ async def validate(call: Call, body: Any, key: str) -> Validation:
     return Validation(valid=True, config={**mask_credentials(fixed), **settings})
 
 
-@table.route(
-    "GET",
+@table.get(
     "/repository/<repository>/setup",
-    access=READERS,
-    summary="Get client configuration for the repository",
-    answer=list[Snippet],
+    READERS,
+    "Get client configuration for the repository",
     query=[
         Parameter("client", "Only snippets for this client, such as pip or uv."),
         Parameter("package", "With version: snippets that install this package."),

@@ -63,13 +63,10 @@ PURGE = Parameter("purge", "Delete the content at once instead of after seven da
 table = Table("repositories")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/repository",
-    access=VIEWERS,
-    summary="List the repositories that the caller may see",
-    answer=RepositoryRecord,
-    paged=True,
+    VIEWERS,
+    "List the repositories that the caller may see",
     query=FILTERS,
     aliases=[("GET", "/repository/list")],
 )
@@ -93,18 +90,14 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
     )
 
 
-@table.route(
-    "POST",
+@table.post(
     "/repository",
-    access=SYSTEM_MANAGERS,
-    summary="Add a repository",
-    body=NewRepository,
-    answer=RepositoryRecord,
-    status=201,
+    SYSTEM_MANAGERS,
+    "Add a repository",
     audit="repository.create",
     aliases=[("POST", "/repository/new/<format>")],
 )
-async def create_repository(call: Call, body: NewRepository, format: str | None = None) -> Created:
+async def create_repository(call: Call, body: NewRepository, format: str | None = None) -> Created[RepositoryRecord]:
     """The format and a storage are required. Parts of the configuration that are absent get their defaults."""
     if format is None and body.format is None:
         raise Invalid("the object missing required field `format`", "/format")
@@ -141,13 +134,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
     return Created(await _shown(call, repository), f"/api/repository/{repository.uid}")
 
 
-@table.route(
-    "GET",
-    "/repository/find-id/<storage>/<name>",
-    access=VIEWERS,
-    summary="Get the id of a repository by storage and name",
-    answer=FoundRepository,
-)
+@table.get("/repository/find-id/<storage>/<name>", VIEWERS, "Get the id of a repository by storage and name")
 async def find_id(call: Call, storage: str, name: str) -> FoundRepository:
     """Callers who may not read the repository are answered as if it did not exist."""
     repository = call.registry.find(storage, name)
@@ -156,19 +143,13 @@ async def find_id(call: Call, storage: str, name: str) -> FoundRepository:
     return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
 
-@table.route("GET", "/repository/<repository>", access=READERS, summary="Show a repository", answer=RepositoryRecord)
+@table.get("/repository/<repository>", READERS, "Show a repository")
 async def show_repository(call: Call) -> RepositoryRecord:
     """The repository is found by id, or by its path as storage%2Fname."""
     return await _shown(call, await call.fresh_repository())
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/names",
-    access=READERS,
-    summary="Show the name and the path of a repository",
-    answer=RepositoryNames,
-)
+@table.get("/repository/<repository>/names", READERS, "Show the name and the path of a repository")
 async def show_names(call: Call) -> RepositoryNames:
     """In the answer, name and repository_name have the same value."""
     repository = call.repository
@@ -181,13 +162,7 @@ async def show_names(call: Call) -> RepositoryNames:
     )
 
 
-@table.route(
-    "GET",
-    "/repository/<repository>/page",
-    access=READERS,
-    summary="Get the page of a repository",
-    media_type="text/plain",
-)
+@table.get("/repository/<repository>/page", READERS, "Get the page of a repository", media_type="text/plain")
 async def show_page(call: Call) -> Answer:
     """
     The text in Markdown that its configuration has as page, not rendered.
@@ -200,16 +175,7 @@ async def show_page(call: Call) -> Answer:
     return call.text_answer(str(text), "text/markdown")
 
 
-@table.route(
-    "PATCH",
-    "/repository/<repository>",
-    access=EDITORS,
-    summary="Change a repository",
-    body=RepositoryChange,
-    answer=RepositoryRecord,
-    audit="repository.update",
-    conditional=True,
-)
+@table.patch("/repository/<repository>", EDITORS, "Change a repository", audit="repository.update", conditional=True)
 async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRecord:
     """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
     repository = await call.fresh_repository()
@@ -232,12 +198,10 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
     return await _shown(call, repository)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/repository/<repository>",
-    access=SYSTEM_MANAGERS,
-    summary="Delete a repository",
-    answer=DeletedRepository,
+    SYSTEM_MANAGERS,
+    "Delete a repository",
     query=(CONFIRM, PURGE, DRY_RUN),
     audit="repository.delete",
     conditional=True,

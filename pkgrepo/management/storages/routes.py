@@ -44,15 +44,7 @@ log = Logger()
 table = Table("storages")
 
 
-@table.route(
-    "GET",
-    "/storage",
-    access=SYSTEM_MANAGERS,
-    summary="List storages",
-    answer=StorageRecord,
-    paged=True,
-    aliases=[("GET", "/storage/list")],
-)
+@table.get("/storage", SYSTEM_MANAGERS, "List storages", aliases=[("GET", "/storage/list")])
 async def list_storages(call: Call) -> Page[StorageRecord]:
     """Sorted by name."""
     usage = {each.id: await _usage(call, each) for each in call.registry.storages()}
@@ -63,19 +55,15 @@ async def list_storages(call: Call) -> Page[StorageRecord]:
     )
 
 
-@table.route(
-    "POST",
+@table.post(
     "/storage",
-    access=SYSTEM_MANAGERS,
-    summary="Add a storage",
-    body=NewStorage,
-    answer=StorageRecord,
-    status=201,
+    SYSTEM_MANAGERS,
+    "Add a storage",
     audit="storage.create",
     further=((200, "A storage with this name and the same settings exists already."),),
     aliases=[("POST", "/storage/new/<type>")],
 )
-async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> Created | StorageRecord:
+async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> Created[StorageRecord] | StorageRecord:
     """
     The folder, or the prefix of the bucket, must be empty or absent.
 
@@ -110,19 +98,16 @@ async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> C
     return await _created(call, body, storage)
 
 
-@table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
+@table.get("/storage/<id>", SYSTEM_MANAGERS, "Show a storage")
 async def show_storage(call: Call, id: str) -> StorageRecord:
     """The storage is found by id or name."""
     return await _shown(call, await get_storage(call.catalog, id))
 
 
-@table.route(
-    "PATCH",
+@table.patch(
     "/storage/<id>",
-    access=SYSTEM_MANAGERS,
-    summary="Change a storage",
-    body=StorageChange,
-    answer=StorageRecord,
+    SYSTEM_MANAGERS,
+    "Change a storage",
     audit="storage.update",
     conditional=True,
     aliases=[("PUT", "/storage/<id>")],
@@ -150,12 +135,10 @@ async def change_storage(call: Call, body: StorageChange, id: str) -> StorageRec
     return await _changed(call, storage, changes, changes)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/storage/<id>",
-    access=SYSTEM_MANAGERS,
-    summary="Remove a storage that has no repositories",
-    status=204,
+    SYSTEM_MANAGERS,
+    "Remove a storage that has no repositories",
     query=[DRY_RUN],
     audit="storage.delete",
     conditional=True,
@@ -175,7 +158,7 @@ async def delete_storage(call: Call, id: str) -> None:
         await _give_up(call, storage)
 
 
-async def _create_bucket(call: Call, body: NewStorage) -> Created | StorageRecord:
+async def _create_bucket(call: Call, body: NewStorage) -> Created[StorageRecord] | StorageRecord:
     given = body.config.settings if body.config else body.settings
     place = place_of(given)
     present = await call.catalog.look(storages.find_storage, body.name)
@@ -199,7 +182,7 @@ async def _create_bucket(call: Call, body: NewStorage) -> Created | StorageRecor
     return await _created(call, body, storage)
 
 
-async def _created(call: Call, body: NewStorage, storage: Storage) -> Created:
+async def _created(call: Call, body: NewStorage, storage: Storage) -> Created[StorageRecord]:
     if not body.active:
         storage = await call.catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
     return Created(await _shown(call, storage), f"/api/storage/{storage.uid}")
@@ -322,13 +305,8 @@ def _readable(body: NewStorage) -> bool:
 PROBE_BYTES = 64 * 1024
 
 
-@table.route(
-    "POST",
-    "/storage/<id>/check",
-    access=SYSTEM_MANAGERS,
-    summary="Test a storage by writing and reading a probe",
-    answer=StorageCheck,
-    audit="storage.check",
+@table.post(
+    "/storage/<id>/check", SYSTEM_MANAGERS, "Test a storage by writing and reading a probe", audit="storage.check"
 )
 async def check_storage(call: Call, id: str) -> StorageCheck:
     """64 KiB are written, synced, read back, compared and removed. A failure is in the body of a 200 answer."""

@@ -46,16 +46,7 @@ QUERY = (
 table = Table("tokens")
 
 
-@table.route(
-    "GET",
-    "/auth/token",
-    access=PUBLIC,
-    summary="Get a bearer token",
-    answer=BearerAnswer,
-    query=QUERY,
-    audit="login",
-    blank=True,
-)
+@table.get("/auth/token", PUBLIC, "Get a bearer token", query=QUERY, audit="login", blank=True)
 async def request_token(call: Call) -> BearerAnswer:
     """
     Issues a token for the user in the Authorization field, or without credentials for anonymous reads.
@@ -67,16 +58,7 @@ async def request_token(call: Call) -> BearerAnswer:
     return await _issue(call, call.identity, _values(call.arguments, b"scope"), offline=offline)
 
 
-@table.route(
-    "POST",
-    "/auth/token",
-    access=PUBLIC,
-    summary="Get a bearer token",
-    answer=BearerAnswer,
-    query=QUERY,
-    audit="login",
-    blank=True,
-)
+@table.post("/auth/token", PUBLIC, "Get a bearer token", query=QUERY, audit="login", blank=True)
 async def request_token_by_form(call: Call) -> BearerAnswer:
     """
     Like GET; credentials and scopes may also be sent as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6).

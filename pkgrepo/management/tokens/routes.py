@@ -24,13 +24,10 @@ from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange
 table = Table("tokens")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/user/token",
-    access=ACCOUNT_HOLDERS,
-    summary="List the caller's tokens",
-    answer=TokenRecord,
-    paged=True,
+    ACCOUNT_HOLDERS,
+    "List the caller's tokens",
     query=[sorting(tokens.TOKEN_ORDERS, "created_at")],
     aliases=[("GET", "/user/token/list")],
 )
@@ -46,18 +43,10 @@ async def list_tokens(call: Call) -> Page[TokenRecord]:
     )
 
 
-@table.route(
-    "POST",
-    "/user/token",
-    access=ACCOUNT_HOLDERS,
-    summary="Create a token",
-    body=NewToken,
-    answer=NewTokenRecord,
-    status=201,
-    audit="token.create",
-    aliases=[("POST", "/user/token/create")],
+@table.post(
+    "/user/token", ACCOUNT_HOLDERS, "Create a token", audit="token.create", aliases=[("POST", "/user/token/create")]
 )
-async def create_token(call: Call, body: NewToken) -> Created:
+async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
     """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
     check_no_bearer(call.identity)
     owner = _owner(call)
@@ -91,28 +80,16 @@ async def create_token(call: Call, body: NewToken) -> Created:
     return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
 
 
-@table.route(
-    "GET",
-    "/user/token/<id>",
-    access=ACCOUNT_HOLDERS,
-    summary="Show one of the caller's tokens",
-    answer=TokenRecord,
-    aliases=[("GET", "/user/token/get/<id>")],
+@table.get(
+    "/user/token/<id>", ACCOUNT_HOLDERS, "Show one of the caller's tokens", aliases=[("GET", "/user/token/get/<id>")]
 )
 async def show_token(call: Call, id: str) -> TokenRecord:
     """The text of the token is not returned."""
     return TokenRecord.of(await _find(call, id), call.identity.username)
 
 
-@table.route(
-    "PATCH",
-    "/user/token/<id>",
-    access=ACCOUNT_HOLDERS,
-    summary="Rename a token, or reduce its limits",
-    body=TokenChange,
-    answer=TokenRecord,
-    audit="token.update",
-    conditional=True,
+@table.patch(
+    "/user/token/<id>", ACCOUNT_HOLDERS, "Rename a token, or reduce its limits", audit="token.update", conditional=True
 )
 async def change_token(call: Call, body: TokenChange, id: str) -> TokenRecord:
     """Limits can only be reduced (403 otherwise); more rights need a new token."""
@@ -129,12 +106,10 @@ async def change_token(call: Call, body: TokenChange, id: str) -> TokenRecord:
     return TokenRecord.of(token, call.identity.username)
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/user/token/<id>",
-    access=ACCOUNT_HOLDERS,
-    summary="Revoke a token",
-    status=204,
+    ACCOUNT_HOLDERS,
+    "Revoke a token",
     audit="token.revoke",
     aliases=[("DELETE", "/user/token/delete/<id>")],
 )
@@ -144,17 +119,8 @@ async def revoke_token(call: Call, id: str) -> None:
     await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
 
 
-@table.route(
-    "POST",
-    "/user/token/<id>/rotate",
-    access=ACCOUNT_HOLDERS,
-    summary="Replace a token by one with a new text",
-    body=Rotation,
-    answer=NewTokenRecord,
-    status=201,
-    audit="token.rotate",
-)
-async def rotate_token(call: Call, body: Rotation, id: str) -> Created:
+@table.post("/user/token/<id>/rotate", ACCOUNT_HOLDERS, "Replace a token by one with a new text", audit="token.rotate")
+async def rotate_token(call: Call, body: Rotation, id: str) -> Created[NewTokenRecord]:
     """
     Creates a token with the same name, limits and lifetime, and revokes the old one, after grace_s if that is set.
 

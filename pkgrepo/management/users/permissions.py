@@ -80,13 +80,10 @@ def audit_detail(changes: Mapping[str, Any]) -> dict[str, Any]:
 table = Table("users")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/permissions",
-    access=USER_MANAGERS,
-    summary="List users with their permissions",
-    answer=UserPermissionsRecord,
-    paged=True,
+    USER_MANAGERS,
+    "List users with their permissions",
     query=[Parameter("q", "Only users whose user name, name or email contains this text.")],
 )
 async def list_permissions(call: Call) -> Page[UserPermissionsRecord]:
@@ -100,12 +97,10 @@ async def list_permissions(call: Call) -> Page[UserPermissionsRecord]:
     )
 
 
-@table.route(
-    "GET",
+@table.get(
     "/users/<id>/permissions",
-    access=USER_MANAGERS,
-    summary="Show the permissions of a user",
-    answer=Permissions,
+    USER_MANAGERS,
+    "Show the permissions of a user",
     aliases=[("GET", "/user-management/get/<id>/permissions")],
 )
 async def show_permissions(call: Call, id: str) -> Permissions:
@@ -113,13 +108,10 @@ async def show_permissions(call: Call, id: str) -> Permissions:
     return await _permissions(call, await find_user(call.catalog, id))
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/users/<id>/permissions",
-    access=USER_MANAGERS,
-    summary="Replace the permissions of a user",
-    body=PermissionsSet,
-    answer=Permissions,
+    USER_MANAGERS,
+    "Replace the permissions of a user",
     audit="user.permissions",
     conditional=True,
     aliases=[("PUT", "/user-management/update/<id>/permissions")],
@@ -148,13 +140,10 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
     return await _permissions(call, user)
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/users/<id>/permissions/<place>",
-    access=USER_MANAGERS,
-    summary="Replace the grant of a user in a repository",
-    body=ActionSet,
-    answer=Permissions,
+    USER_MANAGERS,
+    "Replace the grant of a user in a repository",
     audit="user.permissions",
 )
 async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permissions:
@@ -166,12 +155,10 @@ async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permiss
     return await _set_grant(call, id, GrantSet(repository=place, actions=body.actions))
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/users/<id>/permissions/<place>",
-    access=USER_MANAGERS,
-    summary="Remove the grant of a user in a repository",
-    answer=Permissions,
+    USER_MANAGERS,
+    "Remove the grant of a user in a repository",
     audit="user.permissions",
 )
 async def remove_grant(call: Call, id: str, place: str) -> Permissions:

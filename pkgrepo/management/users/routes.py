@@ -30,13 +30,10 @@ from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, U
 table = Table("users")
 
 
-@table.route(
-    "GET",
+@table.get(
     "/users",
-    access=USER_MANAGERS,
-    summary="List users",
-    answer=UserRecord,
-    paged=True,
+    USER_MANAGERS,
+    "List users",
     query=[
         Parameter("q", "Only users whose user name, name or email contains this text."),
         sorting(users.USER_ORDERS, "username"),
@@ -54,18 +51,8 @@ async def list_users(call: Call) -> Page[UserRecord]:
     )
 
 
-@table.route(
-    "POST",
-    "/users",
-    access=USER_MANAGERS,
-    summary="Add a user",
-    body=NewUser,
-    answer=UserRecord,
-    status=201,
-    audit="user.create",
-    aliases=[("POST", "/user-management/create")],
-)
-async def create_user(call: Call, body: NewUser) -> Created:
+@table.post("/users", USER_MANAGERS, "Add a user", audit="user.create", aliases=[("POST", "/user-management/create")])
+async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
     """Only admins may set flags. Other callers may give only default actions that they hold themselves."""
     username = check_username(body.username)
     flags = {flag: getattr(body, flag) for flag in FLAGS}
@@ -92,26 +79,16 @@ async def create_user(call: Call, body: NewUser) -> Created:
     return Created(UserRecord.of(user), f"/api/users/{user.uid}")
 
 
-@table.route(
-    "GET",
-    "/users/<id>",
-    access=USER_MANAGERS,
-    summary="Show a user",
-    answer=UserRecord,
-    aliases=[("GET", "/user-management/get/<id>")],
-)
+@table.get("/users/<id>", USER_MANAGERS, "Show a user", aliases=[("GET", "/user-management/get/<id>")])
 async def show_user(call: Call, id: str) -> UserRecord:
     """The user is found by id or user name."""
     return UserRecord.of(await find_user(call.catalog, id))
 
 
-@table.route(
-    "PATCH",
+@table.patch(
     "/users/<id>",
-    access=USER_MANAGERS,
-    summary="Change a user",
-    body=UserChange,
-    answer=UserRecord,
+    USER_MANAGERS,
+    "Change a user",
     audit="user.update",
     conditional=True,
     aliases=[("PUT", "/user-management/update/<id>")],
@@ -132,12 +109,10 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
     return UserRecord.of(await _update(call, user, changes))
 
 
-@table.route(
-    "DELETE",
+@table.delete(
     "/users/<id>",
-    access=USER_MANAGERS,
-    summary="Remove a user",
-    status=204,
+    USER_MANAGERS,
+    "Remove a user",
     audit="user.delete",
     conditional=True,
     aliases=[("DELETE", "/user-management/delete/<id>")],
@@ -155,13 +130,10 @@ async def delete_user(call: Call, id: str) -> None:
     await call.write(call.entry(user.username), users.remove_user, user.id)
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/users/<id>/password",
-    access=USER_MANAGERS,
-    summary="Set the password of a user",
-    body=PasswordSet,
-    status=204,
+    USER_MANAGERS,
+    "Set the password of a user",
     audit="user.password",
     aliases=[("PUT", "/user-management/update/<id>/password")],
 )
@@ -179,13 +151,10 @@ async def set_password(call: Call, body: PasswordSet, id: str) -> None:
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 
 
-@table.route(
-    "PUT",
+@table.put(
     "/users/<id>/status",
-    access=USER_MANAGERS,
-    summary="Activate or deactivate a user",
-    body=StatusChange,
-    answer=UserRecord,
+    USER_MANAGERS,
+    "Activate or deactivate a user",
     audit="user.status",
     aliases=[("PUT", "/user-management/update/<id>/status")],
 )
@@ -197,26 +166,17 @@ async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
     return UserRecord.of(await _update(call, user, {"active": body.active}))
 
 
-@table.route(
-    "POST",
-    "/users/<id>/unlock",
-    access=USER_MANAGERS,
-    summary="Unblock the logins of a user",
-    status=204,
-    audit="user.unlock",
-)
+@table.post("/users/<id>/unlock", USER_MANAGERS, "Unblock the logins of a user", audit="user.unlock")
 async def unlock_user(call: Call, id: str) -> None:
     """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
     user = await find_manageable(call.catalog, call, id)
     await call.write(call.entry(user.username), logins.add_unlock, username=user.username, now_ms=call.now_ms)
 
 
-@table.route(
-    "GET",
+@table.get(
     "/user-management/is-taken",
-    access=USER_MANAGERS,
-    summary="Check whether a user name is taken",
-    answer=NameTaken,
+    USER_MANAGERS,
+    "Check whether a user name is taken",
     query=[Parameter("username", "The user name to check.")],
 )
 async def check_name(call: Call) -> NameTaken:

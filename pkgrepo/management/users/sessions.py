@@ -22,7 +22,7 @@ from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, e
 table = Table("account")
 
 
-@table.route("GET", "/user/whoami", access=PUBLIC, summary="Show the identity of the caller", answer=Whoami)
+@table.get("/user/whoami", PUBLIC, "Show the identity of the caller")
 async def show_identity(call: Call) -> Whoami:
     """Works without credentials and with every token; via is the kind of the credentials."""
     found = call.identity
@@ -30,22 +30,13 @@ async def show_identity(call: Call) -> Whoami:
     return Whoami.from_attributes(found, authenticated=not found.anonymous, scopes=scopes)
 
 
-@table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show the caller's account", answer=UserRecord)
+@table.get("/user/me", ACCOUNT_HOLDERS, "Show the caller's account")
 async def show_account(call: Call) -> UserRecord:
     """Returns the same record as the operations for user managers."""
     return UserRecord.of(await _user(call))
 
 
-@table.route(
-    "PATCH",
-    "/user/me",
-    access=ACCOUNT_HOLDERS,
-    summary="Change the caller's account",
-    body=OwnChange,
-    answer=UserRecord,
-    audit="account.update",
-    conditional=True,
-)
+@table.patch("/user/me", ACCOUNT_HOLDERS, "Change the caller's account", audit="account.update", conditional=True)
 async def change_account(call: Call, body: OwnChange) -> UserRecord:
     """Only name and email can be changed."""
     user = await _user(call)
@@ -55,13 +46,7 @@ async def change_account(call: Call, body: OwnChange) -> UserRecord:
     return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
 
 
-@table.route(
-    "GET",
-    "/user/me/permissions",
-    access=ACCOUNT_HOLDERS,
-    summary="Show the caller's permissions",
-    answer=Permissions,
-)
+@table.get("/user/me/permissions", ACCOUNT_HOLDERS, "Show the caller's permissions")
 async def show_own_permissions(call: Call) -> Permissions:
     """Flags, default actions, and grants in repositories, including those of groups."""
     user = await _user(call)
@@ -69,15 +54,7 @@ async def show_own_permissions(call: Call) -> Permissions:
     return Permissions.of(user, found, call.registry.listed())
 
 
-@table.route(
-    "POST",
-    "/user/change-password",
-    access=ACCOUNT_HOLDERS,
-    summary="Change the caller's password",
-    body=PasswordChange,
-    status=204,
-    audit="account.password",
-)
+@table.post("/user/change-password", ACCOUNT_HOLDERS, "Change the caller's password", audit="account.password")
 async def change_password(call: Call, body: PasswordChange) -> None:
     """
     Needs the old password. Requests that authenticate with a token are refused (403).
@@ -138,15 +115,7 @@ class SessionRecord(Record):
         )
 
 
-@table.route(
-    "POST",
-    "/user/login",
-    access=PUBLIC,
-    summary="Log in with a browser",
-    body=BrowserLogin,
-    answer=BegunSession,
-    audit="login",
-)
+@table.post("/user/login", PUBLIC, "Log in with a browser", answer=BegunSession, audit="login")
 async def log_in(call: Call, body: BrowserLogin) -> Answer:
     """
     Sets a cookie that authenticates reads, and changes that repeat the returned value in the field X-CSRF.
@@ -165,7 +134,7 @@ async def log_in(call: Call, body: BrowserLogin) -> Answer:
     return json_answer(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
 
 
-@table.route("POST", "/user/logout", access=ACCOUNT_HOLDERS, summary="Log out", status=204, audit="logout")
+@table.post("/user/logout", ACCOUNT_HOLDERS, "Log out", status=204, audit="logout")
 async def log_out(call: Call) -> Answer:
     """Ends the session of the request, and removes its cookie."""
     identity = call.identity
@@ -174,27 +143,14 @@ async def log_out(call: Call) -> Answer:
     return Answer(204, headers=(*NO_STORE, cookie_field(call.request, b"", 0)))
 
 
-@table.route(
-    "GET",
-    "/user/sessions",
-    access=ACCOUNT_HOLDERS,
-    summary="List the caller's browser sessions",
-    answer=list[SessionRecord],
-)
+@table.get("/user/sessions", ACCOUNT_HOLDERS, "List the caller's browser sessions")
 async def list_own_sessions(call: Call) -> list[SessionRecord]:
     """The session that was used last comes first."""
     found = await call.catalog.look(list_sessions, _user_id(call))
     return [SessionRecord.of(each, call.identity.session_id) for each in found]
 
 
-@table.route(
-    "DELETE",
-    "/user/sessions/<id>",
-    access=ACCOUNT_HOLDERS,
-    summary="End a browser session of the caller",
-    status=204,
-    audit="session.end",
-)
+@table.delete("/user/sessions/<id>", ACCOUNT_HOLDERS, "End a browser session of the caller", audit="session.end")
 async def end_own_session(call: Call, id: str) -> None:
     """Takes effect at once."""
     if not id.isascii() or not id.isdigit() or len(id) > 18:
@@ -202,14 +158,7 @@ async def end_own_session(call: Call, id: str) -> None:
     await call.write(call.entry(call.identity.username), end_session, _user_id(call), int(id))
 
 
-@table.route(
-    "DELETE",
-    "/user/sessions",
-    access=ACCOUNT_HOLDERS,
-    summary="End all other browser sessions of the caller",
-    status=204,
-    audit="session.end",
-)
+@table.delete("/user/sessions", ACCOUNT_HOLDERS, "End all other browser sessions of the caller", audit="session.end")
 async def end_other_logins(call: Call) -> None:
     """The session of the request, if it has one, is kept."""
     entry = call.entry(call.identity.username)
