@@ -20,7 +20,8 @@ a parameter of the function                the arguments of all callers
 a call of another function of the program  its results for every sample of its parameters' types
 =========================================  ===================================================================
 
-Anything else is an error, so that no statement is left out.
+Anything else is an error, so that no statement is left out. The table, the columns and the key of ``insert`` and
+``put`` are in the source.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import optional_conditions
+from pkgrepo.storage.catalog.rows import insert, insertion, optional_conditions, put
 
 RUNNERS = (Reader.__name__, Transaction.__name__)
 METHODS = frozenset(name for name in vars(Reader) | vars(Transaction) if not name.startswith("_"))
@@ -142,6 +143,9 @@ class _Finder:
     def call(self, call: ast.Call, source: Source) -> None:
         """Handle any other call; find its SQL if it runs any."""
         function = _called(call, source)
+        if function in (insert, put):
+            runner = "insert" if function is insert else "send"
+            self.found.append(Statement(source.place(call), runner, _insertion(call, returns=function is insert)))
         if function is not None and "sql" in inspect.signature(function).parameters:
             self._add(call, function.__name__, _argument(call, function, "sql"), source)
         by = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in METHODS else None
@@ -156,6 +160,8 @@ class _Finder:
 
     def _add(self, call: ast.Call, runner: str, sql: ast.expr, source: Source) -> None:
         function = next(source.functions_around(call))
+        if source.names.get(function.name) in (insert, put):
+            return  # the callers are checked instead
         if isinstance(sql, ast.Name) and sql.id == "sql" and "sql" in _parameters(function):
             if function.name not in source.names:
                 raise Unclear(f"{function.name}, which takes sql, is no function of the module")
@@ -284,6 +290,16 @@ def _called(call: ast.Call, source: Source) -> Callable[..., Any] | None:
         case _:
             return None
     return found if inspect.isfunction(found) and found.__module__.startswith(pkgrepo.__name__) else None
+
+
+def _insertion(call: ast.Call, *, returns: bool) -> str:
+    """Return the statement of a call of ``insert`` or ``put``."""
+    texts = [each.value for each in call.args[1:] if isinstance(each, ast.Constant)]
+    names = [each.arg for each in call.keywords if each.arg is not None]
+    if len(texts) != len(call.args) - 1 or len(names) != len(call.keywords):
+        raise Unclear(f"cannot tell what {ast.unparse(call)} inserts")
+    table, key = (*texts, "")[:2]
+    return insertion(table, tuple(names), key) + (" RETURNING id" if returns else "")
 
 
 def _argument(call: ast.Call, function: Callable[..., Any], parameter: str) -> ast.expr:

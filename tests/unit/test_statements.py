@@ -12,7 +12,7 @@ from tests.support.sql_statements import find_statements, load_sources
 HEAD = """
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import placeholders, optional_conditions
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import insert, number, put
 COLUMNS = "a, b"
 BY = {"a": "SELECT 1", "b": "SELECT 2"}
 CONDITIONS = ("a = ?", "b = ?")
@@ -59,6 +59,15 @@ def found(tmp_path, monkeypatch):
         ("reader = r\nreader.one('SELECT 1')", None),
         ("which.one('SELECT 1')", None),
         ("which.tx.execute(BY['a'])", None),
+        ('insert(tx, "x", a=1, b=which)', ["INSERT INTO x (a, b) VALUES (?, ?) RETURNING id"]),
+        ('put(tx, "x", a=which)', ["INSERT INTO x (a) VALUES (?)"]),
+        (
+            'put(tx, "x", "a, b", a=1, b=2, c=which)',
+            ["INSERT INTO x (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET c = excluded.c"],
+        ),
+        ("put(tx, which, a=1)", None),
+        ('put(tx, "x", which, a=1)', None),
+        ('insert(tx, "x", **which)', None),
     ],
 )
 def test_sql_is_worked_out_or_reported(found, body, expected):

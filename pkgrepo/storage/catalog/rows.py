@@ -5,7 +5,8 @@ L{rows} gives the SELECT of a frozen value and the function that makes the value
 
     TAG, to_tag = rows(Tag, "tag", version_id="v.id", sha256=bytes.hex)
 
-A field is read from the column of its name, and converted by its type, unless an argument says otherwise.
+A field is read from the column of its name, and converted by its type, unless an argument says otherwise. L{insert} and
+L{put} write a row that is given by the names of its columns.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, TypeVar, get_origin, get_type_hints
 
 import attrs
 import msgspec
 
-from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Action
 
 T = TypeVar("T")
@@ -156,6 +158,28 @@ def number(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> int:
 def exists(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> bool:
     """Whether the query finds any row."""
     return r.one(sql, parameters) is not None
+
+
+def insert(tx: Transaction, table: str, /, **values: Value) -> int:
+    """Insert a row, given by the names of its columns. Returns its id."""
+    return tx.insert(f"{insertion(table, tuple(values))} RETURNING id", _stored(values))
+
+
+def put(tx: Transaction, table: str, key: str = "", /, **values: Value) -> None:
+    """Insert a row without an id. With a ``key`` (its columns), a row that has the same one gets the other values."""
+    tx.send(insertion(table, tuple(values), key), _stored(values))
+
+
+@cache
+def insertion(table: str, columns: tuple[str, ...], key: str = "") -> str:
+    """The statement of ``insert`` and ``put``."""
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders(len(columns))})"
+    changes = ", ".join(f"{each} = excluded.{each}" for each in columns if each not in key.split(", "))
+    return f"{sql} ON CONFLICT ({key}) DO UPDATE SET {changes}" if key else sql
+
+
+def _stored(values: Mapping[str, Value]) -> list[Value]:
+    return [int(value) if isinstance(value, bool) else value for value in values.values()]
 
 
 BATCH = 100  # rows or values in one statement

@@ -15,7 +15,7 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.rows import dump, every, find, load, rows
+from pkgrepo.storage.catalog.rows import dump, every, find, load, put, rows
 
 
 @frozen(kw_only=True)
@@ -152,34 +152,25 @@ def put_document(
 ) -> Stored:
     """Store the answer to a question in place of the one before; ``blob`` is the normalised one, which is durable."""
     claimed = None if blob is None else blobs.claim_blob(tx, repository.storage_id, blob, now_ms)
-    tx.execute(
-        """
-        INSERT INTO upstream_document (repository_id, key, package_key, route, url, etag, last_modified, source,
-            storage_id, sha256, meta, trace, fetched_at, checked_at, fresh_until)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (repository_id, key) DO UPDATE
-        SET package_key = excluded.package_key, route = excluded.route, url = excluded.url, etag = excluded.etag,
-            last_modified = excluded.last_modified, source = excluded.source, storage_id = excluded.storage_id,
-            sha256 = excluded.sha256, meta = excluded.meta, trace = excluded.trace, fetched_at = excluded.fetched_at,
-            checked_at = excluded.checked_at, fresh_until = excluded.fresh_until
-        """,
-        (
-            repository.id,
-            document.key,
-            document.package_key,
-            document.route,
-            document.url,
-            document.etag,
-            document.last_modified,
-            bytes.fromhex(document.source) or None,
-            None if claimed is None else repository.storage_id,
-            None if claimed is None else bytes.fromhex(claimed.sha256),
-            dump(document.meta),
-            dump(document.trace),
-            document.fetched_ms,
-            document.checked_ms,
-            document.fresh_until_ms,
-        ),
+    put(
+        tx,
+        "upstream_document",
+        "repository_id, key",
+        repository_id=repository.id,
+        key=document.key,
+        package_key=document.package_key,
+        route=document.route,
+        url=document.url,
+        etag=document.etag,
+        last_modified=document.last_modified,
+        source=bytes.fromhex(document.source) or None,
+        storage_id=None if claimed is None else repository.storage_id,
+        sha256=None if claimed is None else bytes.fromhex(claimed.sha256),
+        meta=dump(document.meta),
+        trace=dump(document.trace),
+        fetched_at=document.fetched_ms,
+        checked_at=document.checked_ms,
+        fresh_until=document.fresh_until_ms,
     )
     if claimed is None or blob is None:
         return Stored()

@@ -15,7 +15,7 @@ from typing import Literal, Self
 from attrs import evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.rows import column, every, number
+from pkgrepo.storage.catalog.rows import column, every, number, put
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -70,21 +70,17 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     _count_packages(tx, batch)
     for each in batch:
         if each.token_id is not None:
-            tx.execute(
-                """
-                INSERT INTO download (kind, item_id, repository_id, package_id, path, user_id, token_id, at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                """,
-                (
-                    each.kind,
-                    each.item_id,
-                    each.repository_id,
-                    each.package_id,
-                    each.path,
-                    each.user_id,
-                    each.token_id,
-                    each.at_ms,
-                ),
+            put(
+                tx,
+                "download",
+                kind=each.kind,
+                item_id=each.item_id,
+                repository_id=each.repository_id,
+                package_id=each.package_id,
+                path=each.path,
+                user_id=each.user_id,
+                token_id=each.token_id,
+                at=each.at_ms,
             )
 
 

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.rows import at, exists, number
+from pkgrepo.storage.catalog.rows import at, exists, number, put
 
 MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
 IDLE_MS = 3_600_000  # after which an upload may give way to another one of its user
@@ -103,13 +103,18 @@ def add_upload(
             """,
             (user_id, now_ms - IDLE_MS, EXPIRED_BATCH),
         )
-    tx.send(
-        """
-        INSERT INTO upload (uid, repository_id, storage_id, package_key, user_id, algorithms, state, created_at,
-                            touched_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (uid, repository_id, storage_id, package_key, user_id, " ".join(algorithms), state, now_ms, now_ms),
+    put(
+        tx,
+        "upload",
+        uid=uid,
+        repository_id=repository_id,
+        storage_id=storage_id,
+        package_key=package_key,
+        user_id=user_id,
+        algorithms=" ".join(algorithms),
+        state=state,
+        created_at=now_ms,
+        touched_at=now_ms,
     )
     tx.send(
         "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE touched_at < ? ORDER BY touched_at LIMIT ?)",

@@ -14,7 +14,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.rows import column, columns_of, dump, every, exists, find, placeholders, rows
+from pkgrepo.storage.catalog.rows import column, columns_of, dump, every, exists, find, insert, placeholders, rows
 
 from .trust import Keys, visible
 
@@ -144,26 +144,21 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
     )
     if changed:
         return False
-    manifest_id = tx.insert(
-        """
-        INSERT INTO manifest (repository_id, package_id, digest, sha256, media_type, size, subject, artifact_type,
-                              annotations, evidence, created_at, touched_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (
-            repository_id,
-            package_id,
-            new.digest,
-            bytes.fromhex(new.sha256),
-            new.media_type,
-            new.size,
-            new.subject,
-            new.artifact_type,
-            dump(new.annotations),
-            int(new.evidence),
-            now_ms,
-            now_ms,
-        ),
+    manifest_id = insert(
+        tx,
+        "manifest",
+        repository_id=repository_id,
+        package_id=package_id,
+        digest=new.digest,
+        sha256=bytes.fromhex(new.sha256),
+        media_type=new.media_type,
+        size=new.size,
+        subject=new.subject,
+        artifact_type=new.artifact_type,
+        annotations=dump(new.annotations),
+        evidence=new.evidence,
+        created_at=now_ms,
+        touched_at=now_ms,
     )
     for digest, kind in dict.fromkeys(new.references):
         tx.send(

@@ -29,7 +29,7 @@ from typing import Any
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, to_info
-from pkgrepo.storage.catalog.rows import dump, every, exists, find, rows
+from pkgrepo.storage.catalog.rows import dump, every, exists, find, insert, rows
 
 EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
 KEPT_MS = 7 * 24 * 3_600_000  # after its end
@@ -63,28 +63,22 @@ def add_deployment(
 ) -> Deployment:
     """Insert a deployment in the state PENDING; ``leased`` if this process works on it from now on."""
     lease = now_ms + LEASE_MS if leased else None
-    deployment_id = tx.insert(
-        """
-        INSERT INTO deployment (uid, repository_id, package_key, name, state, automatic, user_id, actor, size, meta,
-                                lease_until, created_at, touched_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        RETURNING id
-        """,
-        (
-            uid,
-            repository_id,
-            package_key,
-            name,
-            PENDING,
-            int(automatic),
-            user_id,
-            actor,
-            size,
-            dump(meta),
-            lease,
-            now_ms,
-            now_ms,
-        ),
+    deployment_id = insert(
+        tx,
+        "deployment",
+        uid=uid,
+        repository_id=repository_id,
+        package_key=package_key,
+        name=name,
+        state=PENDING,
+        automatic=automatic,
+        user_id=user_id,
+        actor=actor,
+        size=size,
+        meta=dump(meta),
+        lease_until=lease,
+        created_at=now_ms,
+        touched_at=now_ms,
     )
     found = find(tx, to_deployment, f"{DEPLOYMENT} WHERE id = ?", (deployment_id,))
     assert found is not None

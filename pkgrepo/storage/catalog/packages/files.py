@@ -26,6 +26,7 @@ from pkgrepo.storage.catalog.rows import (
     every,
     exists,
     find,
+    insert,
     like,
     load,
     rows,
@@ -166,25 +167,19 @@ def insert_file(
             raise FileBurned(filename(new.path))
         tx.send("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
     attrs, blob = dump(new.attrs), new.blob
-    file_id = tx.insert(
-        """
-        INSERT INTO file (repository_id, storage_id, path, package_id, version_id, sha256, size, media_type, attrs,
-                          created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        RETURNING id
-        """,
-        (
-            repository_id,
-            storage_id,
-            new.path,
-            package_id,
-            version_id,
-            bytes.fromhex(blob.sha256),
-            blob.size,
-            new.media_type,
-            attrs,
-            now_ms,
-        ),
+    file_id = insert(
+        tx,
+        "file",
+        repository_id=repository_id,
+        storage_id=storage_id,
+        path=new.path,
+        package_id=package_id,
+        version_id=version_id,
+        sha256=bytes.fromhex(blob.sha256),
+        size=blob.size,
+        media_type=new.media_type,
+        attrs=attrs,
+        created_at=now_ms,
     )
     return File(
         id=file_id,

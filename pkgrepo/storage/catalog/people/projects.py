@@ -16,7 +16,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, non_null, optional_conditions, rows, to_ms
+from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, to_ms
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
@@ -87,12 +87,17 @@ def add_project(
     """
     if tx.one("SELECT 1 FROM project WHERE key = ?", (name_key(key),)) is not None:
         raise AlreadyExists("project", key)
-    project_id = tx.insert(
-        """
-        INSERT INTO project (uid, key, name, description, visibility, quota, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (str(uuid.uuid4()), name_key(key), name or key, description, visibility, quota, now_ms, now_ms),
+    project_id = insert(
+        tx,
+        "project",
+        uid=str(uuid.uuid4()),
+        key=name_key(key),
+        name=name or key,
+        description=description,
+        visibility=visibility,
+        quota=quota,
+        created_at=now_ms,
+        updated_at=now_ms,
     )
     if owner_id is not None:
         set_project_member(tx, project_id, SubjectKind.USER, owner_id, ProjectRole.OWNER)

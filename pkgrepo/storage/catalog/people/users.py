@@ -23,6 +23,7 @@ from pkgrepo.storage.catalog.rows import (
     every,
     exists,
     find,
+    insert,
     like,
     number,
     rows,
@@ -168,28 +169,23 @@ def add_user(
     """
     if find_user_by_name(tx, username) is not None:
         raise AlreadyExists("user", username)
-    user_id = tx.insert(
-        """
-        INSERT INTO account (uid, username, key, name, email, password_hash, kind, active, admin, user_manager,
-                             system_manager, default_actions, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (
-            str(uuid.uuid4()),
-            username,
-            name_key(username),
-            name,
-            email,
-            password_hash,
-            kind,
-            int(active),
-            int(admin),
-            int(user_manager),
-            int(system_manager),
-            dump_words(default_actions),
-            now_ms,
-            now_ms,
-        ),
+    user_id = insert(
+        tx,
+        "account",
+        uid=str(uuid.uuid4()),
+        username=username,
+        key=name_key(username),
+        name=name,
+        email=email,
+        password_hash=password_hash,
+        kind=kind,
+        active=active,
+        admin=admin,
+        user_manager=user_manager,
+        system_manager=system_manager,
+        default_actions=dump_words(default_actions),
+        created_at=now_ms,
+        updated_at=now_ms,
     )
     bump_identity_serial(tx)
     return get_user(tx, user_id)

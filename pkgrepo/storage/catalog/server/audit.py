@@ -15,7 +15,7 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, AuditEntry
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import LAST_CHARACTER, dump, every, non_null, optional_conditions, rows
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, dump, every, non_null, optional_conditions, put, rows
 
 OK = "ok"
 
@@ -57,23 +57,19 @@ class Entry:
 def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
     """Add an entry; its texts are truncated."""
     actor = entry.actor
-    tx.execute(
-        """
-        INSERT INTO audit (at, request_id, user_id, actor, token_id, address, action, object, outcome, detail)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            now_ms,
-            truncate(actor.request_id),
-            actor.user_id,
-            truncate(actor.name),
-            actor.token_id,
-            truncate(actor.address),
-            truncate(entry.action),
-            truncate(entry.object),
-            entry.outcome,
-            dump(truncate_detail(entry.detail)),
-        ),
+    put(
+        tx,
+        "audit",
+        at=now_ms,
+        request_id=truncate(actor.request_id),
+        user_id=actor.user_id,
+        actor=truncate(actor.name),
+        token_id=actor.token_id,
+        address=truncate(actor.address),
+        action=truncate(entry.action),
+        object=truncate(entry.object),
+        outcome=entry.outcome,
+        detail=dump(truncate_detail(entry.detail)),
     )
 
 

@@ -34,6 +34,7 @@ from pkgrepo.storage.catalog.rows import (
     load,
     non_null,
     optional_conditions,
+    put,
     rows,
 )
 
@@ -132,12 +133,19 @@ def begin_job(
     row = tx.one(f"{_JOB} WHERE kind = ? AND key = ? AND state = 'running'", (kind, key))
     if row is not None:
         raise JobRunning(_job(row))
-    tx.execute(
-        """
-        INSERT INTO job (uid, kind, key, state, data, run_at, lease_by, lease_until, attempts, created_at)
-        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, 1, ?)
-        """,
-        (uid, kind, key, dump(data), now_ms, holder, until_ms, now_ms),
+    put(
+        tx,
+        "job",
+        uid=uid,
+        kind=kind,
+        key=key,
+        state="running",
+        data=dump(data),
+        run_at=now_ms,
+        lease_by=holder,
+        lease_until=until_ms,
+        attempts=1,
+        created_at=now_ms,
     )
     return get_job(tx, uid)
 

@@ -22,7 +22,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import dump, number, rows
+from pkgrepo.storage.catalog.rows import dump, insert, number, rows
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
@@ -120,28 +120,23 @@ def add_repository(
     """
     key = repository_key(name) if key is None else key
     _check_name(tx, storage_id, name, key, besides=0)
-    repository_id = tx.insert(
-        """
-        INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, active, description, config,
-                                settings, created_at, updated_at, parent_id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (
-            uid or str(uuid.uuid4()),
-            storage_id,
-            name,
-            key,
-            format,
-            RepositoryType(type),
-            Visibility(visibility),
-            int(active),
-            description,
-            dump(config),
-            dump(settings or {}),
-            now_ms if created_ms is None else created_ms,
-            now_ms,
-            parent_id,
-        ),
+    repository_id = insert(
+        tx,
+        "repository",
+        uid=uid or str(uuid.uuid4()),
+        storage_id=storage_id,
+        name=name,
+        key=key,
+        format=format,
+        type=RepositoryType(type),
+        visibility=Visibility(visibility),
+        active=active,
+        description=description,
+        config=dump(config),
+        settings=dump(settings or {}),
+        created_at=now_ms if created_ms is None else created_ms,
+        updated_at=now_ms,
+        parent_id=parent_id,
     )
     bump_config_serial(tx)
     return get_repository(tx, repository_id)

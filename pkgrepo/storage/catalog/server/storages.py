@@ -11,7 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog.rows import column, dump, every, rows
+from pkgrepo.storage.catalog.rows import column, dump, every, insert, rows
 
 from . import layout_pending
 from .settings import bump_config_serial
@@ -69,12 +69,16 @@ def add_storage(
     taken = None if uid is None else find_storage(tx, uid)
     if taken is not None:
         raise Conflict(f"the folder is a copy of that of storage {taken.name!r}")
-    storage_id = tx.insert(
-        """
-        INSERT INTO storage (uid, name, key, kind, settings, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (uid or str(uuid.uuid4()), name, storage_key(name), kind, dump(settings), now_ms, now_ms),
+    storage_id = insert(
+        tx,
+        "storage",
+        uid=uid or str(uuid.uuid4()),
+        name=name,
+        key=storage_key(name),
+        kind=kind,
+        settings=dump(settings),
+        created_at=now_ms,
+        updated_at=now_ms,
     )
     bump_config_serial(tx)
     return get_storage(tx, storage_id)
