@@ -16,6 +16,7 @@ from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, E
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
@@ -26,7 +27,6 @@ from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
 from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.repeats import Repeats
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.management.api.services import ManagementServices

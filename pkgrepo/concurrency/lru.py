@@ -1,4 +1,4 @@
-"""A bounded cache in memory, with eviction of the least recently used entries."""
+"""Bounded caches in memory, with eviction of the least recently used entries."""
 
 from __future__ import annotations
 
@@ -70,3 +70,37 @@ class Lru(Generic[K, V]):
         """Remove all entries."""
         self._entries.clear()
         self.size = 0
+
+
+T = TypeVar("T")
+
+
+class ResponseCache(Lru[Hashable, T]):
+    """
+    A cache of what is sent to clients, bounded in bytes, which counts how it is used.
+
+    An entry larger than an eighth of the limit is not kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest entry that is kept."""
+        return self.limit // 8
+
+    def get(self, key: Hashable) -> T | None:
+        """The entry of a key, or None."""
+        found = super().get(key)
+        if found is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+        return found
+
+    def put(self, key: Hashable, value: T, size: int = 1) -> bool:
+        """Keep an entry of ``size`` bytes in place of the present one. Returns whether there was one."""
+        return super().put(key, value, size) if size <= self.largest else self.pop(key) is not None

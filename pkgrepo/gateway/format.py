@@ -9,8 +9,8 @@ from attrs import field, frozen
 from twisted.application.service import IService
 from twisted.web.resource import IResource
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.http.answers import Answer
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Repository, VersionAdvisory
 from pkgrepo.proxy.checks import Probe
 from pkgrepo.proxy.explaining import Explanation

@@ -1,20 +1,20 @@
 """
-One connection: requests in, answers out, one at a time.
+One connection: requests in, responses out, one at a time.
 
-=========  ====================================================  ===================================================
+=========  ====================================================  ======================================================
 state      the input is                                          left by
-=========  ====================================================  ===================================================
+=========  ====================================================  ======================================================
 HEAD       the next request's head, perhaps not complete         a complete head (BODY, ANSWERING), a bad one (DRAIN)
 BODY       the body of the request that is being answered        its last byte (ANSWERING), the response's end (DRAIN)
-ANSWERING  later requests, buffered until the response is          the response's end (HEAD, or CLOSED)
+ANSWERING  later requests, buffered until the response is        the response's end (HEAD, or CLOSED)
            complete
 BROKEN     of unknown framing, and discarded                     the response's end (DRAIN)
 DRAIN      the rest of a body that is not wanted, discarded      its last byte (HEAD, or CLOSED), or a limit (CLOSED)
 CLOSED     discarded; what is written is still sent              the end of the connection
-=========  ====================================================  ===================================================
+=========  ====================================================  ======================================================
 
 At most one request is answered at a time, and the next head is not parsed before. Reading is paused while the reader of
-a body is behind, while the buffer is full, and while the client does not read its answers.
+a body is behind, while the buffer is full, and while the client does not read its responses.
 
 A refused body is drained, not cut off: closing a socket with unread bytes in the kernel sends RST, and clients then
 report a broken pipe instead of the response that was on its way to them.
@@ -31,6 +31,7 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
+from pkgrepo.http.answering.dispatch import ProcessedRequest
 from pkgrepo.http.answering.prepared import Repeater
 from pkgrepo.http.answering.send import render_head
 from pkgrepo.http.limits import ConnectionTimeouts
@@ -47,7 +48,6 @@ from pkgrepo.http.reading.read_scheduling import USUAL_READ, ReadScheduler
 
 from .answers import error_answer
 from .connection import Connection, Server
-from .processing import ProcessedRequest
 from .request import Request
 
 BUFFER_LIMIT = 64 * 1024  # bytes of later requests while one is answered; reading stops above it

@@ -58,7 +58,7 @@ class _EmptySource:
 
 class Request(server.Request):
     """
-    One request; it is answered as soon as its head is in (L{pkgrepo.http.processing}), and its body is pulled through
+    One request; it is answered as soon as its head is in (see ``answering.dispatch``), and its body is pulled through
     ``body``.
 
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from

@@ -12,10 +12,10 @@ from typing import Any
 
 from attrs import Factory, define
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock

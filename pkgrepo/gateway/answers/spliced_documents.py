@@ -21,8 +21,8 @@ from typing import Final
 
 from attrs import Factory, define, evolve, frozen
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer

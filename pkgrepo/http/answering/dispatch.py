@@ -1,11 +1,15 @@
-"""Klein routes whose handlers return responses, or raise errors that a table of each format turns into responses."""
+"""
+From a complete head to the response: early responses, the resource tree, and 500 for errors that neither handles.
+
+Handlers of Klein routes return responses, or raise errors that a table of each format turns into responses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from attrs import evolve
 from klein import Klein
@@ -17,8 +21,8 @@ from werkzeug.routing import RequestRedirect
 
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.http.answering.send import send
-from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.answering.send import respond, send
+from pkgrepo.http.answers import Answer, Fields, Refusal, error_answer
 from pkgrepo.http.request import Request
 from pkgrepo.sentences import TOO_MANY_OPEN_FILES
 
@@ -161,3 +165,72 @@ def refusal_of(error: HTTPException, request: Request) -> Refusal:
     headers = ((b"Allow", ", ".join(sorted(allowed)).encode("ascii")),) if allowed else ()
     sentence = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(code)
     return Refusal(code, sentence or error.name, headers=headers)
+
+
+class ProcessedRequest(Request):
+    """A request with the methods that answer it; handlers use it as a L{Request}."""
+
+    def process(self) -> None:
+        """Answer with what ``site.early`` returns, else through the resource tree; all within ``site.moment``."""
+        site = self.site
+        try:
+            with site.moment():
+                if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
+                    try:
+                        prepared = site.early(self)
+                        if prepared is not None:
+                            under_way = prepared.serve(self)
+                            if under_way is not None:
+                                under_way.addErrback(self._render_instead)
+                            return
+                    except Exception as error:
+                        if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
+                            raise
+                        # A file that cannot be opened: the resource tree answers in the client's format.
+                self._render()
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    def _render_instead(self, failure: Failure) -> None:
+        """Nothing of an early response was sent, since its bytes are not there: the resource tree says so."""
+        if self.startedWriting:
+            _log.failure("an early answer failed, request {request_id}", failure, request_id=self.request_id)
+            return
+        try:
+            with self.site.moment():
+                self._render()
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    def _render(self) -> None:
+        if self.path == b"*":
+            respond(self, Answer())
+            return
+        self.prepath = []
+        self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
+        if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
+            respond(self, error_answer("the address is not UTF-8", 400))
+            return
+        untyped: Any = self
+        untyped.render(self.site.getResourceFor(self))
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """Answer 500 with the request's id, under which the error is logged."""
+        refusal = Refusal(500, f"internal error, request id {self.request_id}")
+        if is_out_of_descriptors(reason.value):
+            refusal = too_many_files()
+        else:
+            _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
+        if self.startedWriting and not self.finished:
+            self.abort()
+        elif not self.startedWriting:
+            respond(self, error_answer(refusal.sentence, refusal.status, refusal.headers))
+        return reason
+
+
+def _is_utf8(parts: list[bytes]) -> bool:
+    try:
+        b"/".join(parts).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

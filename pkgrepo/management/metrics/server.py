@@ -10,8 +10,8 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.http.repeats import Repeats
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
 

@@ -17,10 +17,10 @@ from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.archives.listing import find_readme, list_archive, read_text_entry
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table

@@ -23,8 +23,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.storage.pools import Pools
 
 LONGEST_RENDERED: Final = 64 * 1024  # characters; longer texts are shown as they are: the worst ones need 1 s

@@ -27,12 +27,12 @@ from typing import Final
 import zstandard
 from attrs import Factory, evolve, frozen
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.formats.conda.index import packages as channel
 from pkgrepo.formats.conda.index.packages import PackageRecords, Shard, make_index
 from pkgrepo.formats.conda.index.texts import channeldata_text, current_text, exports_text, repodata_text
 from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.http.answers import Content
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.pools import GilReleaser

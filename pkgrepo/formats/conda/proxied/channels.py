@@ -18,7 +18,7 @@ from typing import Final
 
 from attrs import Factory, define, field
 
-from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.lru import Lru, ResponseCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index import packages as channel
@@ -41,7 +41,6 @@ from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile

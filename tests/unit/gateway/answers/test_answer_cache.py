@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.gateway.answers.answer_cache import VARIANTS, AnswerCache, CachedAnswer
 from pkgrepo.gateway.answers.content import sends_all
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S
-from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import NOT_NOW
 from pkgrepo.model import ANONYMOUS, Action, Identity, TokenLimits
 from tests.support.catalog import MemoryCatalog

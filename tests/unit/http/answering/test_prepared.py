@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
+from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import ResponseCache
 from tests.support.http_answering import BODY, FULL, answering_with, get
 from tests.support.memory_connection import Connection
 
