@@ -1,4 +1,9 @@
-"""Builds the configuration from all sources, or reports every problem in them."""
+"""
+Builds the configuration from all sources, or reports every problem in them.
+
+The sources are a TOML file, the environment, and overrides by the caller. Each becomes a mapping from dotted names to
+raw values, of which the later ones win.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The route to the audit log."""
+"""The audit log, read by admins; ``api.audit_log`` writes it."""
 
 from __future__ import annotations
 

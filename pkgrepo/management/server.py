@@ -1,4 +1,4 @@
-"""The routes to the description of the server, and to its installation."""
+"""The server as a whole: its description, the installation of the first admin, and the health checks."""
 
 from __future__ import annotations
 

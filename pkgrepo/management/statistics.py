@@ -1,4 +1,4 @@
-"""The route to the statistics of a repository."""
+"""Statistics of a repository, and how the whole server is used and is."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ async def show_repository_statistics(call: Call) -> RepositoryStats:
             )
             for each in found.top
         ],
-        warnings=warnings_of(call.services, repository),
+        warnings=warnings_of(call, repository),
         gc=None if job is None else job_record(job, repository),
     )
 

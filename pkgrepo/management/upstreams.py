@@ -1,4 +1,4 @@
-"""The routes that show and check the upstreams of a proxy repository."""
+"""The upstreams of proxy repositories, and what is cached of them: health, checks, purges."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ async def purge_cache(call: Call, body: PurgeWish) -> Purged | Answer:
         return found
 
     data = {"on": f"repository {repository.path!r}"}
-    job = await run_job(call.services, call, kind=PURGE, key=repository.uid, data=data, work=work)
+    job = await run_job(call, kind=PURGE, key=repository.uid, data=data, work=work)
     call.audited = True  # by the work, which may end after the call
     return job if isinstance(job, Answer) else msgspec.convert(job.result, Purged)
 

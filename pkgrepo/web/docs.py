@@ -1,4 +1,8 @@
-"""The pages of the book below ``/ui/docs``."""
+"""
+The pages of the book below ``/ui/docs``, which are the Markdown files in ``pkgrepo/docs``.
+
+``index.md`` has a link to each page, in the order of the book and under the headings of its parts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages, files, set-up and upstreams of a repository."""
+"""Packages, files, set-up and upstreams of a repository, and what is inside its archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of pages: the addresses and the functions that answer them."""
+"""Tables of pages, and tables on pages: lists in memory, sorted by a column, a page at a time, as the query says."""
 
 from __future__ import annotations
 

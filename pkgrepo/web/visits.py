@@ -1,4 +1,4 @@
-"""One request for a page, and what its function needs: the caller, the API, and the template engine."""
+"""One request for a page, and what its function needs: the caller, the API, the template engine, and the form."""
 
 from __future__ import annotations
 

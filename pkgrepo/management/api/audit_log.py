@@ -1,5 +1,6 @@
 """
-Writes rows of the audit log: in the transaction of the change that they record, or later from a queue in memory.
+Writes rows of the audit log: in the transaction of the change that they record, or later from a queue in memory;
+and the file with a copy of them.
 
 =============================  ====================================================================================
 row                            when it is written

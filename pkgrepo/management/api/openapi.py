@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the route tables that the dispatcher serves."""
+"""The description of the API, made from the tables of routes: OpenAPI 3.1, a page of HTML, and a page of the book."""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Base structs and types of the schemas: ``Body`` for what requests send, ``Record`` for what answers contain."""
+"""
+The structs of requests and responses: ``Body`` and ``Record``, the reading of bodies into them, and their ETags.
+
+Errors of bodies have the JSON pointer of the wrong part. An ETag has two parts: a hash of the fields that people set,
+and a hash of the fields that the server measures (sizes, counts, times of use). A GET is answered with 304 when both
+parts match. If-Match compares only the first part: otherwise a record could not be edited while its measured fields
+change with every download.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations."""
+"""The records of explanations."""
 
 from __future__ import annotations
 

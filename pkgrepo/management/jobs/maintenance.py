@@ -1,4 +1,4 @@
-"""The route that reads the stored bytes of a repository again and compares them with their digests."""
+"""The routes that start garbage collections, rebuilds and verifications as jobs, and wait for their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.problems import FaultRecord
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.jobs.schema import (
     Collection,
     CollectionWish,
@@ -42,9 +41,7 @@ WAIT = Parameter(
 STILL_RUNNING = ((202, "The job still runs; Location is its address."),)  # of a route that uses ``run_job``
 
 
-async def run_job(
-    services: ManagementServices, call: Call, *, kind: str, key: str, data: Mapping[str, Any], work: Work
-) -> Job | Answer:
+async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], work: Work) -> Job | Answer:
     """
     Start a job for the repository of the call, and wait as long as the query says.
 
@@ -56,7 +53,7 @@ async def run_job(
     seconds = _wait_s(call)
     details = {**data, "repository": call.repository.uid, "by": call.actor.name}
     try:
-        uid = await services.jobs.begin(kind, key, details, work)
+        uid = await call.services.jobs.begin(kind, key, details, work)
     except JobRunning as error:
         raise Refusal(
             409,
@@ -65,7 +62,7 @@ async def run_job(
             headers=((b"Location", _address(error.job)),),
             errors=(FaultRecord(pointer="job", code="running", message=error.job.uid),),
         ) from None
-    job = await services.jobs.wait(uid, seconds)
+    job = await call.services.jobs.wait(uid, seconds)
     if job.state == "done" and seconds:
         return job
     if job.ended and seconds:
@@ -124,7 +121,7 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
         key,
         call.actor,
     )
-    job = await run_job(call.services, call, kind=REBUILD, key=repository.uid, data={"on": repository.path}, work=work)
+    job = await run_job(call, kind=REBUILD, key=repository.uid, data={"on": repository.path}, work=work)
     if isinstance(job, Answer):
         return job
     return Rebuilt(job_id=job.uid, packages=job.result["packages"], changed=job.result["changed"])
@@ -157,7 +154,6 @@ async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Answ
         actor=call.actor,
     )
     job = await run_job(
-        call.services,
         call,
         kind=GC_KIND,
         key=storage.uid,
@@ -195,7 +191,6 @@ async def verify(call: Call) -> Verified | Answer:
     """
     repository = call.repository
     job = await run_job(
-        call.services,
         call,
         kind=VERIFY,
         key=repository.uid,

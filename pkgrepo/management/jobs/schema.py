@@ -1,4 +1,4 @@
-"""Garbage collection, and jobs."""
+"""The records of jobs and of their results."""
 
 from __future__ import annotations
 

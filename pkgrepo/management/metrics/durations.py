@@ -1,5 +1,5 @@
 """
-Counters and latencies of all requests, counted where the access log is written.
+Counters and latencies of requests, counted where the access log is written, and the lag of the reactor.
 
 Counting a request costs one look-up in a dictionary; metric families are made when ``/metrics`` is read.
 """

@@ -1,4 +1,9 @@
-"""The route that shows who vouches for the files of a version."""
+"""
+Shows who signed or attested the files of a version, as the documents beside them say: OpenPGP signatures (RFC 9580),
+Sigstore bundles, provenance documents (PEP 740).
+
+Nothing is verified, and what cannot be read says so.
+"""
 
 from __future__ import annotations
 

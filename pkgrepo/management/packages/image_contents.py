@@ -1,4 +1,8 @@
-"""The route that shows what an image is made of: its platforms with layers and commands, and what refers to it."""
+"""
+Shows what an image is made of: its platforms with layers and commands, and what refers to it (OCI image 1.1).
+
+A configuration is whatever bytes the publisher pushed: what is malformed in it is left out, and every list has a bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes that show packages and versions."""
+"""The routes that show packages, versions, files and known vulnerabilities, and list them in one of several orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages, versions and files."""
+"""The bodies and records of packages, versions and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes that list, add, show, change and remove projects."""
+"""The routes to projects, their members, and the package names that they own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes that read and replace the configuration of a repository, as a whole or one part."""
+"""The routes that read and replace the configuration of a repository, as a whole, one part, or the members."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def _replace_part(call: Call, repository: Repository, key: str, value: Any
 
 
 def _with_warnings(call: Call, repository: Repository, answer: Any) -> Any:
-    warnings = warnings_of(call.services, repository)
+    warnings = warnings_of(call, repository)
     return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
 
 

@@ -1,4 +1,8 @@
-"""The routes of the uploads to a repository that have not ended: blobs of images, which take several requests."""
+"""
+The routes to what a repository has beside packages: uploads that have not ended, and names of removed packages.
+
+An upload is that of a blob of an image, which takes several requests.
+"""
 
 from __future__ import annotations
 

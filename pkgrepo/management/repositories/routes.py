@@ -15,7 +15,6 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
@@ -41,14 +40,14 @@ FILTERS = (
 )
 
 
-def matches(services: ManagementServices, call: Call, repository: Repository) -> bool:
+def _matches(call: Call, repository: Repository) -> bool:
     """Whether the repository matches the filters of the query."""
     wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
-    if wanted_format and get_format(services.formats, wanted_format, "format").name != repository.format:
+    if wanted_format and get_format(call.services.formats, wanted_format, "format").name != repository.format:
         return False
     if call.query("type") and call.query("type").casefold() != repository.type.casefold():
         return False
-    uid = services.shared.registry.storage(repository.storage_id).uid
+    uid = call.registry.storage(repository.storage_id).uid
     if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
         return False
     if call.query("visibility") and parse_visibility(call.query("visibility"), "visibility") != repository.visibility:
@@ -82,7 +81,7 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
         fresh = {each.id: each for each in await call.catalog.scan(repositories.all_repositories)}
         every = [fresh.get(each.id, each) for each in every]
     visible = await call.services.authorizer.visible(call.identity, every)
-    found = [each for each in visible if matches(call.services, call, each)]
+    found = [each for each in visible if _matches(call, each)]
     return call.page_request.page_of_all(
         found,
         lambda repository: repository.path,
@@ -130,7 +129,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
             now_ms=call.now_ms,
         )
     call.services.on_change(repository)
-    await try_routes(call.services, repository)
+    await try_routes(call, repository)
     return Created(await _shown(call, repository), f"/api/repository/{repository.uid}")
 
 
@@ -259,7 +258,7 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
 
 def _record(call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
     storage = call.registry.storage(repository.storage_id)
-    warnings = warnings_of(call.services, repository)
+    warnings = warnings_of(call, repository)
     return RepositoryRecord.of(
         repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
     )

@@ -1,4 +1,4 @@
-"""Repositories and their configuration."""
+"""The bodies and records of repositories and their configuration."""
 
 from __future__ import annotations
 

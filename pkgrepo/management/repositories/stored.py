@@ -1,4 +1,4 @@
-"""The base of handlers that read and replace stored configurations."""
+"""Configurations of repositories: their parts, their validation, and how they are stored and shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pkgrepo.errors import Conflict, Forbidden, Invalid
 from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_repository
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
@@ -49,18 +48,18 @@ def pointing_into(pointer: str, cut: str = "") -> Iterator[None]:
         raise Invalid(error.message, pointer + error.pointer.removeprefix(cut)) from None
 
 
-def warnings_of(services: ManagementServices, repository: Repository) -> list[str]:
+def warnings_of(call: Call, repository: Repository) -> list[str]:
     """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
-    format_ = services.formats.get(repository.format)
+    format_ = call.services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
-    faults = route_warnings(services.shared.proxy.upstreams, repository)
-    return [*own, *faults, *exposure_warnings(services.shared.registry, repository)]
+    faults = route_warnings(call.services.shared.proxy.upstreams, repository)
+    return [*own, *faults, *exposure_warnings(call.registry, repository)]
 
 
-async def try_routes(services: ManagementServices, repository: Repository) -> None:
+async def try_routes(call: Call, repository: Repository) -> None:
     """Connect to the routes of a proxy that was just configured, so that ``warnings_of`` knows which cannot be used."""
     if repository.type is RepositoryType.PROXY and repository.active:
-        await services.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
+        await call.services.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
 
 
 def joined(format_: Format, configs: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +217,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
             now_ms=call.now_ms,
         )
     call.services.on_change(result)
-    await try_routes(call.services, result)
+    await try_routes(call, result)
     return result
 
 

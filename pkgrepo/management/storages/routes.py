@@ -13,7 +13,7 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, PkgrepoError, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
@@ -101,7 +101,7 @@ async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> C
 @table.get("/storage/<id>", SYSTEM_MANAGERS, "Show a storage")
 async def show_storage(call: Call, id: str) -> StorageRecord:
     """The storage is found by id or name."""
-    return await _shown(call, await get_storage(call.catalog, id))
+    return await _shown(call, await get_storage(call, id))
 
 
 @table.patch(
@@ -114,7 +114,7 @@ async def show_storage(call: Call, id: str) -> StorageRecord:
 )
 async def change_storage(call: Call, body: StorageChange, id: str) -> StorageRecord:
     """The path can change only while the storage has no repositories and no blobs (409 otherwise)."""
-    storage = await get_storage(call.catalog, id)
+    storage = await get_storage(call, id)
     before = await _shown(call, storage)
     call.check_unchanged(before)
     changes = body.given("name", "active")
@@ -145,7 +145,7 @@ async def change_storage(call: Call, body: StorageChange, id: str) -> StorageRec
 )
 async def delete_storage(call: Call, id: str) -> None:
     """The answer is 409 while repositories use the storage. Its files stay on disk."""
-    storage = await get_storage(call.catalog, id)
+    storage = await get_storage(call, id)
     call.check_unchanged(await _shown(call, storage))
     _check_unused(call, storage)
     if call.flag("dry_run"):
@@ -286,9 +286,9 @@ def _record(call: Call, storage: Storage, usage: Usage) -> StorageRecord:
     )
 
 
-async def get_storage(catalog: ICatalog, id: str) -> Storage:
+async def get_storage(call: Call, id: str) -> Storage:
     """The storage with this id or name. :raises NotFound: there is none"""
-    storage: Storage = existing(await catalog.look(storages.find_storage, id), "storage", id)
+    storage: Storage = existing(await call.catalog.look(storages.find_storage, id), "storage", id)
     return storage
 
 
@@ -310,7 +310,7 @@ PROBE_BYTES = 64 * 1024
 )
 async def check_storage(call: Call, id: str) -> StorageCheck:
     """64 KiB are written, synced, read back, compared and removed. A failure is in the body of a 200 answer."""
-    storage = await get_storage(call.catalog, id)
+    storage = await get_storage(call, id)
     call.object = storage.name
     written = read = 0.0
     free = None

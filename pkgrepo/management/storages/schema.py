@@ -1,4 +1,4 @@
-"""Storages."""
+"""The bodies and records of storages."""
 
 from __future__ import annotations
 

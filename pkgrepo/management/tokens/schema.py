@@ -1,4 +1,4 @@
-"""Access tokens."""
+"""The bodies and records of access tokens."""
 
 from __future__ import annotations
 

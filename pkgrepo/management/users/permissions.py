@@ -1,4 +1,4 @@
-"""The routes to the permissions of users: flags, default actions, and grants in repositories."""
+"""The permissions of users: flags, default actions and grants, and who may change them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.errors import Forbidden, existing
-from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import action_names, get_repository, parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.users.schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
 from pkgrepo.model import Action, Grant, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, users
@@ -22,18 +21,18 @@ from pkgrepo.storage.catalog.people import grants, users
 FLAGS = ("admin", "user_manager", "system_manager")
 
 
-async def find_user(catalog: ICatalog, id: str) -> User:
+async def find_user(call: Call, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
-    return existing(await catalog.look(users.find_user_by_id, id), "user", id)
+    return existing(await call.catalog.look(users.find_user_by_id, id), "user", id)
 
 
-async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
+async def find_manageable(call: Call, id: str) -> User:
     """
     The user with this id or name, whom the caller may change.
 
     :raises NotFound: no user has this id; :raises Forbidden: only admins may change this user
     """
-    user = await find_user(catalog, id)
+    user = await find_user(call, id)
     if (user.admin or user.system_manager) and not is_full_admin(call.identity):
         raise Forbidden(f"only admins change {user.username!r}")
     call.object = user.username
@@ -53,7 +52,6 @@ def check_may_set_flags(call: Call) -> None:
 
 
 async def check_may_grant(
-    services: ManagementServices,
     call: Call,
     user: User | None,
     *,
@@ -66,9 +64,8 @@ async def check_may_grant(
     :raises Forbidden: the caller is no admin, and does not hold a right that this adds
     """
     if not is_full_admin(call.identity):
-        every = services.shared.registry.listed()
-        await services.authorizer.check_delegation(
-            call.identity, user, every, grants=grants, default_actions=default_actions
+        await call.services.authorizer.check_delegation(
+            call.identity, user, call.registry.listed(), grants=grants, default_actions=default_actions
         )
 
 
@@ -105,7 +102,7 @@ async def list_permissions(call: Call) -> Page[UserPermissionsRecord]:
 )
 async def show_permissions(call: Call, id: str) -> Permissions:
     """Flags, default actions, and grants in repositories, including those of groups."""
-    return await _permissions(call, await find_user(call.catalog, id))
+    return await _permissions(call, await find_user(call, id))
 
 
 @table.put(
@@ -123,14 +120,14 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
     Only admins may change flags, or change admins and system managers. Other callers may give only rights that they
     hold themselves.
     """
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     call.check_unchanged(await _permissions(call, user))
     changes = body.given(*FLAGS)
     if body.default_repository_actions is not UNSET:
         changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
     check_flags(call, user, changes)
     wanted = None if body.repositories is UNSET else await _wanted(call, user, body.repositories)
-    await check_may_grant(call.services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
+    await check_may_grant(call, user, grants=wanted, default_actions=changes.get("default_actions"))
     detail = audit_detail(changes)
     if wanted is not None:
         paths = {each.id: each.path for each in call.registry.listed()}
@@ -167,14 +164,14 @@ async def remove_grant(call: Call, id: str, place: str) -> Permissions:
 
 
 async def _set_grant(call: Call, id: str, given: GrantSet, *, remove: bool = False) -> Permissions:
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     [(repository_id, actions)] = (await _wanted(call, user, [given])).items()
     wanted = {
         each.repository_id: each.actions
         for each in await call.catalog.look(grants.permissions_of_user, user.id)
         if each.subject_kind is SubjectKind.USER and each.repository_id != repository_id
     }
-    await check_may_grant(call.services, call, user, grants=wanted if remove else {**wanted, repository_id: actions})
+    await check_may_grant(call, user, grants=wanted if remove else {**wanted, repository_id: actions})
     path = {each.id: each.path for each in call.registry.listed()}[repository_id]
     entry = call.entry(user.username, {"repositories": {path: None if remove else action_names(actions)}})
     await call.write(

@@ -61,7 +61,7 @@ async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
     if body.kind is UserKind.SERVICE and body.password is not None:
         raise Invalid("a service has tokens and no password", "/password")
     actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
-    await check_may_grant(call.services, call, None, default_actions=actions)
+    await check_may_grant(call, None, default_actions=actions)
     hashed = await _hash(call, body.password, username)
     user = await call.write(
         call.entry(username, {flag: True for flag, on in flags.items() if on}),
@@ -82,7 +82,7 @@ async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
 @table.get("/users/<id>", USER_MANAGERS, "Show a user", aliases=[("GET", "/user-management/get/<id>")])
 async def show_user(call: Call, id: str) -> UserRecord:
     """The user is found by id or user name."""
-    return UserRecord.of(await find_user(call.catalog, id))
+    return UserRecord.of(await find_user(call, id))
 
 
 @table.patch(
@@ -99,7 +99,7 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
 
     A change of active or of a flag revokes the bearer tokens of the user. One active admin must remain (409).
     """
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     call.check_unchanged(UserRecord.of(user))
     changes = body.given("username", "name", "email", "active", *FLAGS)
     if "username" in changes:
@@ -123,7 +123,7 @@ async def delete_user(call: Call, id: str) -> None:
 
     Only admins may remove admins and system managers. The caller and the last active admin cannot be removed (409).
     """
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     call.check_unchanged(UserRecord.of(user))
     if user.id == call.identity.user_id:
         raise Conflict("nobody removes their own account")
@@ -144,7 +144,7 @@ async def set_password(call: Call, body: PasswordSet, id: str) -> None:
     Only admins may do this for admins and system managers. Bearer tokens are refused (403).
     """
     check_no_bearer(call.identity)
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     if user.kind is UserKind.SERVICE and body.password is not None:
         raise Conflict(f"{user.username} is a service: it has tokens and no password")
     hashed = await _hash(call, body.password, user.username)
@@ -160,7 +160,7 @@ async def set_password(call: Call, body: PasswordSet, id: str) -> None:
 )
 async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
     """An inactive user cannot log in, and the user's tokens are refused. The caller cannot be deactivated (409)."""
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     if user.id == call.identity.user_id and not body.active:
         raise Conflict("nobody switches off their own account")
     return UserRecord.of(await _update(call, user, {"active": body.active}))
@@ -169,7 +169,7 @@ async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
 @table.post("/users/<id>/unlock", USER_MANAGERS, "Unblock the logins of a user", audit="user.unlock")
 async def unlock_user(call: Call, id: str) -> None:
     """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
-    user = await find_manageable(call.catalog, call, id)
+    user = await find_manageable(call, id)
     await call.write(call.entry(user.username), logins.add_unlock, username=user.username, now_ms=call.now_ms)
 
 
@@ -194,7 +194,7 @@ async def _hash(call: Call, password: str | None, username: str) -> str:
 
 async def _update(call: Call, user: User, changes: dict[str, Any]) -> User:
     check_flags(call, user, changes)
-    await check_may_grant(call.services, call, user, default_actions=changes.get("default_actions"))
+    await check_may_grant(call, user, default_actions=changes.get("default_actions"))
     changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
     if not changes:
         return user

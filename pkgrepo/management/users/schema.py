@@ -1,4 +1,4 @@
-"""Users, their permissions, and the caller's account."""
+"""The bodies and records of users, their permissions, and the caller's account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes by which a browser logs in and out, and those to the caller's sessions."""
+"""The caller's own account, and the sessions of browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview, the storages and the audit log."""
+"""The pages about the server as a whole: storages, audit log, statistics and health."""
 
 from __future__ import annotations
 

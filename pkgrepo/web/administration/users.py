@@ -1,4 +1,4 @@
-"""Users and their permissions."""
+"""Users, their permissions, and the matrix of grants: users as rows, repositories as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How pages write sizes, times, numbers and addresses."""
+"""
+How pages write sizes, times, numbers and addresses, and draw figures as SVG.
+
+Classes of the style sheet colour the pictures: pages have no inline styles.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Renders templates to answers, with the headers that keep package content from running in pages."""
+"""
+Renders templates to responses, with the headers that keep package content from running in pages.
+
+The style sheet and the script have addresses that change with their content.
+"""
 
 from __future__ import annotations
 
