@@ -25,7 +25,6 @@ from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
-from pkgrepo.gateway.strangers import Strangers
 from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
@@ -116,7 +115,6 @@ class Assembly:
             access=services.access,
             downloads=core.downloads,
             answer_cache=services.answer_cache,
-            strangers=Strangers(mounts, services.access),
             ping_answers={path: answer for each in formats for path, answer in each.ping_answers.items()},
             clock=seconds_of(core.clock),
         )

@@ -17,8 +17,7 @@ from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.downloads import DownloadRecorder, Item
 
 from .image_addresses import ImageAddresses
-from .mounts import Mounts, split
-from .strangers import Strangers
+from .mounts import Entry, Mounts
 
 
 class CachedReads:
@@ -27,8 +26,8 @@ class CachedReads:
 
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
     and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_answers`` by
-    path are the same for all callers whose credentials are known to be valid. ``strangers`` refuses reads without
-    credentials that need some. ``clock`` returns seconds since the epoch.
+    path are the same for all callers whose credentials are known to be valid. Reads without credentials that need some
+    are refused from memory, too. ``clock`` returns seconds since the epoch.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class CachedReads:
         access: Access,
         downloads: DownloadRecorder,
         answer_cache: AnswerCache,
-        strangers: Strangers,
         ping_answers: Mapping[bytes, Answer] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -49,7 +47,6 @@ class CachedReads:
         self._access = access
         self._downloads = downloads
         self._answer_cache = answer_cache
-        self._strangers = strangers
         self._ping_answers = {path: PreparedAnswer(answer) for path, answer in (ping_answers or {}).items()}
 
     def __call__(self, request: Request) -> PreparedAnswer | None:
@@ -57,11 +54,12 @@ class CachedReads:
         prepared = self._ping_answers.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
-        if not self._mounts.refresh_now():
+        entry = self._mounts.enter(request)
+        if not (self._mounts.refresh_now() if entry is None else entry.current):
             return None
-        found = self._find(request)
-        if found is None:
-            found = self._strangers.refuse_now(request)
+        found = self._find(request, entry)
+        if found is None and entry is not None:
+            found = self._mounts.refuse_now(request, entry)
             if found is not None:
                 request.repeatable = Repeatable
         return found
@@ -75,29 +73,30 @@ class CachedReads:
         request.repeatable = lambda: self._repeatable(identity)
         return prepared
 
-    def _find(self, request: Request) -> PreparedAnswer | None:
-        place = split(request.raw_path)
-        mount = None if place is None else self._mounts.locate(place)[0]
-        repository = self._images.of_request(request) if mount is None else mount.repository
+    def _find(self, request: Request, entry: Entry | None) -> PreparedAnswer | None:
+        if entry is None:
+            repository = self._images.of_request(request)
+        else:
+            repository = None if entry.mount is None else entry.mount.repository
         if repository is None:
             return None
-        entry = self._answer_cache.find(request, repository)
-        if entry is None or not repository.active:
+        kept = self._answer_cache.find(request, repository)
+        if kept is None or not repository.active:
             return None
         identity = self._access.recall(request)
-        if identity is None or not self._access.may_now(identity, Action.READ, repository, entry.package):
+        if identity is None or not self._access.may_now(identity, Action.READ, repository, kept.package):
             return None
-        prepared = self._answer_cache.variant(entry, request)
+        prepared = self._answer_cache.variant(kept, request)
         if prepared is None:
             return None
         request.principal = identity.username
         request.repository = repository.path
         request.cache = "hot"
-        downloaded = entry.item if entry.item is not None and sends_all(request, prepared.answer) else None
+        downloaded = kept.item if kept.item is not None and sends_all(request, prepared.answer) else None
         if downloaded is not None:
             self._downloads.record(downloaded, identity)
         seconds_left = self._answer_cache.seconds_left
-        request.repeatable = lambda: self._repeatable(identity, downloaded, seconds_left(entry))
+        request.repeatable = lambda: self._repeatable(identity, downloaded, seconds_left(kept))
         return prepared
 
     def _repeatable(self, identity: Identity, downloaded: Item | None = None, seconds: float = LONGEST_S) -> Repeatable:

@@ -1,21 +1,37 @@
-"""The repository and the resource that serve a raw path."""
+"""
+The repository that a request is for, and the refusal of those who may not know of it.
+
+What the path says is worked out once, when the head of the request is in, and carried on the request as its L{Entry}.
+A refusal is the same whether there is such a repository or not, and takes the same time.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 from urllib.parse import unquote
 
-from attrs import Factory, frozen
+from attrs import Factory, define, frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
-from pkgrepo.gateway.format import Format
-from pkgrepo.model import Repository
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.gateway.answers.refusals import refusal_answer
+from pkgrepo.gateway.answers.statuses import STATUSES
+from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.callers.session_cookies import session_secret
+from pkgrepo.http.answering.prepared import PreparedAnswer
+from pkgrepo.http.answers import Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import ANONYMOUS, Identity, Repository
 
+from .format import Format
 from .services import Services
 
 PREFIX = b"/repositories/"
+MOST_REFUSALS: Final = 1000  # kept in memory; about 2 MB
+LONGEST_KEPT: Final = 210  # bytes of storage and repository, none of which has a longer name
 
 _NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, none of which is longer
 
@@ -56,8 +72,26 @@ class Mount:
     companions: Mapping[bytes, Mount] = Factory(dict)
 
 
+@define(eq=False)
+class Entry:
+    """
+    Where a request below ``/repositories/`` goes.
+
+    ``place`` is its address, split. ``mount`` serves it, None if there is no such repository, and ``rest`` is the path
+    below that mount, undecoded. It is ``current`` if the configuration in memory was, else ``mount`` is None.
+    ``known`` is whether callers without credentials may know of the repository; None if that is not asked yet, or not
+    known without waiting.
+    """
+
+    place: Place
+    mount: Mount | None = None
+    rest: bytes = b""
+    current: bool = False
+    known: bool | None = None
+
+
 class Mounts:
-    """Finds the mount behind ``/repositories/<storage>/<repository>/...``."""
+    """Finds what serves ``/repositories/<storage>/<repository>/...``, and refuses what nobody may know of."""
 
     def __init__(self, *, services: Services, formats: Mapping[str, Format]) -> None:
         self._services = services
@@ -65,24 +99,71 @@ class Mounts:
         self._formats = formats
         self._serial = -1
         self._mounts: dict[tuple[bytes, bytes], Mount] = {}
+        self._refusals: dict[tuple[bytes, bytes], PreparedAnswer] = {}
 
     def refresh_now(self) -> bool:
         """Whether the configuration is in memory as it is now; see L{Registry}."""
         return self._registry.refresh_now()
 
-    async def refresh(self) -> None:
-        """Read the configuration again if it may have changed; see L{Registry}."""
-        await self._registry.refresh()
+    def enter(self, request: Request) -> Entry | None:
+        """The entry of a request, which it has from then on; None for addresses below no repository. Never waits."""
+        entry: Entry | None = request.entry
+        if entry is None:
+            place = split(request.raw_path)
+            if place is None:
+                return None
+            entry = request.entry = Entry(place)
+            if self.refresh_now():
+                self._locate(entry)
+        return entry
 
-    def locate(self, place: Place) -> tuple[Mount | None, Place]:
-        """The mount that serves a place, or None; and the place with the path below that mount."""
-        mount = self.find(place[0], place[1])
+    async def refresh(self, entry: Entry) -> None:
+        """Make an entry current, and have asked whether callers without credentials may know of the repository."""
+        if not entry.current:
+            await self._registry.refresh()
+            self._locate(entry)
+        if self.known_now(entry) is None and entry.mount is not None:
+            entry.known = await self._services.access.knows(ANONYMOUS, entry.mount.repository)
+
+    def known_now(self, entry: Entry) -> bool | None:
+        """Whether callers without credentials may know of the repository, if that is known without waiting."""
+        if entry.known is None and entry.current:
+            mount = entry.mount
+            entry.known = mount is not None and self._services.access.knows_now(ANONYMOUS, mount.repository)
+        return entry.known
+
+    def refuse_now(self, request: Request, entry: Entry) -> PreparedAnswer | None:
+        """
+        The refusal of a read without credentials that needs some, from memory; None if it may be answered otherwise.
+
+        Maven asks for each file without credentials first, so this is as frequent as downloads.
+        """
+        if request.header(b"authorization") is not None or session_secret(request) is not None:
+            return None
+        if self.known_now(entry) is not False or self.open_to_anonymous(entry.place) is not None:
+            return None
+        key = entry.place[:2]
+        found = self._refusals.get(key)
+        if found is None:
+            error = unknown_place(ANONYMOUS, entry.place)
+            status, code = STATUSES[type(error)]
+            found = PreparedAnswer(refusal_answer(Refusal(status, str(error), code)))
+            if len(self._refusals) >= MOST_REFUSALS:
+                self._refusals.clear()
+            if len(key[0]) + len(key[1]) <= LONGEST_KEPT:
+                self._refusals[key] = found
+        return found
+
+    def _locate(self, entry: Entry) -> None:
+        """Find the mount that serves an entry, which is that of a companion below the address of its parent."""
+        storage, name, rest = entry.place
+        mount = self.find(storage, name)
         if mount is not None and mount.companions:
-            segment, _, rest = place[2].partition(b"/")
+            segment, _, below_companion = rest.partition(b"/")
             companion = mount.companions.get(segment)
             if companion is not None:
-                return companion, (place[0], place[1], rest)
-        return mount, place
+                mount, rest = companion, below_companion
+        entry.mount, entry.rest, entry.current = mount, rest, True
 
     def find(self, storage: bytes, name: bytes) -> Mount | None:
         """The mount at ``storage/name``, as spelt in a raw path, or None."""
@@ -102,7 +183,7 @@ class Mounts:
             self._mounts[key] = mount
         return mount
 
-    def open_to_strangers(self, place: Place) -> Mount | None:
+    def open_to_anonymous(self, place: Place) -> Mount | None:
         """
         The mount that answers callers who may not know of a repository, where a format has such answers; else None.
 
@@ -139,3 +220,8 @@ class Mounts:
             mount = self._mount(each)
             if mount is not None:
                 yield each, mount
+
+
+def unknown_place(identity: Identity, place: Place) -> PkgrepoError:
+    """The error for the repository of a split path; it repeats the caller's spelling."""
+    return unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))

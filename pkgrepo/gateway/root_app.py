@@ -17,11 +17,9 @@ from pkgrepo.gateway.callers.browsers import shows_page, to_console
 from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import ANONYMOUS
 
 from .klein_app import new_app
-from .mounts import Mount, Mounts, Place, split
-from .strangers import unknown_place
+from .mounts import Entry, Mount, Mounts, split, unknown_place
 from .uploads import UPLOADS
 
 GEMS: Final = b"/api/v1/gems"  # of ``gem push --host`` with the address of the server instead of a repository
@@ -86,53 +84,51 @@ class RootApp:
 
     def _enter(self, request: Request) -> Any:
         """The resource of the repository that the path names, or an awaitable for it; 404 if it names none."""
-        place = split(request.raw_path)
-        if place is None:
+        entry = self._mounts.enter(request)
+        if entry is None:
             return self.nothing(request)
-        if not place[2] and shows_page(request):
-            page = "/repositories/" + "/".join(quote_from_bytes(unquote_to_bytes(part)) for part in place[:2])
+        if not entry.place[2] and shows_page(request):
+            page = "/repositories/" + "/".join(quote_from_bytes(unquote_to_bytes(part)) for part in entry.place[:2])
             return answer_with(request, ERRORS, partial(_send_to, request, page))
         try:
             self._access.check_origin(request)
         except Refusal as refusal:
             return answer_with(request, ERRORS, partial(_fail, refusal))
-        return self._known_to_all(request, place) or self._admit(request, place)
+        return self._known_to_all(request, entry) or self._admit(request, entry)
 
     def find_now(self, request: Request) -> IResource | None:
         """The resource of a repository that everybody may know of, if nothing else is to be said; never waits."""
-        place = split(request.raw_path)
-        if place is None or (not place[2] and shows_page(request)):
+        entry = self._mounts.enter(request)
+        if entry is None or (not entry.place[2] and shows_page(request)):
             return None
         try:
             self._access.check_origin(request)
         except Refusal:
             return None
-        return self._known_to_all(request, place)
+        return self._known_to_all(request, entry)
 
-    def _known_to_all(self, request: Request, place: Place) -> IResource | None:
-        if self._mounts.refresh_now():
-            mount, inside = self._mounts.locate(place)
-            if mount is not None and self._access.knows_now(ANONYMOUS, mount.repository):
-                return _resource_of(request, mount, inside[2])
-        return None
+    def _known_to_all(self, request: Request, entry: Entry) -> IResource | None:
+        mount = entry.mount
+        return _resource_of(request, entry, mount) if mount is not None and self._mounts.known_now(entry) else None
 
-    async def _admit(self, request: Request, place: Place) -> Any:
+    async def _admit(self, request: Request, entry: Entry) -> Any:
         """
         The resource of a repository that is private, or not known without waiting, for a caller who may know of it.
 
         All others get the same refusal whether there is such a repository or not.
         """
         try:
-            await self._mounts.refresh()
-            mount, inside = self._mounts.locate(place)
-            if mount is not None and await self._access.knows(ANONYMOUS, mount.repository):
-                return _resource_of(request, mount, inside[2])
-            open_mount = self._mounts.open_to_strangers(place)
+            await self._mounts.refresh(entry)
+            mount = entry.mount
+            if mount is not None and entry.known:
+                return _resource_of(request, entry, mount)
+            open_mount = self._mounts.open_to_anonymous(entry.place)
             if open_mount is not None:
-                return _resource_of(request, open_mount, place[2])
+                entry.rest = entry.place[2]
+                return _resource_of(request, entry, open_mount)
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
             if mount is None or not await self._access.knows(identity, mount.repository):
-                raise unknown_place(identity, place)
+                raise unknown_place(identity, entry.place)
         except TooManyAttempts as error:
             # npm and others repeat a request that was answered 429, and would be refused again
             status = 429 if request.method in SAFE_METHODS else 403
@@ -141,7 +137,7 @@ class RootApp:
             return await answer_with(request, ERRORS, partial(_fail, refusal))
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        return _resource_of(request, mount, inside[2])
+        return _resource_of(request, entry, mount)
 
 
 class RootResource(Resource):
@@ -164,11 +160,11 @@ class RootResource(Resource):
         return (self._root.find_now(request) or self._routed).render(request)
 
 
-def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:
+def _resource_of(request: Request, entry: Entry, mount: Mount) -> IResource:
     """The resource of a mount, with the rest of the path for Klein."""
     request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
     # split before decoding, so "%2f" is no separator
-    request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
+    request.postpath = [unquote_to_bytes(part) for part in entry.rest.split(b"/")]
     return mount.resource
 
 

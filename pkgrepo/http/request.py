@@ -63,7 +63,8 @@ class Request(server.Request):
 
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
-    ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log; ``notes``
+    ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log, ``entry``
+    for themselves: where the request goes; ``notes``
     are sentences that they add to the response of a request that succeeds. ``gone`` is true once the client has left;
     answering does nothing then. ``repeatable`` is set where a request is answered from memory.
     """
@@ -73,6 +74,7 @@ class Request(server.Request):
     gone = False
     principal = ""
     repository = ""
+    entry: Any = None
     notes: tuple[str, ...] = ()
     cache = ""
     repeatable: Callable[[], Repeatable] | None = None

@@ -9,6 +9,7 @@ from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.gateway.answers.answer_cache import VARIANTS, AnswerCache, CachedAnswer
 from pkgrepo.gateway.answers.content import sends_all
 from pkgrepo.gateway.cached_reads import CachedReads
+from pkgrepo.gateway.mounts import Entry
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S
 from pkgrepo.interfaces import NOT_NOW
@@ -65,8 +66,11 @@ class Mounts:
         self.mount = None
         self.known = True
 
-    def locate(self, place):
-        return self.mount, place
+    def enter(self, _request):
+        return Entry((b"main", b"py", b""), self.mount, current=self.known)
+
+    def refuse_now(self, _request, _entry):
+        return None
 
     def refresh_now(self):
         return self.known
@@ -74,11 +78,6 @@ class Mounts:
 
 class Images:
     def of_request(self, _request):
-        return None
-
-
-class Strangers:
-    def refuse_now(self, _request):
         return None
 
 
@@ -109,7 +108,6 @@ class Scene:
             access=self.access,
             downloads=self.noted,
             answer_cache=self.answer_cache,
-            strangers=Strangers(),
             ping_answers={b"/v2/": Answer(body=b"welcome")},
         )
 
