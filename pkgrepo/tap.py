@@ -63,7 +63,7 @@ class Options(UsageOptions):
             self.overrides["server.workers"] = self["workers"]
 
     def repeated(self) -> list[str]:
-        """The same options for another process, whose working directory may be another one."""
+        """Return these options for another process, whose working directory may be another one."""
         named = self["config"] or os.environ.get("PKGREPO_CONFIG")
         assignments = [f"--set={name}={value}" for name, value in self.overrides.items()]
         return [f"--config={os.path.abspath(named)}", *assignments] if named else assignments

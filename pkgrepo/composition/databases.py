@@ -97,7 +97,7 @@ def _address(config: Config, url: str) -> Address:
 
 
 def _postgresql() -> Any:
-    """Import the engine; only who uses it has its library, which takes a tenth of a second to import."""
+    """Import the engine; its library is optional, and takes a tenth of a second to import."""
     try:
         return import_module("pkgrepo.storage.catalog.postgresql")
     except ImportError as error:

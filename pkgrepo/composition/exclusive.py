@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TRY_S: Final = 1.0  # seconds between two attempts to get the lease
 WATCH_S: Final = 30.0  # seconds between two looks for commits of which no process has told, since it was killed
-WATCH_NODES_S: Final = 2.0  # the same of several nodes, of which one may have vanished
+WATCH_NODES_S: Final = 2.0  # as above with several nodes, of which one may have vanished
 RELAY_S: Final = 0.2  # seconds in which changes are collected before other processes are told of them
 CHANGED: Final = Topic("layout", list[int])  # ids of repositories
 

@@ -1,4 +1,4 @@
-"""What finds out who sends a request and what they may do."""
+"""Builds authentication, authorisation and the audit log."""
 
 from __future__ import annotations
 

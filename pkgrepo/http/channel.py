@@ -56,7 +56,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class State(Enum):
-    """See the module's table."""
+    """The states of the table of this module."""
 
     HEAD = 1
     BODY = 2

@@ -6,8 +6,8 @@ whose request line and header fields are, byte for byte, those of one that was a
 answer without being parsed: what was checked strictly once would be found right again. So there is no second parser
 here that could read a request differently.
 
-Who answers from memory says for how long a response may be repeated (L{Repeatable}). No response is repeated when the
-``generation`` has changed, or when their owner has called ``clear``.
+Code that answers from memory says for how long a response may be repeated (L{Repeatable}). No response is repeated
+when the ``generation`` has changed, or when their owner has called ``clear``.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class BearerTokens:
 
 
 async def unbound(catalog: ICatalog, identity: Identity) -> Identity:
-    """The same as ``behind``; the catalog is only asked about bearer tokens."""
+    """Return the identity behind a bearer token; the catalog is only asked about bearer tokens."""
     return identity if identity.scoped is None else await catalog.look(behind, identity)
 
 

@@ -76,7 +76,7 @@ class Client:
         return (await self.call("GET", at(*segments), query=query)).value
 
     async def find(self, *segments: str, **query: object) -> Any:
-        """The same, or None if the server has nothing there."""
+        """Return the JSON at a path of the API, or None if the server has nothing there."""
         try:
             return await self.get(*segments, **query)
         except Failed as error:

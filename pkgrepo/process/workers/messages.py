@@ -120,7 +120,7 @@ class Channel(Int32StringReceiver):
     """
     One end of a socket pair. ``receive`` gets each message; ``closed`` is called when the other end is closed.
 
-    ``descriptors`` are those that came with messages; who takes one closes it.
+    ``descriptors`` are those that came with messages; a caller that takes one closes it.
     """
 
     MAX_LENGTH = LARGEST

@@ -29,7 +29,7 @@ class Peers(Protocol):
     """Messages to the other workers. All of them are given up when a process ends: nothing may depend on them."""
 
     def publish(self, topic: str, data: bytes) -> None:
-        """Send news to all others, who get them within milliseconds."""
+        """Send news to all others; they arrive within milliseconds."""
 
     def subscribe(self, topic: str, receive: Receive) -> None:
         """Have a function called with the news of others."""

@@ -88,7 +88,7 @@ class Indexer(Protocol):
 
 
 class VersionsIndexer(Protocol):
-    """The same for a change of many versions; the rows are the new ones, or those that were removed."""
+    """Updates fragments after a change of many versions; the rows are the new ones, or those that were removed."""
 
     def __call__(self, index: PackageIndex, rows: Sequence[VersionRow]) -> None:
         """Runs in the writer's transaction; raising undoes the whole change."""

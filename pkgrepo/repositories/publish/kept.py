@@ -48,7 +48,7 @@ class Kept:
         return outcome
 
     def known_outcome(self) -> Published | Exception:
-        """The same, with the error as a value."""
+        """Return what has become of it, an error as a value."""
         assert self.outcome is not None, "it is not kept yet"
         return self.outcome
 
@@ -57,7 +57,7 @@ class KeptTogether:
     """
     Keeps releases together with those that come at about the same time.
 
-    Their files linger before they are inspected, because clients, who have their bytes, ask for more meanwhile.
+    Their files linger before they are inspected, because clients have their bytes, and ask for more files meanwhile.
     """
 
     def __init__(self, catalog: ICatalog, clock: Clock, delay: BatchDelay | None) -> None:

@@ -90,7 +90,7 @@ class PackageList(Generic[V]):
             yield from chunk.values.values()
 
     def chunks(self) -> Iterator[Iterable[V]]:
-        """The same in the chunks that L{fragments} renders, without empty ones."""
+        """Return the chunks that L{fragments} renders, without empty ones."""
         return (chunk.values.values() for chunk in self._chunks if chunk.values)
 
     def fragments(self, form: str, render: Callable[[Iterable[V]], bytes]) -> list[bytes]:

@@ -87,7 +87,7 @@ class Publisher:
         self._check: Check | None = None
 
     def checking(self, check: Check) -> Self:
-        """The same publisher, which awaits ``check`` for each package before it publishes releases of clients."""
+        """Return a publisher that awaits ``check`` for each package before it publishes releases of clients."""
         other = copy(self)
         other._check = check  # noqa: SLF001 - its own class
         return other

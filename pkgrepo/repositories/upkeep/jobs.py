@@ -27,7 +27,7 @@ MOST_PARTS: Final = 50  # parts that are kept; the oldest are forgotten first
 log = Logger()
 LEASE_S = 60  # seconds without renewal until a job counts as dead
 RENEW_S = 15.0  # seconds; three renewals may come late
-NOTE_S = 2.0  # seconds between two notes of a job's progress, for those who watch it
+NOTE_S = 2.0  # seconds between two writes of a job's progress, which people watch
 
 
 class Progress(Protocol):

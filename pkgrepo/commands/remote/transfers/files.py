@@ -162,7 +162,7 @@ def base64_pieces(path: Path) -> Iterator[bytes]:
 
 
 def shown(label: str, size: int, content: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces; how many have been taken is shown on standard error."""
+    """Yield the pieces; how many have been taken is shown on standard error."""
     progress = make_progress()
     progress.begin(printable(label), size)
     try:
