@@ -16,9 +16,8 @@ from types import FrameType
 from . import restarts
 from .arena import OURS, Arena, Pace, Result, Scenario, run
 from .contestants.proxy import Source
-from .contestants.roster import CONTESTANTS
-from .contestants.scale import SCALED
-from .contestants.server import ROOT, Contestant
+from .contestants.server import CONTESTANTS, ROOT, Contestant
+from .contestants.sizes import SCALED
 from .reports.files import titles, write_reports
 from .reports.markdown import summarise
 from .reports.tables import render, to_json

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import Factory, evolve, frozen
 
@@ -130,9 +130,9 @@ class Arena:
         """Whether this contestant was chosen to take part."""
         return name in self._classes
 
-    def get(self, name: str) -> Contestant:
+    def get(self, name: str, kind: type[Any] = Contestant) -> Any:
         """
-        A contestant that runs, with whatever earlier scenarios put into it.
+        A contestant of a kind that runs, with whatever earlier scenarios put into it.
 
         :raises Unavailable: it cannot run here
         """
@@ -144,13 +144,14 @@ class Arena:
             except PROBLEMS as problem:
                 self._failed[name] = str(problem)
                 raise Unavailable(str(problem)) from problem
-        return self._running[name]
+        return checked(self._running[name], kind)
 
     @contextmanager
-    def fresh(self, name: str) -> Iterator[Contestant]:
+    def fresh(self, name: str, kind: type[Any] = Contestant) -> Iterator[Any]:
         """A contestant of its own, empty, that is gone afterwards with its folder."""
         contestant = self._start(name)
         try:
+            checked(contestant, kind)
             yield contestant
         finally:
             contestant.discard()
@@ -163,9 +164,7 @@ class Arena:
 
     def nginx(self) -> Nginx:
         """The floor, running."""
-        contestant = self.get(Nginx.name)
-        assert isinstance(contestant, Nginx)
-        return contestant
+        return self.get(Nginx.name, Nginx)
 
     def first(self, lineup: Sequence[str]) -> str:
         """
@@ -210,6 +209,12 @@ class Arena:
         return contestant
 
 
+def checked(contestant: Contestant, kind: type[Any]) -> Any:
+    """The contestant, which must be of this kind."""
+    assert isinstance(contestant, kind), f"{contestant.name} is no {kind.__name__}"
+    return contestant
+
+
 def run(scenario: Scenario, arena: Arena, pace: Pace, say: Callable[[str], None], deadline: float = math.inf) -> Result:
     """
     The figures of a scenario; a contestant that cannot do its part is named with the reason, and left out.
@@ -239,7 +244,8 @@ def run(scenario: Scenario, arena: Arena, pace: Pace, say: Callable[[str], None]
                 continue
             say(f"{scenario.name}: round {number + 1} of {pace.rounds}, {name}")
             try:
-                figures[name].append(trials[name](number))
+                found = trials[name](number)
+                figures[name].append({each.key: found[each.key] for each in scenario.metrics if each.key in found})
             except PROBLEMS as problem:
                 absent[name] = _reason(problem)
                 say(f"{scenario.name}: {name} takes no part: {absent[name]}")

@@ -58,6 +58,10 @@ COPIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
             "name": _named("b.name"),
         },
     ),
+    "package_about": (
+        "f.package_id = t.package_id",
+        {"package_id": f"b.package_id + {_SHIFT}", "text": _named("b.text")},
+    ),
     "event": (
         "f.package_id = t.package_id",
         {

@@ -11,7 +11,7 @@ from typing import Final
 from attrs import frozen
 
 from .clients.load import percentile
-from .contestants.mixed import PkgrepoMixed
+from .contestants.workers import PkgrepoMixed
 from .soak import SAMPLE_S, MixedLoad, Tally
 
 _RUN_S: Final = 4 * SAMPLE_S  # after which the requests are counted
@@ -23,7 +23,6 @@ class PkgrepoAutomatic(PkgrepoMixed):
     name = "pkgrepo-automatic"
 
     def environment(self) -> Mapping[str, str]:
-        """The declarative start, with an automatic number of workers."""
         return {**super().environment(), "PKGREPO_SERVER__WORKERS": "auto"}
 
 

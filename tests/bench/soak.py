@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from attrs import define, evolve, field, frozen
 
 from .clients.load import DOCKER, MAVEN, NPM, PIP, KeptConnection, LoadFailed, Post, Target, basic, get, percentile
-from .contestants.mixed import PkgrepoMixed
+from .contestants.workers import PkgrepoMixed
 from .measure import MIB, rss_of
 from .packages.images import make_image
 from .packages.modules import Module
@@ -170,7 +170,6 @@ class MixedLoad:
         self._token = server.client(_IMAGE.name).headers
 
     def run(self, seconds: float, pause_s: float, sample: Callable[[float], object] | None = None) -> Tally:
-        """Let each client ask each C{pause_s}, or without a pause; C{sample} is called each L{SAMPLE_S}."""
         tally, stopped = Tally(), threading.Event()
         started = time.monotonic()
         with ThreadPoolExecutor(CLIENTS) as pool:

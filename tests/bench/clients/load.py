@@ -285,7 +285,6 @@ class Prober(threading.Thread):
         self._refused = 0
 
     def run(self) -> None:
-        """Ask until stopped."""
         split = urlsplit(self._url)
         connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
         due = time.perf_counter()

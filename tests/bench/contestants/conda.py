@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tests.bench.clients.load import Post, Target, post_all
 from tests.support.conda_packages import make_conda
 
-from .server import Contestant, Filled, PkgrepoHosting
+from .server import Filled, PkgrepoHosting
 
 
 def package_post(name: str, version: str = "1.0") -> Post:
@@ -45,6 +43,3 @@ class PkgrepoConda(Filled, PkgrepoChannel):
 
     name = "pkgrepo-conda-30000"
     releases = 30_000
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {each.name: each for each in (PkgrepoChannel, PkgrepoConda)}

@@ -13,8 +13,7 @@ from tests.bench.clients.load import basic, get, send_json
 from tests.bench.clients.registry import Pusher, Registry
 from tests.bench.packages.images import Image
 
-from .built import built, built_version
-from .server import LOOPBACK, Contestant, Nginx, Pkgrepo, Unavailable
+from .server import LOOPBACK, Contestant, Pkgrepo, Unavailable, built, built_version
 
 TAGGERS = 8
 TAGS_AT_ONCE = 50  # of one manifest; each comes back as a header field, and http.client takes a hundred of those
@@ -56,7 +55,6 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
     storage = "main"
 
     def prepare(self) -> None:
-        """Make the repository."""
         repository = {
             "name": self.repository,
             "storage": self.storage,
@@ -67,11 +65,9 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
         send_json("POST", f"{self.base_url}/api/repository", repository, basic(self.user, self.password))
 
     def client(self, image: str) -> Registry:
-        """With a token as docker gets it for a push."""
         return registry_client(self, f"{self.storage}/{self.repository}/{image}")
 
     def tag(self, image: Image, tags: Sequence[str]) -> None:
-        """The same, fifty tags to a request: the list does not tell how they came."""
         queries = [
             "?" + "&".join(f"tag={tag}" for tag in tags[start : start + TAGS_AT_ONCE])
             for start in range(0, len(tags), TAGS_AT_ONCE)
@@ -103,7 +99,6 @@ class OpenRegistry(ImageRegistry):
     """A registry without authentication, which is its fastest configuration."""
 
     def client(self, image: str) -> Registry:
-        """Without credentials."""
         return Registry(self.base_url, image)
 
 
@@ -113,7 +108,6 @@ class Distribution(OpenRegistry):
     name = "distribution"
 
     def command(self) -> Sequence[str]:
-        """Its server over a folder."""
         program = self._program()
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=True)
         self.version = said.stdout.split()[-1].partition("+")[0].removeprefix("v")
@@ -144,7 +138,6 @@ class Distribution3(Distribution):
     name = "distribution-3"
 
     def environment(self) -> Mapping[str, str]:
-        """It would send traces to a collector otherwise."""
         return {"OTEL_TRACES_EXPORTER": "none"}
 
     def _program(self) -> str:
@@ -157,7 +150,6 @@ class Zot(OpenRegistry):
     name = "zot"
 
     def command(self) -> Sequence[str]:
-        """Its server over a folder."""
         program = built("go", "zot")
         self.version = built_version("go", "zot")
         configuration = self.folder / "config.json"
@@ -176,12 +168,6 @@ def registry_client(server: Pkgrepo, name: str) -> Registry:
     url = f"{server.base_url}/api/auth/token?service=bench&scope=repository:{name}:pull,push"
     token = json.loads(get(url, basic(server.user, server.password)).body)["token"]
     return Registry(server.base_url, name, {"Authorization": f"Bearer {token}"})
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (PkgrepoImages, Nginx, Distribution, Distribution3, Zot, PkgrepoManyTags, PkgrepoFewTags)
-}
 
 
 _DISTRIBUTION = """

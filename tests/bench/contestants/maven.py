@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -48,7 +48,6 @@ class PkgrepoMaven(PkgrepoHosting, MavenServer):
 
     @property
     def target(self) -> Target:
-        """The repository."""
         return Target(self.repository_url, basic("bench", self.token))
 
 
@@ -67,10 +66,4 @@ class NginxDav(Nginx, MavenServer):
 
     @property
     def target(self) -> Target:
-        """Its root."""
         return Target(self.base_url)
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each for each in (PkgrepoMaven, PkgrepoPrivateMaven, NginxDav)
-}

@@ -26,7 +26,7 @@ from .container import Distribution, Distribution3, PkgrepoImages
 from .maven import PkgrepoMaven
 from .npm import PkgrepoNpm
 from .python import PkgrepoPython
-from .server import LOOPBACK, ROOT, START_LIMIT_S, STOP_LIMIT_S, Contestant, Pkgrepo, Unavailable, free_port
+from .server import LOOPBACK, ROOT, START_LIMIT_S, STOP_LIMIT_S, Pkgrepo, Unavailable, free_port
 
 POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
 # PostgreSQL refuses to be run by root.
@@ -132,24 +132,20 @@ class OnDatabase(Pkgrepo):
         self._database: Database | None = None
 
     def start(self) -> None:
-        """Start the database before it."""
         self._database = Database(short_folder(self.folder))
         super().start()
 
     def stop(self) -> None:
-        """End it, and then the database."""
         super().stop()
         database, self._database = self._database, None
         if database is not None:
             database.stop()
 
     def discard(self) -> None:
-        """End it and remove all folders."""
         super().discard()
         shutil.rmtree(short_folder(self.folder), ignore_errors=True)
 
     def environment(self) -> Mapping[str, str]:
-        """With the database."""
         assert self._database is not None, "the database is started before"
         return {**super().environment(), "PKGREPO_DATABASE__URL": self._database.url}
 
@@ -164,7 +160,6 @@ class Node(OnDatabase):
         self._bucket: Bucket | None = None
 
     def start(self) -> None:
-        """Start the bucket before it."""
         folder = self.folder / "bucket"
         folder.mkdir(parents=True, exist_ok=True)
         self._bucket = Bucket(folder)
@@ -175,18 +170,15 @@ class Node(OnDatabase):
             raise
 
     def stop(self) -> None:
-        """End the node, and then what it uses."""
         super().stop()
         bucket, self._bucket = self._bucket, None
         if bucket is not None:
             bucket.stop()
 
     def environment(self) -> Mapping[str, str]:
-        """With a folder for storages that is not in its data."""
         return {**super().environment(), "PKGREPO_DATA__STORAGES": str(self.folder / "storages")}
 
     def prepare(self) -> None:
-        """Make the storage in the bucket, and what there is in it."""
         assert self._bucket is not None, "the bucket is started before"
         settings = {
             "endpoint": self._bucket.endpoint,
@@ -209,7 +201,6 @@ class Follower(Pkgrepo):
         self._first = first
 
     def environment(self) -> Mapping[str, str]:
-        """As the first, but for the folder and the port."""
         own = super().environment()
         return {**self._first.environment(), **{key: own[key] for key in OWN}}
 
@@ -222,7 +213,6 @@ class TwoNodes(Node):
         self._follower: Follower | None = None
 
     def start(self) -> None:
-        """Start the first, and then the second with a copy of its key."""
         super().start()
         follower = Follower(self)
         follower.data.mkdir(parents=True, exist_ok=True)
@@ -235,7 +225,6 @@ class TwoNodes(Node):
             raise
 
     def stop(self) -> None:
-        """End both."""
         follower, self._follower = self._follower, None
         if follower is not None:
             follower.stop()
@@ -249,7 +238,6 @@ class TwoNodes(Node):
 
     @property
     def tree(self) -> ProcessTree:
-        """The processes of both."""
         assert self._follower is not None, "it is asked for while both run"
         return ProcessTree(*super().tree.roots, *self._follower.tree.roots)
 
@@ -294,25 +282,21 @@ class BucketDistribution(Distribution):
         self._bucket: Bucket | None = None
 
     def start(self) -> None:
-        """Start the bucket before it."""
         folder = self.folder / "bucket"
         folder.mkdir(parents=True, exist_ok=True)
         self._bucket = Bucket(folder)
         super().start()
 
     def stop(self) -> None:
-        """End it, and then the bucket."""
         super().stop()
         bucket, self._bucket = self._bucket, None
         if bucket is not None:
             bucket.stop()
 
     def environment(self) -> Mapping[str, str]:
-        """The driver of the older one ends at a bundle of certificates, of which an address without TLS needs none."""
         return {**super().environment(), "AWS_CA_BUNDLE": ""}
 
     def driver(self) -> str:
-        """The bucket."""
         assert self._bucket is not None, "the bucket is started before"
         key = f"accesskey: {KEY_ID}, secretkey: {SECRET}"
         place = f"region: {REGION}, bucket: {BUCKET}, regionendpoint: '{self._bucket.endpoint}'"
@@ -328,9 +312,3 @@ class BucketDistribution3(BucketDistribution, Distribution3):
 def short_folder(folder: Path) -> Path:
     """A folder for the database: paths of Unix sockets have at most 107 bytes."""
     return Path(tempfile.gettempdir()) / f"pkgrepo-bench-{os.getpid()}-{folder.name}"
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (NodeNpm, NodesNpm, NodesPython, NodesMaven, NodeImages, BucketDistribution, BucketDistribution3)
-}

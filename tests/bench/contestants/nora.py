@@ -10,28 +10,23 @@ from collections.abc import Mapping, Sequence
 
 from tests.bench.clients.load import Target
 
-from .built import built, built_version
 from .container import OpenRegistry
 from .maven import MavenServer
 from .npm import NodeRegistry
 from .proxy import Direct, DirectImages, DirectLine, DirectMaven, DirectNpm, DirectPython, DirectSilentMaven, Proxy
 from .python import PythonIndex
-from .server import LOOPBACK, Contestant
+from .server import LOOPBACK, Contestant, built, built_version
 
 
 class NoraServer(Contestant):
     """Its process; everything it stores is in files below the folder."""
 
-    name = "nora"
-
     def command(self) -> Sequence[str]:
-        """Its server."""
         program = built("rust", "nora")
         self.version = built_version("rust", "nora")
         return [program, "serve"]
 
     def environment(self) -> Mapping[str, str]:
-        """Its configuration; empty addresses of upstreams make it ask nobody."""
         return {
             "NORA_HOST": LOOPBACK,
             "NORA_PORT": str(self.port),
@@ -54,30 +49,26 @@ class NoraServer(Contestant):
 class Nora(NoraServer, OpenRegistry, NodeRegistry, PythonIndex, MavenServer):
     """Hosting packages of four formats."""
 
+    name = "nora"
     fillers = 1  # of several versions of one npm package at once it loses some
 
     @property
     def registry_url(self) -> str:
-        """Below C{npm}."""
         return f"{self.base_url}/npm"
 
     @property
     def credentials(self) -> Mapping[str, str]:
-        """None."""
         return {}
 
     @property
     def upload_target(self) -> Target:
-        """The root of the index."""
         return Target(f"{self.base_url}/simple/")
 
     def page_url(self, project: str) -> str:
-        """Below C{simple}."""
         return f"{self.base_url}/simple/{project}/"
 
     @property
     def target(self) -> Target:
-        """Below C{maven2}."""
         return Target(f"{self.base_url}/maven2")
 
 
@@ -88,17 +79,14 @@ class NoraProxy(Proxy, NoraServer):
     url_end = ""
 
     def environment(self) -> Mapping[str, str]:
-        """With the upstream."""
         return {**super().environment(), self.variable: f"{self.upstream.base_url}{self.url_end}"}
 
     @property
     def registry_url(self) -> str:
-        """As without an upstream."""
         return f"{self.base_url}/npm"
 
     @property
     def maven_url(self) -> str:
-        """As without an upstream."""
         return f"{self.base_url}/maven2"
 
 
@@ -147,17 +135,3 @@ class NoraLineProxy(NoraImageProxy):
 
     name = "nora-line-proxy"
     direct = DirectLine
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (
-        Nora,
-        NoraNpmProxy,
-        NoraPythonProxy,
-        NoraMavenProxy,
-        NoraSilentMavenProxy,
-        NoraImageProxy,
-        NoraLineProxy,
-    )
-}

@@ -83,12 +83,10 @@ class PkgrepoNpm(PkgrepoHosting, NodeRegistry):
 
     @property
     def registry_url(self) -> str:
-        """The address of the repository."""
         return self.repository_url
 
     @property
     def credentials(self) -> Mapping[str, str]:
-        """The token, as npm sends it."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
@@ -109,7 +107,6 @@ class Verdaccio(NodeRegistry):
         self._token = ""
 
     def command(self) -> Sequence[str]:
-        """Its program over a configuration of our own."""
         program = PROGRAMS / "node_modules" / ".bin" / "verdaccio"
         if not program.exists():
             raise Unavailable("verdaccio is not installed")
@@ -127,19 +124,16 @@ class Verdaccio(NodeRegistry):
         return "{}", ""
 
     def prepare(self) -> None:
-        """Make a user, whose login is a token."""
         user = {"name": "bench", "password": "a-bench-of-our-own"}
         answer = send_json("PUT", f"{self.base_url}/-/user/org.couchdb.user:bench", user, {})
         self._token = answer["token"]
 
     @property
     def registry_url(self) -> str:
-        """Its root."""
         return self.base_url
 
     @property
     def credentials(self) -> Mapping[str, str]:
-        """The token of the login."""
         return {"Authorization": f"Bearer {self._token}"}
 
 
@@ -148,9 +142,6 @@ class VerdaccioJwt(Verdaccio):
 
     name = "verdaccio-jwt"
     security = "security: { api: { jwt: { sign: { expiresIn: 1d } } } }"
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {each.name: each for each in (PkgrepoNpm, Verdaccio, VerdaccioJwt)}
 
 
 _VERDACCIO = """

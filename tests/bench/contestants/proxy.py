@@ -69,7 +69,6 @@ class Direct(Source):
     kind = ""
 
     def command(self) -> Sequence[str]:
-        """The upstream in a process of its own."""
         files = ROOT / ".cache" / "bench" / "files"
         return [
             sys.executable,
@@ -79,7 +78,6 @@ class Direct(Source):
         ]
 
     def environment(self) -> Mapping[str, str]:
-        """Where our modules are."""
         return {"PYTHONPATH": str(ROOT)}
 
     def sent(self) -> Sent:
@@ -146,7 +144,6 @@ class Proxy(Source):
         self.upstream = self.direct(folder / "upstream")
 
     def start(self) -> None:
-        """Start its upstream first."""
         self.upstream.start()
         try:
             super().start()
@@ -155,7 +152,6 @@ class Proxy(Source):
             raise
 
     def stop(self) -> None:
-        """End both."""
         super().stop()
         self.upstream.stop()
 
@@ -171,11 +167,9 @@ class PkgrepoProxy(Proxy, Pkgrepo):
     url_end = ""
 
     def environment(self) -> Mapping[str, str]:
-        """Lets it connect to loopback."""
         return {**super().environment(), "PKGREPO_PROXY__ALLOW_PRIVATE": json.dumps([LOOPBACK])}
 
     def prepare(self) -> None:
-        """Make the repository."""
         route = {"url": f"{self.upstream.base_url}{self.url_end}", "name": "upstream", "priority": 0}
         repository = {
             "name": "cached",
@@ -201,7 +195,6 @@ class PkgrepoNpmProxy(PkgrepoProxy):
 
     @property
     def registry_url(self) -> str:
-        """The address of the repository."""
         return self.repository_url
 
 
@@ -221,7 +214,6 @@ class PkgrepoPythonProxy(PkgrepoProxy):
     url_end = "/simple/"
 
     def page_url(self, project: str) -> str:
-        """Below the repository."""
         return f"{self.repository_url}/simple/{project}/"
 
 
@@ -234,7 +226,6 @@ class PkgrepoMavenProxy(PkgrepoProxy):
 
     @property
     def maven_url(self) -> str:
-        """The address of the repository."""
         return self.repository_url
 
 
@@ -253,7 +244,6 @@ class PkgrepoImageProxy(PkgrepoProxy):
     format = "docker"
 
     def client(self, image: str) -> Registry:
-        """With a token for a pull."""
         name = f"main/cached/{image}"
         url = f"{self.base_url}/api/auth/token?service=bench&scope=repository:{name}:pull"
         token = json.loads(get(url, {}).body)["token"]
@@ -274,7 +264,6 @@ class VerdaccioProxy(Proxy, Verdaccio):
     direct: type[Direct] = DirectNpm
 
     def uplinks(self) -> tuple[str, str]:
-        """The uplink, which serves all packages."""
         return f"{{ upstream: {{ url: '{self.upstream.base_url}/' }} }}", ", proxy: upstream"
 
     def prepare(self) -> None:
@@ -296,13 +285,11 @@ class DevpiProxy(Proxy, Devpi):
     offline = False
 
     def prepare(self) -> None:
-        """Make the index, in a new database."""
         root = self.login("root", "")
         index = {"type": "mirror", "mirror_url": f"{self.upstream.base_url}/simple/", "volatile": False}
         send_json("PUT", f"{self.base_url}/root/up", index, root)
 
     def page_url(self, project: str) -> str:
-        """Below the index."""
         return f"{self.base_url}/root/up/+simple/{project}/"
 
 
@@ -317,13 +304,11 @@ class Proxpi(Proxy):
     direct = DirectPython
 
     def command(self) -> Sequence[str]:
-        """Its application."""
         self.version = importlib.metadata.version("proxpi")
         where = ["--bind", f"{LOOPBACK}:{self.port}"]
         return [venv_program("gunicorn"), *where, "--threads", "64", "--log-level", "error", "proxpi.server:app"]
 
     def environment(self) -> Mapping[str, str]:
-        """Its configuration."""
         return {
             "PROXPI_INDEX_URL": f"{self.upstream.base_url}/simple/",
             "PROXPI_CACHE_DIR": str(self.folder / "cache"),
@@ -332,7 +317,6 @@ class Proxpi(Proxy):
         }
 
     def page_url(self, project: str) -> str:
-        """Below C{index/}."""
         return f"{self.base_url}/index/{project}/"
 
 
@@ -343,7 +327,6 @@ class DistributionProxy(Proxy, Distribution):
     direct: type[Direct] = DirectImages
 
     def more(self) -> str:
-        """The upstream."""
         return f"proxy: {{remoteurl: '{self.upstream.base_url}'}}"
 
 
@@ -352,30 +335,3 @@ class DistributionLineProxy(DistributionProxy):
 
     name = "distribution-line-proxy"
     direct = DirectLine
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (
-        DirectNpm,
-        DirectHuge,
-        DirectPython,
-        DirectMaven,
-        DirectSilentMaven,
-        DirectImages,
-        DirectLine,
-        PkgrepoNpmProxy,
-        PkgrepoHugeProxy,
-        PkgrepoPythonProxy,
-        PkgrepoMavenProxy,
-        PkgrepoSilentMavenProxy,
-        PkgrepoImageProxy,
-        PkgrepoLineProxy,
-        VerdaccioProxy,
-        VerdaccioHugeProxy,
-        DevpiProxy,
-        Proxpi,
-        DistributionProxy,
-        DistributionLineProxy,
-    )
-}

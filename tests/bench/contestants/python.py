@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 from tests.bench.clients.load import HTML, LoadFailed, Post, Target, basic, get, post_all, send_json
 from tests.bench.packages.wheels import Wheel
 
-from .server import Contestant, Filled, Nginx, PkgrepoHosting, Unavailable, venv_program
+from .server import Contestant, Filled, PkgrepoHosting, Unavailable, venv_program
 
 BOUNDARY = "bench-3b2f7c1d9e"
 UPLOADERS = 8
@@ -56,6 +56,7 @@ class PythonIndex(Contestant):
 class PkgrepoPython(PkgrepoHosting, PythonIndex):
     """A public repository of Python packages; uploads carry a token, as from a build machine."""
 
+    name = "pkgrepo"
     repository = "py"
     format = "python"
 
@@ -66,11 +67,9 @@ class PkgrepoPython(PkgrepoHosting, PythonIndex):
 
     @property
     def upload_target(self) -> Target:
-        """The URL that README gives for twine."""
         return Target(f"{self.root_url}/legacy/", basic("__token__", self.token))
 
     def page_url(self, project: str) -> str:
-        """Below ``simple/``."""
         return f"{self.root_url}/simple/{project}/"
 
     def raw_target(self, wheel: Wheel) -> Target:
@@ -103,7 +102,6 @@ class PypiServer(PythonIndex):
     name = "pypiserver"
 
     def command(self) -> Sequence[str]:
-        """Its server over a folder of files."""
         program = venv_program("pypi-server")
         self.version = importlib.metadata.version("pypiserver")
         self._packages.mkdir(exist_ok=True)
@@ -112,17 +110,14 @@ class PypiServer(PythonIndex):
         return [program, "run", *where, *how, str(self._packages)]
 
     def publish(self, wheels: Sequence[Wheel]) -> None:
-        """Put files into its folder, as its users do."""
         for wheel in wheels:
             wheel.ensure(self._packages)
 
     @property
     def upload_target(self) -> Target:
-        """Its root."""
         return Target(f"{self.base_url}/")
 
     def page_url(self, project: str) -> str:
-        """Below ``simple/``."""
         return f"{self.base_url}/simple/{project}/"
 
     @property
@@ -148,7 +143,6 @@ class Devpi(PythonIndex):
         self._credentials: Mapping[str, str] = {}
 
     def command(self) -> Sequence[str]:
-        """Its server, over a database that is made now unless it is there."""
         program, init = venv_program("devpi-server"), venv_program("devpi-init")
         self.version = importlib.metadata.version("devpi-server")
         state = self.folder / "state"
@@ -164,7 +158,6 @@ class Devpi(PythonIndex):
         return [program, *where, *how]
 
     def prepare(self) -> None:
-        """Make a user with an index, in a new database."""
         root = self.login("root", "")
         send_json("PUT", f"{self.base_url}/{self.user}", {"password": self.password}, root)
         index = {"type": "stage", "bases": [], "volatile": False}
@@ -178,17 +171,10 @@ class Devpi(PythonIndex):
 
     @property
     def upload_target(self) -> Target:
-        """Its index."""
         return Target(f"{self.base_url}/{self.user}/dev/", self._credentials)
 
     def page_url(self, project: str) -> str:
-        """Below ``+simple/``."""
         return f"{self.base_url}/{self.user}/dev/+simple/{project}/"
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each for each in (PkgrepoPython, Nginx, PypiServer, Devpi, PkgrepoBig, PkgrepoLittle)
-}
 
 
 def form_fields(wheel: Wheel) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tests.bench.clients.load import Post, Target, post_all
 from tests.bench.packages.filler import filler
@@ -10,7 +10,7 @@ from tests.bench.packages.trees import Node
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
 
 from .proxy import Direct, PkgrepoProxy
-from .server import Contestant, Filled, PkgrepoHosting
+from .server import Filled, PkgrepoHosting
 
 PUSHERS = 8
 
@@ -98,9 +98,3 @@ class PkgrepoGemsProxy(PkgrepoProxy):
     def gems_url(self) -> str:
         """The address of the repository."""
         return self.repository_url
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (PkgrepoGems, PkgrepoGems1000, PkgrepoGems20000, PkgrepoGems200000, DirectGems, PkgrepoGemsProxy)
-}

@@ -33,6 +33,9 @@ class Unavailable(Exception):
     """A contestant cannot run here; the text says what is missing."""
 
 
+CONTESTANTS: dict[str, type[Contestant]] = {}  # all of the modules that were imported, by name
+
+
 class Contestant(ABC):
     """
     One server process with its folder, from L{start} to L{stop}.
@@ -42,6 +45,10 @@ class Contestant(ABC):
 
     name: str
     version: str = ""
+
+    def __init_subclass__(cls) -> None:
+        if "name" in cls.__dict__:
+            CONTESTANTS[cls.name] = cls
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -149,7 +156,6 @@ class Nginx(Contestant):
     directives = ""  # further lines of the server's configuration
 
     def command(self) -> Sequence[str]:
-        """Nginx in the foreground, with a configuration of our own."""
         program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
         if program is None:
             raise Unavailable("nginx is not installed")
@@ -174,12 +180,10 @@ class Nginx(Contestant):
 class Pkgrepo(Contestant):
     """This checkout, started by ``bin/serve`` with one process and without an access log, as its peers run."""
 
-    name = "pkgrepo"
     user = "admin"
     password = "a-bench-of-our-own"
 
     def command(self) -> Sequence[str]:
-        """What a newcomer types."""
         serve = ROOT / "bin" / "serve"
         if not serve.exists():
             raise Unavailable("bin/serve is missing")
@@ -187,7 +191,6 @@ class Pkgrepo(Contestant):
         return [str(serve)]
 
     def environment(self) -> Mapping[str, str]:
-        """The declarative start."""
         return {
             "PKGREPO_ADMIN_USER": self.user,
             "PKGREPO_ADMIN_PASSWORD": self.password,
@@ -217,7 +220,6 @@ class PkgrepoHosting(Pkgrepo):
         self.token = ""
 
     def prepare(self) -> None:
-        """Make both, at the first start in a folder."""
         if self.token:
             return
         admin = basic(self.user, self.password)
@@ -289,6 +291,29 @@ def venv_program(name: str) -> str:
     if not path.exists():
         raise Unavailable(f"{name} is not installed beside {sys.executable}")
     return str(path)
+
+
+BUILT = ROOT / ".cache" / "bench"  # where bin/bench builds peers from their sources
+
+
+def built(toolchain: str, name: str) -> str:
+    """
+    The path of a program.
+
+    :raises Unavailable: it is not there; with the last line of what the build said
+    """
+    program = BUILT / toolchain / "bin" / name
+    if not program.exists():
+        log = BUILT / toolchain / f"{name}.log"
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        raise Unavailable(f"{name} is not built: {lines[-1] if lines else 'bin/bench was not asked to, see there'}")
+    return str(program)
+
+
+def built_version(toolchain: str, name: str) -> str:
+    """The version that was built, or nothing."""
+    stamp = BUILT / toolchain / f"{name}.installed"
+    return stamp.read_text().split()[0].partition("@")[2].removeprefix("v") if stamp.exists() else ""
 
 
 def free_port() -> int:

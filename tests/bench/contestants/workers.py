@@ -1,70 +1,73 @@
-"""This checkout with two workers, of every format."""
+"""This checkout with two workers: of every format, and one with a repository of each of four formats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.bench.clients.load import Target, basic, send_json
+from tests.bench.clients.registry import Registry
+
 from .conda import PkgrepoChannel
-from .container import PkgrepoImages
-from .maven import PkgrepoMaven
-from .npm import PkgrepoNpm
-from .python import PkgrepoPython
+from .container import ImageRegistry, PkgrepoImages, registry_client
+from .maven import MavenServer, PkgrepoMaven
+from .npm import NodeRegistry, PkgrepoNpm
+from .python import PkgrepoPython, PythonIndex
 from .rubygems import PkgrepoGems
-from .server import Contestant, Pkgrepo
+from .server import Pkgrepo
 
 
 class TwoWorkers(Pkgrepo):
     """Two processes that serve, below a third one that starts them."""
 
     def environment(self) -> Mapping[str, str]:
-        """As with one."""
         return {**super().environment(), "PKGREPO_SERVER__WORKERS": "2"}
 
 
-class TwoWorkersNpm(TwoWorkers, PkgrepoNpm):
-    """Of npm packages."""
+for _base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven, PkgrepoGems, PkgrepoChannel, PkgrepoImages):
+    type(f"TwoWorkers{_base.__name__}", (TwoWorkers, _base), {"name": f"{_base.name}-2"})
 
-    name = f"{PkgrepoNpm.name}-2"
-
-
-class TwoWorkersPython(TwoWorkers, PkgrepoPython):
-    """Of Python packages."""
-
-    name = f"{PkgrepoPython.name}-2"
+FORMATS: Mapping[str, str] = {"node": "npm", "py": "python", "java": "maven", "images": "docker"}
 
 
-class TwoWorkersMaven(TwoWorkers, PkgrepoMaven):
-    """Of Maven artifacts."""
+class PkgrepoMixed(TwoWorkers, NodeRegistry, PythonIndex, MavenServer, ImageRegistry):
+    """Public repositories, and a token that may write to all of them."""
 
-    name = f"{PkgrepoMaven.name}-2"
+    name = "pkgrepo-mixed"
+    token = ""
 
+    def prepare(self) -> None:
+        admin = basic(self.user, self.password)
+        for name, format_name in FORMATS.items():
+            repository = {
+                "name": name,
+                "storage": "main",
+                "format": format_name,
+                "visibility": "public",
+                "config": {"type": "Hosted"},
+            }
+            send_json("POST", f"{self.base_url}/api/repository", repository, admin)
+        reach = [{"repository": "main/*", "actions": ["read", "write"]}]
+        token = {"name": "bench", "repositories": reach}
+        self.token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
 
-class TwoWorkersGems(TwoWorkers, PkgrepoGems):
-    """Of gems."""
+    @property
+    def registry_url(self) -> str:
+        return f"{self.base_url}/repositories/main/node"
 
-    name = f"{PkgrepoGems.name}-2"
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
 
+    @property
+    def upload_target(self) -> Target:
+        return Target(f"{self.base_url}/repositories/main/py/legacy/", basic("__token__", self.token))
 
-class TwoWorkersConda(TwoWorkers, PkgrepoChannel):
-    """Of conda packages."""
+    def page_url(self, project: str) -> str:
+        return f"{self.base_url}/repositories/main/py/simple/{project}/"
 
-    name = f"{PkgrepoChannel.name}-2"
+    @property
+    def target(self) -> Target:
+        return Target(f"{self.base_url}/repositories/main/java", basic("bench", self.token))
 
-
-class TwoWorkersImages(TwoWorkers, PkgrepoImages):
-    """Of images."""
-
-    name = f"{PkgrepoImages.name}-2"
-
-
-CONTESTANTS: Mapping[str, type[Contestant]] = {
-    each.name: each
-    for each in (
-        TwoWorkersNpm,
-        TwoWorkersPython,
-        TwoWorkersMaven,
-        TwoWorkersGems,
-        TwoWorkersConda,
-        TwoWorkersImages,
-    )
-}
+    def client(self, image: str) -> Registry:
+        return registry_client(self, f"main/images/{image}")

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 import zstandard
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import LoadFailed, get, percentile
+from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import LoadFailed, get
 from tests.bench.contestants.conda import PkgrepoChannel, PkgrepoConda, package_post
 from tests.bench.contestants.server import Nginx
-from tests.bench.measure import MIB, Watch
+from tests.bench.measure import Watch
 
-from .python import SPEED, asking
+from .figures import READ, SPEED, asking, figures, mirrored
 
 FLOOR: Final = Nginx.name
 OURS: Final = PkgrepoConda.name
 UPLOADS: Final = 50  # in a round
 INDEX: Final = "repodata_shards.msgpack.zst"
-READ = (RATE, CPU, P50, P99, RSS)
 CPU_MS = Metric("cpu_ms", "CPU ms/upload", 2)
-
-
-def _server(arena: Arena) -> PkgrepoConda:
-    contestant = arena.get(OURS)
-    assert isinstance(contestant, PkgrepoConda)
-    return contestant
 
 
 def shard_urls(server: PkgrepoChannel) -> list[str]:
@@ -50,10 +42,7 @@ def _reading(address: Callable[[PkgrepoChannel], str], *, revalidate: bool = Fal
     """Prepare reads of a document of the folder; C{revalidate} sends the validator of its first answer."""
 
     def prepare(arena: Arena, name: str) -> Trial:
-        url = address(_server(arena))
-        if name == FLOOR:
-            body = get(url, {}).body
-            url = arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
+        url = mirrored(arena, name, address(arena.get(OURS, PkgrepoConda)), {})
         sent = {"If-None-Match": get(url, {}).headers["etag"]} if revalidate else {}
         return asking(arena, name, url, sent)
 
@@ -61,7 +50,7 @@ def _reading(address: Callable[[PkgrepoChannel], str], *, revalidate: bool = Fal
 
 
 def _upload(arena: Arena, _name: str) -> Trial:
-    server = _server(arena)
+    server = arena.get(OURS, PkgrepoConda)
     server.upload(package_post("bench-warm"))
 
     def trial(number: int) -> Mapping[str, float]:
@@ -72,12 +61,7 @@ def _upload(arena: Arena, _name: str) -> Trial:
                 took_ms.append(server.upload(post))
                 if name.encode() not in zstandard.decompress(get(f"{server.folder_url}/{INDEX}", {}).body, 1 << 27):
                     raise LoadFailed(f"{name} was uploaded, and the next read does not show it")
-        return {
-            CPU_MS.key: watch.cost.cpu_s * 1e3 / len(posts),
-            P50.key: percentile(took_ms, 50),
-            P99.key: percentile(took_ms, 99),
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, took_ms)
 
     return trial
 

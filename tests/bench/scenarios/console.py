@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from tests.bench.arena import P50, P99, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import Prober, first_bytes, get, percentile
-from tests.bench.contestants.console import PkgrepoConsole
+from tests.bench.clients.load import first_bytes, get, percentile
+from tests.bench.contestants.sizes import PkgrepoConsole
 from tests.bench.measure import Watch
+
+from .figures import figures, probed
 
 OURS: Final = PkgrepoConsole.name
 BROWSER: Final = {
@@ -53,25 +56,19 @@ def _viewing(path: str, click: str = "") -> Callable[[Arena, str], Trial]:
         def trial(_: int) -> Mapping[str, float]:
             with Watch(server.tree) as watch:
                 took_ms = first_bytes([url] * VIEWS, BROWSER)
-            prober = Prober(f"{server.base_url}/healthz", {}, PROBES_PER_S)
-            prober.start()
-            try:
-                for _ in range(SLOW_VIEWS):
-                    time.sleep(PAUSE_S)
-                    first_bytes([url], BROWSER)
-            finally:
-                beside = prober.finish()
-            return {
-                P50.key: percentile(took_ms, 50),
-                P99.key: percentile(took_ms, 99),
-                CPU_MS.key: watch.cost.cpu_s * 1e3 / VIEWS,
-                FIRST_VIEW.key: first_view / 1e3,
-                STALL.key: percentile(beside, 99),
-            }
+            beside = probed(f"{server.base_url}/healthz", {}, PROBES_PER_S, partial(view_slowly, url))
+            return {**figures(watch, took_ms), FIRST_VIEW.key: first_view / 1e3, STALL.key: percentile(beside, 99)}
 
         return trial
 
     return prepare
+
+
+def view_slowly(url: str) -> None:
+    """View a page again and again, with pauses."""
+    for _ in range(SLOW_VIEWS):
+        time.sleep(PAUSE_S)
+        first_bytes([url], BROWSER)
 
 
 def _page(name: str, about: str, path: str, click: str = "", most_ms: float = 20) -> Scenario:

@@ -6,25 +6,23 @@ Requests to pkgrepo carry a bearer token for a private repository; the others ru
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import DOCKER, LoadFailed, download, get
+from tests.bench.arena import CPU, GROWTH, P50, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import DOCKER, LoadFailed, download
 from tests.bench.clients.registry import Pusher, Registry
 from tests.bench.contestants.container import ImageRegistry, PkgrepoFewTags, PkgrepoImages, PkgrepoManyTags, PkgrepoTags
-from tests.bench.contestants.workers import TwoWorkersImages
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.images import Blob, Image, make_image
 
-from .python import DOWNLOADS, SPEED, WRITTEN, asking
+from .figures import READ, SPEED, WRITTEN, ask, asking, figures, mirrored
+from .python import DOWNLOADS
 
 OURS = PkgrepoImages.name
-TWO = TwoWorkersImages.name
+TWO = f"{PkgrepoImages.name}-2"
 PEERS = (OURS, "nginx", "distribution", "distribution-3", "zot", "nora")
 RECEIVERS = (OURS, "distribution", "distribution-3", "zot", "nora")
-READ = (RATE, CPU, P50, P99, RSS)
 CPU_MS = Metric("cpu_ms", "CPU ms/blob", 1)
 GIB = 1 << 30
 
@@ -35,16 +33,9 @@ LARGE = Blob("bench-large", GIB)
 Address = Callable[[Registry], str]
 
 
-def registry(arena: Arena, name: str) -> ImageRegistry:
-    """Return a running contestant that serves images."""
-    contestant = arena.get(name)
-    assert isinstance(contestant, ImageRegistry)
-    return contestant
-
-
 def stocked(arena: Arena, name: str, image: Image, tags: int = 1) -> Registry:
     """Return a client of a contestant that has this image with this number of tags."""
-    contestant = registry(arena, name)
+    contestant = arena.get(name, ImageRegistry)
     names = [f"v{number:06}" for number in range(tags)]
     arena.once((name, image.name, "push"), lambda: contestant.push(image, names[0]))
     if tags > 1:
@@ -64,15 +55,10 @@ def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -
         client = stocked(arena, source, image, tags)
         sent = {**DOCKER, **client.headers}
         url = address(client)
-        answer = get(url, sent)
-        if answer.status != 200:
-            raise LoadFailed(f"GET {url}: {answer.status} {answer.body[:200]!r}")
-        listed = answer.body.count(b'"v0')
+        listed = ask(url, sent).body.count(b'"v0')
         if listed != count:
             raise LoadFailed(f"{url}: {listed} tags rather than {count}")
-        if name == "nginx":
-            url, sent = arena.nginx().mirror(hashlib.sha256(answer.body).hexdigest(), answer.body), DOCKER
-        return asking(arena, name, url, sent)
+        return asking(arena, name, mirrored(arena, name, url, sent), DOCKER if name == "nginx" else sent)
 
     return prepare
 
@@ -84,7 +70,7 @@ def pull(arena: Arena, name: str) -> Trial:
     if name == "nginx":
         url = arena.nginx().mirror(path.name, path)
     else:
-        contestant = registry(arena, name)
+        contestant = arena.get(name, ImageRegistry)
         arena.once((name, LARGE.name), lambda: Pusher(contestant.client("bench-large")).push_blob(LARGE, path))
         client = contestant.client("bench-large")
         url, headers = client.blob_url(LARGE.digest), client.headers
@@ -94,11 +80,7 @@ def pull(arena: Arena, name: str) -> Trial:
     def trial(_: int) -> Mapping[str, float]:
         with Watch(arena.get(name).tree) as watch:
             size = sum(download(url, headers) for _ in range(DOWNLOADS))
-        return {
-            SPEED.key: size / 1e6 / watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3 / DOWNLOADS,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, count=DOWNLOADS, size=size)
 
     return trial
 
@@ -111,19 +93,12 @@ def push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
         assert all(blob.digest for blob in blobs)  # computed here, since a round's clock would run
 
         def trial(_: int) -> Mapping[str, float]:
-            with arena.fresh(name) as server:
-                assert isinstance(server, ImageRegistry)
+            with arena.fresh(name, ImageRegistry) as server:
                 server.push(SMALL, "latest")
                 pushers = [Pusher(server.client("bench-large")) for _ in blobs]
                 with Watch(server.tree) as watch, ThreadPoolExecutor(len(blobs)) as pool:
                     list(pool.map(Pusher.push_blob, pushers, blobs, paths))
-            size = sum(blob.size for blob in blobs)
-            return {
-                SPEED.key: size / 1e6 / watch.cost.seconds,
-                CPU_MS.key: watch.cost.cpu_s * 1e3 / len(blobs),
-                GROWTH.key: watch.cost.rss_growth / MIB,
-                WRITTEN.key: watch.cost.written / size,
-            }
+            return figures(watch, count=len(blobs), size=sum(blob.size for blob in blobs))
 
         return trial
 
@@ -131,7 +106,7 @@ def push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
 
 
 def _middle_page(arena: Arena, name: str) -> Trial:
-    contestant = registry(arena, name)
+    contestant = arena.get(name, ImageRegistry)
     assert isinstance(contestant, PkgrepoTags)
     last = f"v{contestant.tags // 2:06}"
     page = _reading(TAGGED, lambda client: client.tags_url(f"?n=100&last={last}"), tags=contestant.tags, count=100)
@@ -181,14 +156,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         stock="image-small",
         goals=(*_per_core(8), Goal(CPU, "at most", 1, "zot")),
     ),
-    Scenario(
-        name="image-digest",
-        about="the same, by digest",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, _by_digest),
-        stock="image-small",
-    ),
+    Scenario("image-digest", "the same, by digest", PEERS, READ, _reading(SMALL, _by_digest), "image-small"),
     Scenario(
         name="image-blob",
         about="blob of 1 KB",

@@ -1,20 +1,113 @@
-"""Figures that rounds of several formats have in common."""
+"""What scenarios of several formats have in common: figures of a round, requests again and again, and probes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from tests.bench.arena import GROWTH, P50, P99, RATE
-from tests.bench.clients.load import percentile
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Metric, Trial
+from tests.bench.clients.load import LoadFailed, Prober, Reply, get, percentile, wrk
+from tests.bench.contestants.server import Nginx
 from tests.bench.measure import MIB, Watch
 
+READ = (RATE, CPU, P50, P99, RSS)
+SPEED = Metric("mb_per_s", "MB/s")
+SECONDS = Metric("seconds", "s", 2)
+WRITTEN = Metric("written", "bytes written / size", 3, compared=False)
+UPLOADS = Metric("rate", "uploads/s")
+QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
+QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
+BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
+BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
+WARM_UP_S = 1.0
 
-def of_requests(watch: Watch, took_ms: Sequence[float]) -> Mapping[str, float]:
-    """Requests a second, CPU milliseconds a request, latencies and the growth of memory."""
-    return {
-        RATE.key: len(took_ms) / watch.cost.seconds,
-        "cpu_ms": watch.cost.cpu_s * 1e3 / len(took_ms),
-        P50.key: percentile(took_ms, 50),
-        P99.key: percentile(took_ms, 99),
-        GROWTH.key: watch.cost.rss_growth / MIB,
+
+def figures(
+    watch: Watch,
+    took_ms: Sequence[float] = (),
+    *,
+    count: int = 0,
+    size: int = 0,
+    beside: Sequence[float] = (),
+    quiet: Sequence[float] = (),
+) -> dict[str, float]:
+    """
+    All figures of a round that can be computed; a scenario shows those of its metrics.
+
+    ``took_ms`` are the times of requests, of which there were ``count``, with so many bytes. ``beside`` and ``quiet``
+    are those of probes while the round ran, and before it.
+    """
+    cost, count = watch.cost, count or len(took_ms) or 1
+    found = {
+        RATE.key: count / cost.seconds,
+        CPU.key: cost.cpu_s * 1e6 / count,
+        "cpu_ms": cost.cpu_s * 1e3 / count,
+        SECONDS.key: cost.seconds,
+        GROWTH.key: cost.rss_growth / MIB,
+        RSS.key: cost.rss_after / MIB,
     }
+    if size:
+        found |= {SPEED.key: size / 1e6 / cost.seconds, WRITTEN.key: cost.written / size}
+    for times, median, late, longest in (
+        (took_ms, P50.key, P99.key, "max_ms"),
+        (beside, "beside_p50_ms", BESIDE_P99.key, BESIDE_MAX.key),
+        (quiet, "quiet_p50_ms", QUIET_P99.key, QUIET_MAX.key),
+    ):
+        if times:
+            found |= {median: percentile(times, 50), late: percentile(times, 99), longest: max(times)}
+    return found
+
+
+def asking(
+    arena: Arena,
+    name: str,
+    url: str,
+    headers: Mapping[str, str],
+    turns: Path | None = None,
+    *,
+    refused: bool = False,
+) -> Trial:
+    """Rounds of small requests to a contestant, which is warmed up now; C{turns} and C{refused} as in L{wrk}."""
+    wrk(url, headers, WARM_UP_S, turns=turns, refused=refused)
+
+    def trial(_: int) -> Mapping[str, float]:
+        with Watch(arena.get(name).tree) as watch:
+            hits = wrk(url, headers, arena.seconds, turns=turns, refused=refused)
+        return {
+            RATE.key: hits.requests / hits.seconds,
+            SPEED.key: hits.size / 1e6 / hits.seconds,
+            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
+            P50.key: hits.p50_ms,
+            P99.key: hits.p99_ms,
+            RSS.key: watch.cost.rss_peak / MIB,
+        }
+
+    return trial
+
+
+def ask(url: str, headers: Mapping[str, str], status: int = 200) -> Reply:
+    """The response to one request. :raises LoadFailed: it has another status"""
+    reply = get(url, headers)
+    if reply.status != status:
+        raise LoadFailed(f"GET {url}: {reply.status} {reply.body[:200]!r}")
+    return reply
+
+
+def mirrored(arena: Arena, name: str, url: str, headers: Mapping[str, str]) -> str:
+    """The URL itself; for nginx that of the bytes that it answers."""
+    if name != Nginx.name:
+        return url
+    body = ask(url, headers).body
+    return arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
+
+
+def probed(url: str, headers: Mapping[str, str], per_s: float, work: Callable[[], object]) -> list[float]:
+    """The milliseconds that other requests wait while some work is done."""
+    prober = Prober(url, headers, per_s)
+    prober.start()
+    try:
+        work()
+    finally:
+        late_ms = prober.finish()
+    return late_ms

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+import tests.bench.contestants.nora  # known by its name
+import tests.bench.contestants.workers  # noqa: F401
 from tests.bench.arena import Scenario
 
 from . import (

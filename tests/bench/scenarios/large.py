@@ -14,16 +14,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import PIP, STEP_LIMIT_S, Prober, get, percentile, post_all, post_file, put_file
-from tests.bench.contestants.python import PkgrepoBig, PkgrepoLittle, PkgrepoPython, form_fields, form_post
+from tests.bench.clients.load import PIP, STEP_LIMIT_S, get, post_all, post_file, put_file
+from tests.bench.contestants.python import PkgrepoBig, PkgrepoLittle, PkgrepoPython, PythonIndex, form_fields, form_post
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.wheels import Wheel, wheels
 
-from .figures import of_requests
-from .python import CPU_MS, GIB_FILE, SPEED, UPLOADS, WRITTEN, asking, index, stocked
+from .figures import QUIET_P99, READ, SPEED, UPLOADS, WRITTEN, asking, figures, probed
+from .python import CPU_MS, GIB_FILE, stocked
 
 OF_SHA256SUM = Metric("of_sha256sum", "of sha256sum's MB/s", 2)
-QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
 BESIDE_P50 = Metric("beside_p50_ms", "p50 ms beside upload", 2)
 BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside upload", 2)
 UPLOAD_S = Metric("upload_s", "upload s", 1)
@@ -50,20 +49,13 @@ def _upload_five(send: Callable[[PkgrepoPython, Path], None]) -> Callable[[Arena
 
         def trial(_: int) -> Mapping[str, float]:
             before_s = _sha256sum_s(path)
-            with arena.fresh(name) as server:
-                assert isinstance(server, PkgrepoPython)
+            with arena.fresh(name, PkgrepoPython) as server:
                 server.publish(wheels("bench-warm", 1))
                 with Watch(server.tree) as watch:
                     send(server, path)
             # The better of two: one that had to read from the disk would flatter the upload.
             reference_s = min(before_s, _sha256sum_s(path))
-            return {
-                SPEED.key: LARGE.size / 1e6 / watch.cost.seconds,
-                OF_SHA256SUM.key: reference_s / watch.cost.seconds,
-                CPU_MS.key: watch.cost.cpu_s * 1e3,
-                GROWTH.key: watch.cost.rss_growth / MIB,
-                WRITTEN.key: watch.cost.written / LARGE.size,
-            }
+            return {**figures(watch, size=LARGE.size), OF_SHA256SUM.key: reference_s / watch.cost.seconds}
 
         return trial
 
@@ -84,18 +76,11 @@ def _many(arena: Arena, name: str) -> Trial:
     posts = [form_post(wheel) for wheel in stock]
 
     def trial(_: int) -> Mapping[str, float]:
-        with arena.fresh(name) as server:
-            assert isinstance(server, PkgrepoPython)
+        with arena.fresh(name, PkgrepoPython) as server:
             server.publish(wheels("bench-warm", 1))
             with Watch(server.tree) as watch:
                 post_all(server.upload_target, posts, MANY)
-        size = sum(wheel.size for wheel in stock)
-        return {
-            SPEED.key: size / 1e6 / watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3 / MANY,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-            WRITTEN.key: watch.cost.written / size,
-        }
+        return figures(watch, count=MANY, size=sum(wheel.size for wheel in stock))
 
     return trial
 
@@ -105,43 +90,28 @@ def _beside(arena: Arena, name: str) -> Trial:
     url = server.page_url("bench-20")
     assert get(url, PIP).status == 200
 
-    def probed(work: Callable[[], object]) -> list[float]:
-        prober = Prober(url, PIP, PROBES_PER_S)
-        prober.start()
-        try:
-            work()
-        finally:
-            late_ms = prober.finish()
-        return late_ms
-
     def trial(number: int) -> Mapping[str, float]:
         wheel = Wheel("bench-beside", f"1.0.{number}", GIB_FILE)
         path = wheel.ensure(arena.scratch / "uploads")
         fields = form_fields(wheel)
-        quiet = probed(lambda: time.sleep(arena.seconds))
+        quiet = probed(url, PIP, PROBES_PER_S, lambda: time.sleep(arena.seconds))
         with Watch(server.tree) as watch:
-            beside = probed(lambda: post_file(path, fields, server.upload_target))
+            beside = probed(url, PIP, PROBES_PER_S, lambda: post_file(path, fields, server.upload_target))
         path.unlink()
-        return {
-            QUIET_P99.key: percentile(quiet, 99),
-            BESIDE_P50.key: percentile(beside, 50),
-            BESIDE_P99.key: percentile(beside, 99),
-            UPLOAD_S.key: watch.cost.seconds,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return {**figures(watch, beside=beside, quiet=quiet), UPLOAD_S.key: watch.cost.seconds}
 
     return trial
 
 
 def _index_upload(arena: Arena, name: str) -> Trial:
-    server = index(arena, name)
+    server = arena.get(name, PythonIndex)
 
     def trial(number: int) -> Mapping[str, float]:
         new = [Wheel(f"bench-new-{number}-{each}", "1.0.0") for each in range(SMALL_PATCH)]
         posts = [form_post(wheel) for wheel in new]
         with Watch(server.tree) as watch:
             took_ms = post_all(server.upload_target, posts, 1)
-        return {**of_requests(watch, took_ms), RSS.key: watch.cost.rss_after / MIB}
+        return figures(watch, took_ms)
 
     return trial
 
@@ -215,7 +185,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="index-page",
         about="simple page of 20 files, by how many projects there are",
         lineup=(_BIG, _LITTLE),
-        metrics=(RATE, CPU, P50, P99, RSS),
+        metrics=READ,
         prepare=_index_read("bench-20"),
         stock="catalog",
         goals=(Goal(CPU, "at most", 1.2, _LITTLE), Goal(P50, "at most", 1.2, _LITTLE)),

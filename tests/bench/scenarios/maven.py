@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import MAVEN, LoadFailed, Prober, get, percentile, post_all, put_file, write_turns
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.clients.load import MAVEN, LoadFailed, get, percentile, post_all, put_file, write_turns
 from tests.bench.contestants.maven import MavenServer, NginxDav, PkgrepoMaven, PkgrepoPrivateMaven
-from tests.bench.measure import MIB, Watch
+from tests.bench.measure import Watch
 from tests.bench.packages.modules import LARGE, Module
 
-from .figures import of_requests
-from .python import SPEED, WRITTEN, asking
+from .figures import QUIET_P99, READ, SPEED, WRITTEN, asking, figures, probed
 
 OURS, FLOOR, REFUSING = PkgrepoMaven.name, NginxDav.name, PkgrepoPrivateMaven.name
 PEERS = (OURS, FLOOR, "nora")
-READ = (RATE, CPU, P50, P99, RSS)
 FILES = Metric("rate", "requests/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/request", 2)
 PUT_P50 = Metric("put_p50_ms", "p50 ms", 2)
 LOST = Metric("lost", "versions lost", compared=False)
 BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside deploys", 2)
-QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
 ARTIFACTS = 250  # each with a jar and a POM: 500 files
 MODULES = 50
 DEPLOYERS = 5  # connections of Maven 3.9
@@ -34,14 +31,8 @@ PROBES_PER_S = 100.0
 RESOLVED = [Module(f"resolved-{number}") for number in range(ARTIFACTS)]
 
 
-def _server(arena: Arena, name: str) -> MavenServer:
-    contestant = arena.get(name)
-    assert isinstance(contestant, MavenServer)
-    return contestant
-
-
 def _stocked(arena: Arena, name: str, modules: Sequence[Module]) -> MavenServer:
-    server = _server(arena, name)
+    server = arena.get(name, MavenServer)
     arena.once((name, modules[0].stem), lambda: server.deploy(modules))
     return server
 
@@ -65,26 +56,12 @@ def _metadata_beside(arena: Arena, name: str) -> Trial:
     numbers = count(1)
     assert get(url, MAVEN).status == 200
 
-    def probed(work: Callable[[], object]) -> list[float]:
-        prober = Prober(url, MAVEN, PROBES_PER_S)
-        prober.start()
-        try:
-            work()
-        finally:
-            late_ms = prober.finish()
-        return late_ms
-
     def trial(_: int) -> Mapping[str, float]:
-        quiet = probed(lambda: threading.Event().wait(arena.seconds))
+        quiet = probed(url, MAVEN, PROBES_PER_S, lambda: threading.Event().wait(arena.seconds))
         modules = [Module(RESOLVED[each % 4].artifact, f"1.{next(numbers)}") for each in range(MODULES)]
         with Watch(server.tree) as watch:
-            beside = probed(lambda: server.deploy(modules, 8))
-        return {
-            QUIET_P99.key: percentile(quiet, 99),
-            BESIDE_P99.key: percentile(beside, 99),
-            P50.key: percentile(beside, 50),
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+            beside = probed(url, MAVEN, PROBES_PER_S, lambda: server.deploy(modules, 8))
+        return {**figures(watch, beside=beside, quiet=quiet), P50.key: percentile(beside, 50)}
 
     return trial
 
@@ -97,7 +74,7 @@ def _deploy(arena: Arena, name: str) -> Trial:
         assert all(module.files for module in modules)  # made here, since a round's clock would run
         with Watch(server.tree) as watch:
             took_ms = server.deploy(modules, DEPLOYERS)
-        return of_requests(watch, took_ms)
+        return figures(watch, took_ms)
 
     return trial
 
@@ -109,7 +86,7 @@ def _put(arena: Arena, name: str) -> Trial:
         posts = [post for each in range(MODULES) for post in Module(f"put-{number}-{each}").put(server.root)]
         with Watch(server.tree) as watch:
             took_ms = post_all(server.target, posts, 1)
-        return of_requests(watch, took_ms)
+        return figures(watch, took_ms)
 
     return trial
 
@@ -126,7 +103,7 @@ def _together(arena: Arena, name: str) -> Trial:
         lost = sum(f"<version>{module.version}</version>" not in listed for module in modules)
         if lost and name == OURS:
             raise LoadFailed(f"round {number + 1} lost {lost} versions")  # a median over the rounds would not show it
-        return {**of_requests(watch, [each for times in took for each in times]), LOST.key: lost}
+        return {**figures(watch, [each for times in took for each in times]), LOST.key: lost}
 
     return trial
 
@@ -137,17 +114,11 @@ def _large(arena: Arena, name: str) -> Trial:
         _write_large(path)
 
     def trial(_: int) -> Mapping[str, float]:
-        with arena.fresh(name) as server:
-            assert isinstance(server, MavenServer)
+        with arena.fresh(name, MavenServer) as server:
             server.deploy([Module("warm")])
             with Watch(server.tree) as watch:
                 put_file(f"{server.target.url}{Module('large').stem}.jar", path, server.target)
-        return {
-            SPEED.key: LARGE / 1e6 / watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-            WRITTEN.key: watch.cost.written / LARGE,
-        }
+        return figures(watch, size=LARGE)
 
     return trial
 
@@ -179,14 +150,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         stock="maven-resolve",
         goals=(Goal(RATE, "at least", 0.6, OURS),),
     ),
-    Scenario(
-        name="maven-metadata",
-        about="maven-metadata.xml of one artifact",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_metadata,
-        stock="maven-resolve",
-    ),
+    Scenario("maven-metadata", "maven-metadata.xml of one artifact", PEERS, READ, _metadata, "maven-resolve"),
     Scenario(
         name="maven-beside",
         about="the same a hundred times a second, while 8 clients deploy 50 versions of it and of three others",

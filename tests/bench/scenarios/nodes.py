@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from attrs import evolve
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import NPM, LoadFailed, first_bytes, get, percentile, post_all
 from tests.bench.contestants.container import Distribution, Distribution3, PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
@@ -32,9 +32,8 @@ from tests.bench.measure import Watch
 
 from .container import CPU_MS as BLOB_CPU
 from .container import LARGE, pull, push
-from .figures import of_requests
+from .figures import READ, SPEED, asking, figures
 from .publishes import ACCEPT, CLIENTS, COUNT, CPU_MS, PUBLISHES, Make, jar, node_package, target_of, wheel
-from .python import SPEED, asking
 
 MISSES = 200  # in a round
 ALONE = 40  # publishes by one client
@@ -43,16 +42,14 @@ RIVALS = (BucketDistribution.name, BucketDistribution3.name)
 
 
 def _packument(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, NodeRegistry)
+    server = arena.get(name, NodeRegistry)
     server.fill("bench-nodes", 5)
     return asking(arena, name, server.package_url("bench-nodes"), NPM)
 
 
 def _misses(arena: Arena, name: str) -> Trial:
     """Prepare first reads of packuments, each of which was published at the other node."""
-    server = arena.get(name)
-    assert isinstance(server, NodeRegistry)
+    server = arena.get(name, NodeRegistry)
 
     def trial(number: int) -> Mapping[str, float]:
         made = [node_package(server, f"bench-miss-{number}-{each}") for each in range(MISSES)]
@@ -60,7 +57,7 @@ def _misses(arena: Arena, name: str) -> Trial:
         urls = [_elsewhere(server, url) for _, url in made]
         with Watch(server.tree) as watch:
             took_ms = first_bytes(urls, NPM)
-        return of_requests(watch, took_ms)
+        return figures(watch, took_ms)
 
     return trial
 
@@ -89,7 +86,7 @@ def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
             reply = get(url, {**ACCEPT, **target.headers})
             if reply.status != 200:
                 raise LoadFailed(f"{url} was published, and reading it answers {reply.status}")
-            return {**of_requests(watch, took_ms), P50_ALONE.key: percentile(alone_ms, 50)}
+            return {**figures(watch, took_ms), P50_ALONE.key: percentile(alone_ms, 50)}
 
         return trial
 
@@ -118,7 +115,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="nodes-read",
         about="packument of 5 versions, by a node; by one server on SQLite and a folder",
         lineup=(NodeNpm.name, PkgrepoNpm.name),
-        metrics=(RATE, CPU, P50, P99, RSS),
+        metrics=READ,
         prepare=_packument,
         stock="nodes-read",
         goals=(Goal(RATE, "at least", 0.95, PkgrepoNpm.name),),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 import time
@@ -10,12 +9,11 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Scenario, Trial
 from tests.bench.clients.load import (
     NPM,
     LoadFailed,
     Post,
-    Prober,
     Target,
     first_bytes,
     get,
@@ -27,22 +25,29 @@ from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.tarballs import NodePackage
 
-from .figures import of_requests
-from .python import CPU_MS, SPEED, UPLOADS, asking
+from .figures import (
+    BESIDE_MAX,
+    BESIDE_P99,
+    QUIET_MAX,
+    READ,
+    SECONDS,
+    SPEED,
+    UPLOADS,
+    ask,
+    asking,
+    figures,
+    mirrored,
+    probed,
+)
+from .python import CPU_MS
 
 OURS = PkgrepoNpm.name
 PEER = "verdaccio"
 PEER_JWT = "verdaccio-jwt"
 NORA = "nora"
 PEERS = (OURS, "nginx", PEER, NORA)
-READ = (RATE, CPU, P50, P99, RSS)
 WHOLE = {**NPM, "Accept": "application/json"}
 _PLAIN = {"Accept-Encoding": "identity"}
-
-SECONDS = Metric("seconds", "s", 2)
-QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
-BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
-BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
 
 PUBLISHES = 40  # in a round of sequential publishes
 BESIDE = 200  # in a round that measures their effect on other requests
@@ -60,8 +65,7 @@ class Stock:
 
     def put_into(self, arena: Arena, name: str) -> NodeRegistry:
         """Return a running contestant that has this package."""
-        contestant = arena.get(name)
-        assert isinstance(contestant, NodeRegistry)
+        contestant = arena.get(name, NodeRegistry)
         arena.once((name, self), lambda: contestant.fill(self.name, self.count))
         return contestant
 
@@ -83,10 +87,8 @@ def _tarball(server: NodeRegistry, stock: Stock) -> str:
 
 def _url(arena: Arena, name: str, stock: Stock, address: Address, headers: Mapping[str, str]) -> str:
     """Return its URL at a contestant; nginx gets the bytes of pkgrepo's response."""
-    if name != "nginx":
-        return address(stock.put_into(arena, name), stock)
-    answer = get(address(stock.put_into(arena, arena.first(PEERS)), stock), headers)
-    return arena.nginx().mirror(hashlib.sha256(answer.body).hexdigest(), answer.body)
+    source = stock.put_into(arena, arena.first(PEERS) if name == "nginx" else name)
+    return mirrored(arena, name, address(source, stock), headers)
 
 
 def _reading(
@@ -102,9 +104,7 @@ def _reading(
             if validator is None:
                 raise LoadFailed(f"{name} gives no validator")
             sent["If-None-Match"] = validator
-        status = get(url, sent).status
-        if status != (304 if revalidate else 200):
-            raise LoadFailed(f"GET {url}: {status}")
+        ask(url, sent, 304 if revalidate else 200)
         return asking(arena, name, url, sent)
 
     return prepare
@@ -123,7 +123,7 @@ def _publishing(stock: Stock, clients: int, count: int) -> Callable[[Arena, str]
                 took_ms = post_all(server.publish_target(stock.name), posts, clients)
             if server.count(stock.name) != had + count:
                 raise LoadFailed(f"{name} has lost versions of {stock.name}")
-            return of_requests(watch, took_ms)
+            return figures(watch, took_ms)
 
         return trial
 
@@ -141,12 +141,7 @@ def _publishing_large(arena: Arena, name: str) -> Trial:
         target = Target(url, {**server.credentials, "Content-Type": "application/json"})
         with Watch(server.tree) as watch:
             put_file(url, path, target)
-        return {
-            SPEED.key: 100 * MIB / 1e6 / watch.cost.seconds,
-            SECONDS.key: watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, size=100 * MIB)
 
     return trial
 
@@ -210,13 +205,7 @@ def _deprecating(arena: Arena, name: str) -> Trial:
 
 def _probed(server: NodeRegistry, work: Callable[[], object]) -> list[float]:
     """The milliseconds that others wait for the small package while some work is done."""
-    prober = Prober(server.package_url(SMALL.name), NPM, PROBES_PER_S)
-    prober.start()
-    try:
-        work()
-    finally:
-        late_ms = prober.finish()
-    return late_ms
+    return probed(server.package_url(SMALL.name), NPM, PROBES_PER_S, work)
 
 
 class _Reader(threading.Thread):
@@ -228,7 +217,6 @@ class _Reader(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Read until stopped, with a pause after each request."""
         while not self._stopped.wait(0.05):
             get(self._url, NPM)
 
@@ -266,14 +254,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     _packument("npm-300", "packument of 300 versions, as npm installs from it", MIDDLE, NPM, 20),
     _packument("npm-300-full", "the same in full", MIDDLE, WHOLE, 20),
     _packument("npm-300-plain", "the same in full, not compressed", MIDDLE, {**WHOLE, **_PLAIN}, 20),
-    Scenario(
-        name="npm-tarball",
-        about="npm tarball of 9 KB",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, NPM, _tarball),
-        stock="npm",
-    ),
+    Scenario("npm-tarball", "npm tarball of 9 KB", PEERS, READ, _reading(SMALL, NPM, _tarball), "npm"),
     Scenario(
         name="npm-publish-300",
         about="publish of a version of 9 KB into a package of 300, one after the other",

@@ -13,12 +13,13 @@ from urllib.parse import urljoin
 
 from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.installs import Installed, Read, read_at_once
-from tests.bench.clients.load import NPM, PIP, LoadFailed, Prober, download, get, percentile, wrk
+from tests.bench.clients.load import NPM, PIP, LoadFailed, download, get, percentile, wrk
 from tests.bench.contestants.proxy import Direct, Proxy, Sent, Source
 from tests.bench.measure import MIB, Watch
 from tests.bench.upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_wheel
 
-from .npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
+from .figures import BESIDE_MAX, BESIDE_P99, QUIET_P99, READ, SECONDS, ask, figures, probed
+from .npm import PROBES_PER_S
 from .proxied_loads import (
     GEM_LOAD,
     IMAGE_LOAD,
@@ -40,7 +41,6 @@ FETCHED = Metric("fetched", "MB from upstream", 1, compared=False)
 SHARE = Metric("share", "upstream bytes / size", 2, compared=False)
 FIRST = Metric("first_ms", "last first byte, ms", 1)
 FAILED = Metric("failed", "failed", compared=False)
-QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
 
 READERS = 50
 UNPACKERS = 20
@@ -59,22 +59,19 @@ def _cold(load: Load) -> Callable[[Arena, str], Trial]:
             installed = _all_of(load.install(server, {}))
         sent = _since(before, upstream.sent())
         return {
+            **figures(watch),
             SECONDS.key: installed.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
             ASKED.key: sent.requests,
             FETCHED.key: sent.bytes / 1e6,
         }
 
     def prepare(arena: Arena, name: str) -> Trial:
         if name == load.direct:
-            direct = arena.get(name)
-            assert isinstance(direct, Direct)
+            direct = arena.get(name, Direct)
             return lambda _: measure(direct, direct)
 
         def trial(_: int) -> Mapping[str, float]:
-            with arena.fresh(name) as server:
-                assert isinstance(server, Proxy)
+            with arena.fresh(name, Proxy) as server:
                 load.first(server)
                 return measure(server, server.upstream)
 
@@ -97,11 +94,7 @@ def _warm(load: Load) -> Callable[[Arena, str], Trial]:
             with Watch(server.tree) as watch:
                 while len(took_s) < WARM_INSTALLS or sum(took_s) < arena.seconds:
                     took_s.append(_all_of(load.install(server, {})).seconds)
-            return {
-                SECONDS.key: percentile(took_s, 50),
-                CPU_MS.key: watch.cost.cpu_s * 1e3 / len(took_s),
-                GROWTH.key: watch.cost.rss_growth / MIB,
-            }
+            return {**figures(watch, count=len(took_s)), SECONDS.key: percentile(took_s, 50)}
 
         return trial
 
@@ -112,8 +105,7 @@ def _down(load: Load) -> Callable[[Arena, str], Trial]:
     """Prepare installs of what is in the cache of a proxy whose upstream is down, by clients that want it fresh."""
 
     def prepare(arena: Arena, name: str) -> Trial:
-        server = arena.get(name)
-        assert isinstance(server, Proxy)
+        server = arena.get(name, Proxy)
         _all_of(load.install(server, {}))
         server.cut()
 
@@ -141,21 +133,18 @@ def _many(arena: Arena, name: str) -> Trial:
         if {each.size for each in reads} != {wheel.size}:
             raise LoadFailed(f"{url}: not all readers got {wheel.size} bytes")
         return {
+            **figures(watch),
             FIRST.key: max(each.first_s for each in reads) * 1e3,
             SECONDS.key: max(each.seconds for each in reads),
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
             SHARE.key: _since(before, upstream.sent()).bytes / wheel.size,
         }
 
     if name == PIP_LOAD.direct:
-        server = arena.get(name)
-        assert isinstance(server, Direct)
+        server = arena.get(name, Direct)
         return lambda _: measure(server, server)
 
     def trial(_: int) -> Mapping[str, float]:
-        with arena.fresh(name) as server:
-            assert isinstance(server, Proxy)
+        with arena.fresh(name, Proxy) as server:
             PIP_LOAD.first(server)
             return measure(server, server.upstream)
 
@@ -163,12 +152,9 @@ def _many(arena: Arena, name: str) -> Trial:
 
 
 def _packument(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, Proxy)
+    server = arena.get(name, Proxy)
     url = f"{server.registry_url}/{LARGE_PACKAGE}"
-    reply = get(url, NPM)
-    if reply.status != 200:
-        raise LoadFailed(f"GET {url}: {reply.status}")
+    ask(url, NPM)
 
     def trial(_: int) -> Mapping[str, float]:
         with Watch(server.tree) as watch:
@@ -188,28 +174,20 @@ def _beside(arena: Arena, name: str) -> Trial:
     """Prepare the fetch of a packument of 95 MB, and requests for another one that is in the cache."""
 
     def trial(_: int) -> Mapping[str, float]:
-        with arena.fresh(name) as server:
-            assert isinstance(server, Proxy)
+        with arena.fresh(name, Proxy) as server:
             NPM_LOAD.first(server)
             probed = f"{server.registry_url}/{WARM_UP}"
             quiet = _probed(probed, lambda: time.sleep(arena.seconds))
             with Watch(server.tree) as watch:
                 beside = _probed(probed, lambda: download(f"{server.registry_url}/{HUGE_PACKAGE}", NPM))
-        return {
-            BESIDE_P99.key: percentile(beside, 99),
-            BESIDE_MAX.key: max(beside),
-            QUIET_P99.key: percentile(quiet, 99),
-            SECONDS.key: watch.cost.seconds,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, beside=beside, quiet=quiet)
 
     return trial
 
 
 def _unpacked(arena: Arena, name: str) -> Trial:
     """Prepare clients that read a cached packument of 95 MB uncompressed, and requests for another one."""
-    server = arena.get(name)
-    assert isinstance(server, Proxy)
+    server = arena.get(name, Proxy)
     NPM_LOAD.first(server)
     url, probed = f"{server.registry_url}/{HUGE_PACKAGE}", f"{server.registry_url}/{WARM_UP}"
     size = download(url)
@@ -221,26 +199,13 @@ def _unpacked(arena: Arena, name: str) -> Trial:
             beside = _probed(probed, lambda: reads.extend(read_at_once(url, UNPACKERS)))
         if {each.size for each in reads} != {size}:
             raise LoadFailed(f"{url}: not all readers got {size} bytes")
-        return {
-            BESIDE_P99.key: percentile(beside, 99),
-            BESIDE_MAX.key: max(beside),
-            QUIET_P99.key: percentile(quiet, 99),
-            SECONDS.key: watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, beside=beside, quiet=quiet)
 
     return trial
 
 
 def _probed(url: str, work: Callable[[], object]) -> list[float]:
-    prober = Prober(url, NPM, PROBES_PER_S)
-    prober.start()
-    try:
-        work()
-    finally:
-        late_ms = prober.finish()
-    return late_ms
+    return probed(url, NPM, PROBES_PER_S, work)
 
 
 def _all_of(installed: Installed) -> Installed:
@@ -309,7 +274,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="proxy-packument",
         about="packument of 5,000 versions (10 MB) in the cache, as npm installs from it",
         lineup=(NPM_LOAD.ours, *NPM_LOAD.peers),
-        metrics=(RATE, CPU, P50, P99, RSS),
+        metrics=READ,
         prepare=_packument,
         stock="proxies",
         goals=(Goal(RATE, "at least", 50, NPM_LOAD.peers[0]),),

@@ -23,7 +23,7 @@ from tests.bench.packages.modules import Module, put
 from tests.bench.packages.tarballs import NodePackage
 from tests.bench.packages.wheels import Wheel
 
-from .figures import of_requests
+from .figures import figures
 
 PUBLISHES = Metric("rate", "publishes/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/publish", 2)
@@ -105,7 +105,7 @@ def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
             reply = get(made[-1][1], {**ACCEPT, **target.headers})
             if reply.status != 200:
                 raise LoadFailed(f"{made[-1][1]} was published, and reading it answers {reply.status}")
-            return of_requests(watch, took_ms)
+            return figures(watch, took_ms)
 
         return trial
 

@@ -2,59 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
-from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import (
     FILE,
     HTML,
     PIP,
     LoadFailed,
-    Reply,
     download,
-    get,
     post_all,
     post_file,
     write_turns,
-    wrk,
 )
 from tests.bench.contestants.python import PythonIndex, form_fields, form_post
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.wheels import Wheel, wheels
 
-from .figures import of_requests
+from .figures import READ, SPEED, UPLOADS, WRITTEN, ask, asking, figures, mirrored
 
 PEERS = (OURS, "nginx", "pypiserver", "devpi", "nora")
 UPLOADED = (OURS, "pypiserver", "devpi", "nora")
-READ = (RATE, CPU, P50, P99, RSS)
-WARM_UP_S = 1.0
 GIB_FILE = (1 << 30) - (
     1 << 16
 )  # bytes; devpi accepts request bodies of up to 1 GiB, including the form around the file
 DOWNLOADS = 5  # in a round: one of them is short against the clock's tick of 10 ms
 
-SPEED = Metric("mb_per_s", "MB/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/file", 1)
-UPLOADS = Metric("rate", "uploads/s")
-WRITTEN = Metric("written", "bytes written / size", 3, compared=False)
 
 AGENTS = ("pip/26.3", "pip/24.0", "pip/23.2.1", "uv/0.13.8", "poetry/2.5.1")  # what tells caches of heads apart
 
 Address = Callable[[PythonIndex], str]
 
 
-def index(arena: Arena, name: str) -> PythonIndex:
-    """Return a running contestant that serves Python packages."""
-    contestant = arena.get(name)
-    assert isinstance(contestant, PythonIndex)
-    return contestant
-
-
 def stocked(arena: Arena, name: str, stock: Sequence[Wheel]) -> PythonIndex:
     """Return a contestant that has these packages."""
-    contestant = index(arena, name)
+    contestant = arena.get(name, PythonIndex)
     arena.once((name, stock[0].filename), lambda: contestant.publish(stock))
     return contestant
 
@@ -66,65 +49,23 @@ def _reading(
 
     def prepare(arena: Arena, name: str) -> Trial:
         sent = dict(headers)
-        if name == "nginx":
-            original = address(stocked(arena, arena.first(PEERS), stock))
-            body = _answer(original, sent).body
-            url = arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
-        else:
-            url = address(stocked(arena, name, stock))
-        validator = _answer(url, sent).headers.get("etag")
+        source = stocked(arena, arena.first(PEERS) if name == "nginx" else name, stock)
+        url = mirrored(arena, name, address(source), sent)
+        validator = ask(url, sent).headers.get("etag")
         if revalidate and validator is not None:
             sent["If-None-Match"] = validator
-            if get(url, sent).status != 304:
-                raise LoadFailed(f"{url}: the validator it gave does not make a 304")
+            ask(url, sent, 304)
         return asking(arena, name, url, sent)
 
     return prepare
-
-
-def asking(
-    arena: Arena,
-    name: str,
-    url: str,
-    headers: Mapping[str, str],
-    turns: Path | None = None,
-    *,
-    refused: bool = False,
-) -> Trial:
-    """Rounds of small requests to a contestant, which is warmed up now; C{turns} and C{refused} as in L{wrk}."""
-    wrk(url, headers, WARM_UP_S, turns=turns, refused=refused)
-
-    def trial(_: int) -> Mapping[str, float]:
-        with Watch(arena.get(name).tree) as watch:
-            hits = wrk(url, headers, arena.seconds, turns=turns, refused=refused)
-        return {
-            RATE.key: hits.requests / hits.seconds,
-            SPEED.key: hits.size / 1e6 / hits.seconds,
-            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
-            P50.key: hits.p50_ms,
-            P99.key: hits.p99_ms,
-            RSS.key: watch.cost.rss_peak / MIB,
-        }
-
-    return trial
 
 
 def _mixed(arena: Arena, name: str) -> Trial:
     projects = [f"bench-mixed-{number}" for number in range(200)]
     stock = [wheel for project in projects for wheel in wheels(project, 3)]
     source = stocked(arena, arena.first(PEERS) if name == "nginx" else name, stock)
-    urls = [source.page_url(project) for project in projects]
-    if name == "nginx":
-        bodies = [_answer(url, PIP).body for url in urls]
-        urls = [arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body) for body in bodies]
+    urls = [mirrored(arena, name, source.page_url(project), PIP) for project in projects]
     return asking(arena, name, urls[0], PIP, write_turns(arena.scratch / f"{name}.turns", urls, AGENTS))
-
-
-def _answer(url: str, headers: Mapping[str, str]) -> Reply:
-    reply = get(url, headers)
-    if reply.status != 200:
-        raise LoadFailed(f"GET {url}: {reply.status}")
-    return reply
 
 
 def _page(project: str) -> Address:
@@ -158,11 +99,7 @@ def _download(arena: Arena, name: str) -> Trial:
     def trial(_: int) -> Mapping[str, float]:
         with Watch(arena.get(name).tree) as watch:
             size = sum(download(url) for _ in range(DOWNLOADS))
-        return {
-            SPEED.key: size / 1e6 / watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3 / DOWNLOADS,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-        }
+        return figures(watch, count=DOWNLOADS, size=size)
 
     return trial
 
@@ -176,12 +113,7 @@ def _upload_large(arena: Arena, name: str) -> Trial:
         fields = form_fields(wheel)
         with Watch(server.tree) as watch:
             post_file(path, fields, server.upload_target)
-        return {
-            SPEED.key: wheel.size / 1e6 / watch.cost.seconds,
-            CPU_MS.key: watch.cost.cpu_s * 1e3,
-            GROWTH.key: watch.cost.rss_growth / MIB,
-            WRITTEN.key: watch.cost.written / wheel.size,
-        }
+        return figures(watch, size=wheel.size)
 
     return trial
 
@@ -193,7 +125,7 @@ def _upload_small(arena: Arena, name: str) -> Trial:
         posts = [form_post(each) for each in _assorted(number, projects=20, versions=10)]
         with Watch(server.tree) as watch:
             took_ms = post_all(server.upload_target, posts, 8)
-        return of_requests(watch, took_ms)
+        return figures(watch, took_ms)
 
     return trial
 

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import BUNDLER, get
 from tests.bench.contestants.rubygems import PkgrepoGems, PkgrepoGems1000, PkgrepoGems20000, PkgrepoGems200000, gem_post
 from tests.bench.contestants.server import Nginx
 from tests.bench.measure import Watch
 
-from .figures import of_requests
-from .python import SPEED, asking
+from .figures import READ, SPEED, asking, figures, mirrored
 
 FLOOR: Final = Nginx.name
 LITTLE, MIDDLE, BIG = PkgrepoGems1000.name, PkgrepoGems20000.name, PkgrepoGems200000.name
 PUSHES: Final = 200  # in a round; the clock of processor time ticks every 10 ms
-READ = (RATE, CPU, P50, P99, RSS)
 PUSH_RATE = Metric("rate", "pushes/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/push", 2)
-
-
-def _server(arena: Arena, name: str) -> PkgrepoGems:
-    contestant = arena.get(name)
-    assert isinstance(contestant, PkgrepoGems)
-    return contestant
 
 
 def _reading(path: str, more: Callable[[Mapping[str, str], int], Mapping[str, str]]) -> Callable[[Arena, str], Trial]:
@@ -37,11 +28,8 @@ def _reading(path: str, more: Callable[[Mapping[str, str], int], Mapping[str, st
     """
 
     def prepare(arena: Arena, name: str) -> Trial:
-        source = _server(arena, MIDDLE)
-        url = f"{source.gems_url}/{path}"
-        if name == FLOOR:
-            body = get(url, {}).body
-            url = arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body)
+        source = arena.get(MIDDLE, PkgrepoGems)
+        url = mirrored(arena, name, f"{source.gems_url}/{path}", {})
         whole = get(url, BUNDLER)
         return asking(arena, name, url, {**BUNDLER, **more(whole.headers, len(whole.body))})
 
@@ -62,14 +50,14 @@ def _tail(_headers: Mapping[str, str], size: int) -> Mapping[str, str]:
 
 
 def _push(arena: Arena, name: str) -> Trial:
-    server = _server(arena, name)
+    server = arena.get(name, PkgrepoGems)
     server.push([gem_post("bench-warm")], 1)
 
     def trial(number: int) -> Mapping[str, float]:
         posts = [gem_post(f"bench-pushed-{number}-{each}") for each in range(PUSHES)]
         with Watch(server.tree) as watch:
             took_ms = server.push(posts, 1)
-        return of_requests(watch, took_ms)
+        return figures(watch, took_ms)
 
     return trial
 

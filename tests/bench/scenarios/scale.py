@@ -17,12 +17,11 @@ from tests.bench.arena import RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, basic, first_bytes, get, percentile, post_all
 from tests.bench.contestants.conda import PkgrepoChannel
 from tests.bench.contestants.maven import PkgrepoMaven
-from tests.bench.contestants.multiplied import MULTIPLIED
 from tests.bench.contestants.npm import PkgrepoNpm
 from tests.bench.contestants.python import PkgrepoPython
 from tests.bench.contestants.rubygems import PkgrepoGems
-from tests.bench.contestants.scale import SIZES, scaled_name
 from tests.bench.contestants.server import Filled
+from tests.bench.contestants.sizes import MULTIPLIED, SIZES, scaled_name
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.filler import VERSIONS
 from tests.bench.packages.modules import GROUP
@@ -76,8 +75,7 @@ def _conda(server: Filled, order: random.Random) -> Sequence[str]:
 
 def _growing(kind: str, addresses: Addresses, make: publishes.Make) -> Callable[[Arena, str], Trial]:
     def prepare(arena: Arena, name: str) -> Trial:
-        server = arena.get(name)
-        assert isinstance(server, Filled)
+        server = arena.get(name, Filled)
         order = random.Random(5)
 
         def trial(number: int) -> Mapping[str, float]:

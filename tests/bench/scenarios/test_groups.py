@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.bench.contestants.roster import CONTESTANTS
-from tests.bench.contestants.server import ROOT
+from tests.bench.contestants.server import CONTESTANTS, ROOT
 from tests.bench.scenarios.groups import ALL, GROUPS
 
 

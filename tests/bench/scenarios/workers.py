@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.bench.arena import CPU, P50, P99, RATE, RSS, Arena, Goal, Scenario, Trial
+from tests.bench.arena import RATE, Arena, Goal, Scenario, Trial
 from tests.bench.clients.load import BUNDLER, DOCKER, MAVEN, NPM, PIP, post_all
 from tests.bench.contestants.conda import PkgrepoChannel, package_post
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
@@ -21,51 +21,45 @@ from tests.bench.packages.images import make_image
 from tests.bench.packages.modules import Module
 from tests.bench.packages.wheels import wheels
 
-from .python import asking
+from .figures import READ, asking
 
 _IMAGE = make_image("bench-workers", 1, 1024)
 _MODULE = Module("bench-workers")
 
 
 def _npm(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, NodeRegistry)
+    server = arena.get(name, NodeRegistry)
     server.fill("bench-workers", 5)
     return asking(arena, name, server.package_url("bench-workers"), NPM)
 
 
 def _python(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, PythonIndex)
+    server = arena.get(name, PythonIndex)
     server.publish(wheels("bench-workers", 20))
     return asking(arena, name, server.page_url("bench-workers"), PIP)
 
 
 def _image(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, ImageRegistry)
+    server = arena.get(name, ImageRegistry)
     server.push(_IMAGE, "v1")
     client = server.client(_IMAGE.name)
     return asking(arena, name, client.manifest_url("v1"), {**DOCKER, **client.headers})
 
 
 def _maven(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, MavenServer)
+    server = arena.get(name, MavenServer)
     server.deploy([_MODULE])
     return asking(arena, name, f"{server.target.url}{_MODULE.stem}.jar", MAVEN)
 
 
 def _gem(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, PkgrepoGems)
+    server = arena.get(name, PkgrepoGems)
     server.push([gem_post("bench-workers")], 1)
     return asking(arena, name, f"{server.gems_url}/info/bench-workers", BUNDLER)
 
 
 def _conda(arena: Arena, name: str) -> Trial:
-    server = arena.get(name)
-    assert isinstance(server, PkgrepoChannel)
+    server = arena.get(name, PkgrepoChannel)
     post_all(server.target, [package_post("bench-workers")], 1)
     return asking(arena, name, f"{server.folder_url}/bench-workers-1.0-py_0.conda", {})
 
@@ -75,7 +69,7 @@ def _scenario(kind: str, what: str, prepare: Callable[[Arena, str], Trial], ours
         name=f"workers-{kind}",
         about=f"{what}, by two workers and by one",
         lineup=(f"{ours}-2", ours),
-        metrics=(RATE, CPU, P50, P99, RSS),
+        metrics=READ,
         prepare=prepare,
         stock=f"workers-{kind}",
         goals=(Goal(RATE, "at least", 1.8, ours),),

@@ -8,7 +8,6 @@ import hashlib
 import zlib
 from typing import Any
 
-from pkgrepo.formats.rubygems.legacy import join_rows, list_row, quick_gemspec
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
 from tests.support.upstreams.messages import Answer, Request
 from tests.support.upstreams.server import UNKNOWN, ScriptedUpstream
@@ -92,7 +91,9 @@ class LegacyRubyUpstream(ScriptedUpstream):
 
     def add(self, name: str, version: str = "1.0.0", *, platform: str = "ruby", **gem: Any) -> bytes:
         """Publish a gem, and write the lists anew. Returns its bytes; arguments are those of C{make_gemspec}."""
-        from pkgrepo.formats.rubygems.push.anatomy import inspect_gem  # not above: benchmarks run without its libraries
+        # Not above: benchmarks run without the libraries of the server.
+        from pkgrepo.formats.rubygems.legacy import join_rows, list_row, quick_gemspec
+        from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 
         data = pack_gem(make_gemspec(name, version, platform=platform, **gem))
         spec = inspect_gem(data)

@@ -1,0 +1,86 @@
+"""This checkout with catalogs of several sizes, of every format whose packages can be filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from tests.bench.packages.filler import BASE
+
+from .conda import PkgrepoChannel
+from .maven import PkgrepoMaven
+from .nodes import Database, OnDatabase, short_folder
+from .npm import PkgrepoNpm
+from .python import PkgrepoPython
+from .rubygems import PkgrepoGems
+from .server import Filled, PkgrepoHosting
+
+FILES: Final = (10_000_000, 1_000_000, 10_000)  # each of a project of its own, on PostgreSQL
+SIZES: Final = (1_000_000, 100_000, 10_000, 1_000)  # releases
+BASES: Final[Mapping[str, type[PkgrepoHosting]]] = {
+    "python": PkgrepoPython,
+    "npm": PkgrepoNpm,
+    "maven": PkgrepoMaven,
+    "gems": PkgrepoGems,
+    "conda": PkgrepoChannel,
+}
+
+
+def scaled_name(kind: str, size: int) -> str:
+    """What a contestant of this size is called."""
+    return f"pkgrepo-{kind}-{size}-releases"
+
+
+def _scaled(kind: str, size: int) -> type[Filled]:
+    names = {"name": scaled_name(kind, size), "releases": size, "__doc__": f"Of {kind}, with {size:,} releases."}
+    return cast("type[Filled]", type(f"Scaled{kind.title()}{size}", (Filled, BASES[kind]), names))
+
+
+class Multiplied(Filled, OnDatabase, PkgrepoPython):
+    """One with C{releases} files, of which the first ten thousand are published and the others are copies."""
+
+    first = BASE
+
+    def fill(self, *_: str) -> None:
+        """Publish the base and multiply it, see L{tests.bench.multiply}; needs 3 KB of disk for a file, in the folder
+        of temporary files."""
+        database = Database(short_folder(self.folder))
+        try:
+            path = f"{self.storage}/{self.repository}"
+            self.run_module("fill", database.url, path, str(BASE), self.format, str(BASE))
+            if self.releases > BASE:
+                self.run_module("multiply", database.url, path, str(self.releases // BASE))
+        finally:
+            database.stop()
+
+
+def multiplied_name(size: int) -> str:
+    """What a contestant of this size is called."""
+    return f"pkgrepo-python-postgresql-{size}-files"
+
+
+def _multiplied(size: int) -> type[Multiplied]:
+    names = {"name": multiplied_name(size), "releases": size, "__doc__": f"With {size:,} files."}
+    return cast("type[Multiplied]", type(f"Multiplied{size}", (Multiplied,), names))
+
+
+MULTIPLIED: Final[Mapping[str, type[Multiplied]]] = {multiplied_name(size): _multiplied(size) for size in FILES}
+
+
+SCALED: Mapping[str, type[Filled]] = {
+    **{scaled_name(kind, size): _scaled(kind, size) for kind in BASES for size in SIZES},
+    **MULTIPLIED,
+}
+
+
+class PkgrepoConsole(Filled):
+    """A public repository with 100,000 packages, one of which has 5,000 versions."""
+
+    name = "pkgrepo-console-100000"
+    repository = "py"
+    format = "python"
+    releases = 100_000
+
+    def fill(self, *arguments: str) -> None:
+        super().fill(*arguments)
+        super().fill("5000", "versions")
