@@ -44,15 +44,15 @@ class Lru(Generic[K, V]):
 
     def put(self, key: K, value: V, size: int = 1) -> bool:
         """Keep an entry in place of the present one. Returns whether there was one."""
-        replaced = self.pop(key) is not None
+        before = self._entries.pop(key, None)
         self._entries[key] = (value, size)
-        self.size += size
+        self.size += size if before is None else size - before[1]
         while self.size > self.limit:
             _, (evicted, freed) = self._entries.popitem(last=False)
             self.size -= freed
             if self._on_evict is not None:
                 self._on_evict(evicted)
-        return replaced
+        return before is not None
 
     def pop(self, key: K) -> V | None:
         """Remove and return the entry of a key, or None."""

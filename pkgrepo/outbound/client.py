@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from http.cookiejar import CookieJar
+from typing import Any, Final, cast
 
 from hyperlink import EncodedURL
 from treq.client import HTTPClient
@@ -21,6 +22,8 @@ from .urls import Target
 
 HIGH_WATER = 256 * 1024  # bytes held before the connection is paused
 PIECE_COST = 64  # bytes of memory that even the smallest piece takes
+
+_NO_COOKIES: Final = CookieJar()  # else treq makes a jar for each request
 
 
 class OutboundClient:
@@ -50,6 +53,7 @@ class OutboundClient:
             _ExactUrl(url),
             headers=RequestFields(fields),
             data=body,
+            cookies=_NO_COOKIES,
             allow_redirects=False,
             unbuffered=True,
             reactor=self._reactor,

@@ -20,7 +20,7 @@ from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from .documents.freshness import FAILURES
+from .documents.refreshing import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
 from .resolving.package_files import PackageFiles

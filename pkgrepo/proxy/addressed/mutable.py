@@ -30,7 +30,7 @@ from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamDenied,
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
-from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
+from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody

@@ -1,4 +1,5 @@
 """
-Metadata of upstreams: an upstream is asked (``asking``), and its answer is kept (``kept_answers``) while it is fresh,
-or while nothing better can be had (``freshness``). ``held`` has the questions and the answers.
+Metadata of upstreams, served from what is kept while it is fresh (``freshness``). Else the routes are asked in order
+(``refreshing``), one question after the other (``asking``), and their answers are kept (``kept_answers``). ``held`` has
+the questions and the answers.
 """

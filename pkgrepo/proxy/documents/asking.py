@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo import __version__
 from pkgrepo.concurrency.lru import Lru
@@ -75,6 +75,38 @@ class Received:
     stack: AsyncExitStack
 
 
+@frozen(eq=False)
+class Question:
+    """
+    A question to one route.
+
+    ``old`` is its earlier answer, which it may confirm; ``read_old`` calls a function with its parts.
+    ``open_previous`` opens the parts of the answer that is replaced, of whatever route, for the times at which versions
+    were first seen; it returns None if there are none.
+    """
+
+    repository: Repository
+    route: Route
+    request: DocumentRequest
+    old: UpstreamDocument | None
+    open_previous: OpenPrevious
+    read_old: ReadOld
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of a conditional request."""
+        headers = {"Accept": self.request.accept}
+        if self.old is not None and self.old.etag:
+            headers["If-None-Match"] = self.old.etag
+        if self.old is not None and self.old.last_modified:
+            headers["If-Modified-Since"] = self.old.last_modified
+        return headers
+
+    def current(self) -> Question:
+        """The question without an earlier answer that another release of the program may have normalised otherwise."""
+        return self if self.old is None or self.old.meta.get("release") == __version__ else evolve(self, old=None)
+
+
 class Asker:
     """Asks the routes of all proxy repositories."""
 
@@ -85,47 +117,44 @@ class Asker:
         self._normaliser = normaliser
         self._sums: Lru[str, Sums] = Lru(MOST_SUMS)  # of the documents that grew last, by their sha256 (hex)
 
-    async def ask(
-        self,
-        repository: Repository,
-        route: Route,
-        request: DocumentRequest,
-        *,
-        old: UpstreamDocument | None,
-        open_previous: OpenPrevious,
-        read_old: ReadOld,
-    ) -> Confirmed | Received | None:
+    async def ask(self, question: Question) -> Confirmed | Received | None:
         """
         The answer of a route; None if it does not have it.
 
-        ``old`` is its earlier answer, which it may confirm; ``read_old`` calls a function with its parts.
-        ``open_previous`` opens the parts of the answer that is
-        replaced, of whatever route, for the times at which versions were first seen; None if there are none.
-
-        :raises UpstreamFailed: or C{NormalisingFailed}, C{StorageFull}, C{StorageFailed}: there is no usable answer now
+        :raises UpstreamFailed: or ``NormalisingFailed``, ``StorageFull``, ``StorageFailed``: there is no usable answer
+            now
         """
-        if old is not None and old.meta.get("release") != __version__:
-            old = None  # another release of the program may have normalised it differently
+        question = question.current()
         try:
-            if old is not None and request.growing is not None:
-                answer = await self._ask_for_rest(
-                    repository, route, request, request.growing, old, open_previous, read_old
-                )
+            if question.old is not None and question.request.growing is not None:
+                answer = await self._ask_for_rest(question, question.old, question.request.growing)
                 if answer is not None:
                     return answer
-            return await self._ask(repository, route, request, old, open_previous)
+            return await self._ask(question)
         except Invalid as error:
-            raise UpstreamFailed(route.name, str(error)) from error
+            raise UpstreamFailed(question.route.name, str(error)) from error
 
-    async def _ask(
-        self,
-        repository: Repository,
-        route: Route,
-        request: DocumentRequest,
-        old: UpstreamDocument | None,
-        open_previous: OpenPrevious,
-    ) -> Confirmed | Received | None:
-        upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
+    async def make(self, question: Question, composition: Composition, sources: Sources) -> Confirmed | Received | None:
+        """
+        The document as it is made of others of a route; None if the route does not have these. See ``ask``.
+
+        :raises UpstreamFailed: or what ``ask`` raises
+        """
+        request = question.request
+        url = next(iter(request.urls(question.route.url)))
+        try:
+            made = await composition.make(sources)
+            if made is None:
+                return None
+            context = Context(request.name, url, "", url)
+            return await self._keep(question.current(), _pieces(made), context, normaliser=composition.normaliser)
+        except (Invalid, TooLarge) as error:
+            sentence = f"{request.name} cannot be made of what it sent: {error}"
+            raise UpstreamFailed(question.route.name, sentence) from error
+
+    async def _ask(self, question: Question) -> Confirmed | Received | None:
+        route, request, old = question.route, question.request, question.old
+        upstream, headers = self._upstreams.of(question.repository.id, route), question.headers
         tries, key = MOST_TRIES if old is None else TRIES_WITH_OLD, request.package_key
         for url in request.urls(route.url):
             async with upstream.open(
@@ -137,72 +166,29 @@ class Asker:
                     continue
                 if response.status != 200:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")
-                return await self._receive(repository, route, request, response, old, open_previous, url)
+                return await self._receive(question, response, url)
         return None
 
-    async def make(
-        self,
-        repository: Repository,
-        route: Route,
-        request: DocumentRequest,
-        composition: Composition,
-        *,
-        sources: Sources,
-        old: UpstreamDocument | None,
-        open_previous: OpenPrevious,
-    ) -> Confirmed | Received | None:
-        """
-        The document as it is made of others of a route; None if the route does not have these. See ``ask``.
-
-        :raises UpstreamFailed: or what ``ask`` raises
-        """
-        if old is not None and old.meta.get("release") != __version__:
-            old = None
-        url = next(iter(request.urls(route.url)))
-        try:
-            made = await composition.make(sources)
-            if made is None:
-                return None
-            return await self._keep(
-                repository,
-                request,
-                _pieces(made),
-                Context(request.name, url, "", url),
-                old,
-                open_previous,
-                normaliser=composition.normaliser,
-            )
-        except (Invalid, TooLarge) as error:
-            sentence = f"{request.name} cannot be made of what it sent: {error}"
-            raise UpstreamFailed(route.name, sentence) from error
-
     async def _ask_for_rest(
-        self,
-        repository: Repository,
-        route: Route,
-        request: DocumentRequest,
-        growing: Growing,
-        old: UpstreamDocument,
-        open_previous: OpenPrevious,
-        read_old: ReadOld,
+        self, question: Question, old: UpstreamDocument, growing: Growing
     ) -> Confirmed | Received | None:
         """
         What was appended since the earlier answer, or the whole if the route sends that.
 
         Returns None if it can neither be had nor verified: ask for the whole.
         """
-        size = old.meta.get("bytes", 0)
+        request, size = question.request, old.meta.get("bytes", 0)
         if not size:
             return None
-        upstream, headers = self._upstreams.of(repository.id, route), _headers(request, old)
+        upstream, headers = self._upstreams.of(question.repository.id, question.route), question.headers
         # One byte that is known, so that the range is never empty; not compressed, as it is a range of the plain form.
         headers["Range"] = f"bytes={size - 1}-"
-        url, key = next(iter(request.urls(route.url))), request.package_key
+        url, key = next(iter(request.urls(question.route.url))), request.package_key
         async with upstream.open("GET", url, headers, kind=request.kind, subject=key, tries=TRIES_WITH_OLD) as response:
             if response.status == 304:
                 return Confirmed(old.etag, old.last_modified)
             if response.status == 200:
-                return await self._receive(repository, route, request, response, old, open_previous, url)
+                return await self._receive(question, response, url)
             claims = Claims.of(response) if response.status == 206 else None
             rest = None if claims is None else await receive_rest(response, size)
         if claims is None or rest is None:
@@ -211,31 +197,25 @@ class Asker:
         job = Job(growing.normaliser, context, self._clock.now_ms())
         append = partial(extend, self._sums.get(old.source), old.source, rest, claims, growing, job)
         with suppress(BlobMissing, PartsDamaged):
-            made: Extension | None = await read_old(append)
+            made: Extension | None = await question.read_old(append)
             if made is not None:
                 self._sums.pop(old.source)
                 self._sums.put(made.sums.sha256.hexdigest(), made.sums)
-                return await self._stage_rest(repository, request, response, old, made, size + len(rest))
+                return await self._stage_rest(question, old, response, made, size + len(rest))
         return None
 
     async def _stage_rest(
-        self,
-        repository: Repository,
-        request: DocumentRequest,
-        response: IUpstreamResponse,
-        old: UpstreamDocument,
-        made: Extension,
-        size: int,
+        self, question: Question, old: UpstreamDocument, response: IUpstreamResponse, made: Extension, size: int
     ) -> Confirmed | Received:
         etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
         source = made.sums.sha256.hexdigest()
         if source == old.source:
             return Confirmed(etag, modified)
         async with AsyncExitStack() as stack:
-            staged = await stack.enter_async_context(self._publisher.stage(repository))
+            staged = await stack.enter_async_context(self._publisher.stage(question.repository))
             parts = await staged.store(made.parts)
             return Received(
-                key=request.tail_key,
+                key=question.request.tail_key,
                 meta={"bytes": size, "base": old.meta.get("base") or old.source},
                 url=response.url,
                 etag=etag,
@@ -247,44 +227,33 @@ class Asker:
                 stack=stack.pop_all(),
             )
 
-    async def _receive(
-        self,
-        repository: Repository,
-        route: Route,
-        request: DocumentRequest,
-        response: IUpstreamResponse,
-        old: UpstreamDocument | None,
-        open_previous: OpenPrevious,
-        url: str,
-    ) -> Confirmed | Received:
-        content_type = response.headers.get("content-type") or ""
-        context = Context(request.name, response.url, content_type, url)
+    async def _receive(self, question: Question, response: IUpstreamResponse, url: str) -> Confirmed | Received:
+        request = question.request
+        context = Context(request.name, response.url, response.headers.get("content-type") or "", url)
         chunks = _inflated(response.chunks()) if request.packed else response.chunks()
         try:
-            return await self._keep(repository, request, chunks, context, old, open_previous, response=response)
+            return await self._keep(question, chunks, context, response=response)
         except (Invalid, TooLarge) as error:
-            raise UpstreamFailed(route.name, f"it sent a document that cannot be used: {error}") from error
+            raise UpstreamFailed(question.route.name, f"it sent a document that cannot be used: {error}") from error
 
     async def _keep(
         self,
-        repository: Repository,
-        request: DocumentRequest,
+        question: Question,
         chunks: AsyncIterable[bytes],
         context: Context,
-        old: UpstreamDocument | None,
-        open_previous: OpenPrevious,
         *,
         response: IUpstreamResponse | None = None,
         normaliser: str = "",
     ) -> Confirmed | Received:
         """Normalise and stage a document: of a ``response``, or one that was made here."""
+        request, old = question.request, question.old
         etag = modified = None
         if response is not None:
             etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
-        previous = await open_previous()
+        previous = await question.open_previous()
         try:
             async with AsyncExitStack() as stack:
-                staged = await stack.enter_async_context(self._publisher.stage(repository))
+                staged = await stack.enter_async_context(self._publisher.stage(question.repository))
                 outcome = await self._normaliser.run(
                     chunks,
                     normaliser or request.normaliser,
@@ -340,15 +309,6 @@ async def _inflated(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             inflater.end()
         except BadCoding as error:
             raise Invalid(str(error)) from None
-
-
-def _headers(request: DocumentRequest, old: UpstreamDocument | None) -> dict[str, str]:
-    headers = {"Accept": request.accept}
-    if old is not None and old.etag:
-        headers["If-None-Match"] = old.etag
-    if old is not None and old.last_modified:
-        headers["If-Modified-Since"] = old.last_modified
-    return headers
 
 
 def _meta(request: DocumentRequest, outcome: Outcome) -> dict[str, Any]:

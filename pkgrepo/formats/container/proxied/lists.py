@@ -28,7 +28,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.documents.freshness import STALE_RETRY_MS
+from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock

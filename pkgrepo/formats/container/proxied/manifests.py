@@ -54,7 +54,8 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.documents.freshness import REVALIDATE_MS, STALE_RETRY_MS
+from pkgrepo.proxy.documents.freshness import REVALIDATE_MS
+from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
