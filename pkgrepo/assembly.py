@@ -42,7 +42,7 @@ from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.provisioning import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
-from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
+from pkgrepo.storage.catalog.packages.deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 

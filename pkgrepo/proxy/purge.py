@@ -28,7 +28,9 @@ from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
-from pkgrepo.storage.catalog.cached_units import (
+from pkgrepo.storage.catalog.images.contents import content_digests
+from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.upstream_documents import (
     START,
     CachedUnit,
     cached_packages,
@@ -37,8 +39,6 @@ from pkgrepo.storage.catalog.cached_units import (
     sizes_with_blobs,
     units_of_package,
 )
-from pkgrepo.storage.catalog.images.contents import content_digests
-from pkgrepo.storage.catalog.packages.packages import find_package
 
 PURGE = "cache_purge"  # the kind of the jobs of requests
 PAGE = 10_000  # units that are read at once, some MB; each page of the oldest takes 7 s for 1,000,000 files

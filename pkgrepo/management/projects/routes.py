@@ -27,7 +27,7 @@ from pkgrepo.management.projects.access import (
     visible_projects,
 )
 from pkgrepo.model import Project, ProjectRole, SubjectKind
-from pkgrepo.storage.catalog.people import grants, projects, users
+from pkgrepo.storage.catalog.people import projects, users
 
 table = Table("projects")
 
@@ -204,7 +204,7 @@ async def _subject(call: Call, user: str | None, group: str | None) -> tuple[Sub
         if found is None:
             raise Invalid(f"there is no user {user!r}", "/user")
         return SubjectKind.USER, found.id, found.username
-    there = await call.catalog.look(grants.find_group, group or "")
+    there = await call.catalog.look(users.find_group, group or "")
     if there is None:
         raise Invalid(f"there is no group {group!r}", "/group")
     return SubjectKind.GROUP, there.id, there.name

@@ -16,7 +16,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.users.schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
 from pkgrepo.model import Action, Grant, Repository, SubjectKind, User
-from pkgrepo.storage.catalog.people import grants, users
+from pkgrepo.storage.catalog.people import users
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
@@ -168,26 +168,24 @@ async def _set_grant(call: Call, id: str, given: GrantSet, *, remove: bool = Fal
     [(repository_id, actions)] = (await _wanted(call, user, [given])).items()
     wanted = {
         each.repository_id: each.actions
-        for each in await call.catalog.look(grants.permissions_of_user, user.id)
+        for each in await call.catalog.look(users.permissions_of_user, user.id)
         if each.subject_kind is SubjectKind.USER and each.repository_id != repository_id
     }
     await check_may_grant(call, user, grants=wanted if remove else {**wanted, repository_id: actions})
     path = {each.id: each.path for each in call.registry.listed()}[repository_id]
     entry = call.entry(user.username, {"repositories": {path: None if remove else action_names(actions)}})
-    await call.write(
-        entry, grants.set_permission, repository_id, SubjectKind.USER, user.id, None if remove else actions
-    )
+    await call.write(entry, users.set_permission, repository_id, SubjectKind.USER, user.id, None if remove else actions)
     return await _permissions(call, user)
 
 
 async def _permissions(call: Call, user: User) -> Permissions:
-    found = await call.catalog.look(grants.permissions_of_user, user.id)
+    found = await call.catalog.look(users.permissions_of_user, user.id)
     return Permissions.of(user, found, call.registry.listed())
 
 
 async def _wanted(call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
     wanted: dict[int, frozenset[Action]] = {}
-    granted = {each.repository_id for each in await call.catalog.look(grants.permissions_of_user, user.id)}
+    granted = {each.repository_id for each in await call.catalog.look(users.permissions_of_user, user.id)}
 
     async def knows(repository: Repository) -> bool:
         return repository.id in granted or is_full_admin(call.identity) or await call.knows(repository)
@@ -201,7 +199,7 @@ async def _wanted(call: Call, user: User, given: list[GrantSet]) -> Mapping[int,
 
 def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> list[tuple[User, list[Grant]]]:
     found = users.list_users(r, after=(after,) if after else (), limit=limit, search=search)
-    return [(user, grants.permissions_of_user(r, user.id)) for user in found]
+    return [(user, users.permissions_of_user(r, user.id)) for user in found]
 
 
 def _set_permissions(
@@ -212,9 +210,9 @@ def _set_permissions(
     now_ms: int,
 ) -> User:
     if wanted is not None:
-        for grant in grants.permissions_of_user(tx, user.id):
+        for grant in users.permissions_of_user(tx, user.id):
             if grant.subject_kind is SubjectKind.USER and grant.repository_id not in wanted:
-                grants.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
+                users.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
         for repository_id, actions in wanted.items():
-            grants.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
+            users.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
     return users.update_user(tx, user.id, now_ms=now_ms, **changes)

@@ -16,7 +16,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
-from pkgrepo.storage.catalog.people import grants, users
+from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, end_session, list_sessions
 
 table = Table("account")
@@ -50,7 +50,7 @@ async def change_account(call: Call, body: OwnChange) -> UserRecord:
 async def show_own_permissions(call: Call) -> Permissions:
     """Flags, default actions, and grants in repositories, including those of groups."""
     user = await _user(call)
-    found = await call.catalog.look(grants.permissions_of_user, user.id)
+    found = await call.catalog.look(users.permissions_of_user, user.id)
     return Permissions.of(user, found, call.registry.listed())
 
 

@@ -26,8 +26,7 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
-from pkgrepo.storage.catalog.packages.deployments import expire_deployments
-from pkgrepo.storage.catalog.packages.interrupted_deployments import release_interrupted
+from pkgrepo.storage.catalog.packages.deployments import expire_deployments, release_interrupted
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning

@@ -16,10 +16,9 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.errors import AlreadyExists, AuthenticationFailed
 from pkgrepo.model import Action, RepositoryScope, SubjectKind, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
 from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
-from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user
+from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user, set_permission
 from tests.support.auth import FAST, PASSWORD, InlineThreads, basic, make_repository
 from tests.support.catalog import insert_repository
 

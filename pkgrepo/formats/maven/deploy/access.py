@@ -20,7 +20,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment
 from pkgrepo.storage.catalog.packages import deployments
-from pkgrepo.storage.catalog.packages.interrupted_deployments import FREE, release_interrupted
+from pkgrepo.storage.catalog.packages.deployments import FREE, release_interrupted
 
 PUSHER: Final = "pusher"  # in the ``meta`` of a bundle
 

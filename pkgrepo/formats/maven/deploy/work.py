@@ -30,8 +30,18 @@ from pkgrepo.repositories.publish.deployments import KeptArchive, keep_archive, 
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
-from pkgrepo.storage.catalog.packages.deployments import ARCHIVE, FAILED, PENDING, PUBLISHING, VALIDATED, VALIDATING
-from pkgrepo.storage.catalog.packages.interrupted_deployments import INTERRUPTED, list_interrupted, release, take_over
+from pkgrepo.storage.catalog.packages.deployments import (
+    ARCHIVE,
+    FAILED,
+    INTERRUPTED,
+    PENDING,
+    PUBLISHING,
+    VALIDATED,
+    VALIDATING,
+    list_interrupted,
+    release_deployment,
+    take_over,
+)
 
 BUNDLE = "the bundle"  # in sentences about it
 
@@ -134,7 +144,7 @@ class Transitions:
         """
         if isinstance(error, CancelledError):
             now_ms = self._services.clock.now_ms()
-            await shield(self._services.catalog.write(release, deployment.id, now_ms))
+            await shield(self._services.catalog.write(release_deployment, deployment.id, now_ms))
             return STOPPED
         problems = problems_of(error)
         await shield(self._fail(deployment, problems))

@@ -19,7 +19,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.storage.catalog.packages.matches import Match
+from pkgrepo.storage.catalog.packages.name_search import Match
 from pkgrepo.storage.catalog.rows import dump, like
 from pkgrepo.untrusted.text import quoted
 

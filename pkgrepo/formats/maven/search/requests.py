@@ -30,8 +30,8 @@ from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Package, Repository, RepositoryType, Version
-from pkgrepo.storage.catalog.packages import matches, packages, versions
-from pkgrepo.storage.catalog.packages.matches import Match, matching_packages
+from pkgrepo.storage.catalog.packages import name_search, packages, versions
+from pkgrepo.storage.catalog.packages.name_search import Match, matching_packages
 from pkgrepo.storage.catalog.packages.tree import list_files
 
 SOLR: Final = b"/solrsearch/select"
@@ -153,8 +153,8 @@ def find_artifacts(
     """The artifacts that match; ``readable`` are the only keys that may be shown, None for all."""
     ids = [each.id for each in repositories]
     if readable is None:
-        total = matches.count_packages(r, ids, match)
-        keys = matches.matching_packages(r, ids, match, start, rows)
+        total = name_search.count_packages(r, ids, match)
+        keys = name_search.matching_packages(r, ids, match, start, rows)
     else:
         shown = sorted(readable)
         total, keys = len(shown), shown[start : start + rows]
@@ -179,10 +179,10 @@ def find_artifact_versions(
     """
     ids = [each.id for each in repositories]
     if readable is None:
-        total = matches.count_versions(r, ids, match)
-        found = matches.matching_versions(r, ids, match, start, rows)
+        total = name_search.count_versions(r, ids, match)
+        found = name_search.matching_versions(r, ids, match, start, rows)
     else:
-        every = [each for each in matches.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
+        every = [each for each in name_search.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
         total, found = len(every), every[start : start + rows]
     return Page([each for key, version in found for each in _version(r, repositories, key, version, joined)], total)
 

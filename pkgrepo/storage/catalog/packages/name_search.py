@@ -1,5 +1,8 @@
 """
-Searches for packages of some repositories by words in their keys, and in what they say of themselves.
+Searches for packages: those that match patterns, and those of some repositories by words.
+
+Packages and versions that match patterns are those of some repositories taken together, each key once. Words are looked
+for in the keys of packages, and in what they say of themselves:
 
 ==================================  ==================================================================================
 packages with the words             are found by
@@ -21,11 +24,163 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pkgrepo.interfaces import Reader, Value
-from pkgrepo.storage.catalog.rows import LAST_CHARACTER, LIKE, column, like, number, placeholders
+from attrs import frozen
 
-from .summaries import PackageSummary, own, summaries_of
-from .text_index import FEW, TEXTS, all_like, find_terms, is_indexed, key_of, narrowed, tables
+from pkgrepo.interfaces import Reader, Value
+from pkgrepo.storage.catalog.packages.summaries import PackageSummary, own, summaries_of
+from pkgrepo.storage.catalog.packages.text_index import (
+    FEW,
+    TEXTS,
+    all_like,
+    find_terms,
+    is_indexed,
+    key_of,
+    narrowed,
+    tables,
+)
+from pkgrepo.storage.catalog.rows import (
+    LAST_CHARACTER,
+    LIKE,
+    column,
+    like,
+    non_null,
+    number,
+    optional_conditions,
+    placeholders,
+)
+
+
+@frozen
+class Match:
+    """
+    What is looked for; None and empty mean that it does not matter.
+
+    ``keys`` are operands of LIKE, all of which the key of the package must match; packages that match ``best`` come
+    first. ``version`` is the key of a version. The others are parts of JSON texts: ``meta`` of a version's metadata,
+    ``attrs`` of a file's attributes, ``digests`` of a file's digests without sha256.
+    """
+
+    keys: tuple[str, ...]
+    best: str = ""
+    version: str | None = None
+    meta: str | None = None
+    attrs: str | None = None
+    digests: str | None = None
+
+    @property
+    def values(self) -> list[Value]:
+        """The parameters of the optional conditions."""
+        return [self.version, *(None if each is None else like(each) for each in (self.meta, self.attrs, self.digests))]
+
+
+_OF_PACKAGE = (
+    "EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.key = ?)",
+    f"EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.meta {LIKE})",
+    f"EXISTS (SELECT 1 FROM file f WHERE f.package_id = p.id AND f.attrs {LIKE})",
+    f"""
+    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+            WHERE f.package_id = p.id AND b.digests {LIKE})
+    """,
+)
+_OF_VERSION = (
+    "v.key = ?",
+    f"v.meta {LIKE}",
+    f"EXISTS (SELECT 1 FROM file f WHERE f.version_id = v.id AND f.attrs {LIKE})",
+    f"""
+    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+            WHERE f.version_id = v.id AND b.digests {LIKE})
+    """,
+)
+
+
+def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int) -> list[str]:
+    """
+    A page of the keys of packages with versions that match, ordered by key.
+
+    Reads every package if many names match.
+    """
+    if not repository_ids:
+        return []
+    terms = find_terms(r, match.keys)
+    return column(
+        r,
+        f"""
+        SELECT p.key FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
+        AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
+        AND {optional_conditions(_OF_PACKAGE, match.values)}
+        GROUP BY p.key ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key LIMIT ? OFFSET ?
+        """,
+        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
+    )
+
+
+def count_packages(r: Reader, repository_ids: Sequence[int], match: Match) -> int:
+    """The number of keys that ``matching_packages`` returns over all pages."""
+    if not repository_ids:
+        return 0
+    terms = find_terms(r, match.keys)
+    return number(
+        r,
+        f"""
+        SELECT COUNT(DISTINCT p.key) FROM {tables(len(terms))}
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
+        AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
+        AND {optional_conditions(_OF_PACKAGE, match.values)}
+        """,
+        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
+    )
+
+
+def matching_versions(
+    r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int
+) -> list[tuple[str, str]]:
+    """
+    A page of pairs of package key and version key, the highest version of a package first.
+
+    Reads every version if many names match.
+    """
+    if not repository_ids:
+        return []
+    terms = find_terms(r, match.keys)
+    return r.all(
+        f"""
+        SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
+        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))}
+        AND {optional_conditions(_OF_VERSION, match.values)}
+        GROUP BY p.key, v.key, v.sort ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key, v.sort DESC, v.key
+        LIMIT ? OFFSET ?
+        """,
+        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
+    )
+
+
+def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> int:
+    """The number of pairs that ``matching_versions`` returns over all pages."""
+    if not repository_ids:
+        return 0
+    terms = find_terms(r, match.keys)
+    return number(
+        r,
+        f"""
+        SELECT COUNT(*) FROM (
+            SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
+            WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
+            {_names(len(match.keys), len(terms))} AND {optional_conditions(_OF_VERSION, match.values)}
+            GROUP BY p.key, v.key
+        ) found
+        """,
+        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
+    )
+
+
+def _names(count: int, terms: int) -> str:
+    """The conditions for the key of a package."""
+    return f" AND {key_of(terms)} {LIKE}" * count
+
 
 SMALL: Final = 1000  # packages of a repository up to which all its keys are read
 # Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.

@@ -1,5 +1,5 @@
 """
-Users and their passwords, and the identity serial.
+Users and their passwords, groups, and what both may do in repositories; and the identity serial.
 
 Every command that can change the result of a login or of a permission check increments the identity serial in its own
 transaction. Each process caches identities and permission decisions until the serial changes.
@@ -15,20 +15,9 @@ from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model import Action, TokenKind, User, UserKind
+from pkgrepo.model import Action, Grant, Group, SubjectKind, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import (
-    LIKE,
-    dump_words,
-    every,
-    exists,
-    find,
-    insert,
-    like,
-    number,
-    rows,
-    to_ms,
-)
+from pkgrepo.storage.catalog.rows import LIKE, dump_words, every, exists, find, insert, like, number, rows, to_ms
 from pkgrepo.storage.catalog.server import settings
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
@@ -305,3 +294,74 @@ def _search_values(search: str) -> list[str]:
 
 def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
+
+
+_GROUP, _group = rows(Group, "user_group")
+
+_GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
+
+_GRANT, _grant = rows(
+    Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
+)
+
+
+def find_group(r: Reader, uid_or_name: str) -> Group | None:
+    """The group with this public id or this name (case does not matter), or None."""
+    row = r.one(f"{_GROUP} WHERE uid = ?", (uid_or_name,)) or r.one(f"{_GROUP} WHERE key = ?", (name_key(uid_or_name),))
+    return _group(row) if row else None
+
+
+def add_group(tx: Transaction, *, name: str, now_ms: int, description: str = "") -> Group:
+    """
+    Add a group without members.
+
+    :raises AlreadyExists: a group has this name (case does not matter)
+    """
+    if tx.one("SELECT 1 FROM user_group WHERE key = ?", (name_key(name),)) is not None:
+        raise AlreadyExists("group", name)
+    uid = str(uuid.uuid4())
+    tx.execute(
+        "INSERT INTO user_group (uid, name, key, description, created_at) VALUES (?, ?, ?, ?, ?)",
+        (uid, name, name_key(name), description, now_ms),
+    )
+    bump_identity_serial(tx)
+    row = tx.one(f"{_GROUP} WHERE uid = ?", (uid,))
+    assert row is not None
+    return _group(row)
+
+
+def add_group_member(tx: Transaction, group_id: int, user_id: int) -> None:
+    """Add a user to a group; does nothing if the user is a member already."""
+    tx.execute("INSERT INTO group_member (group_id, user_id) VALUES (?, ?) ON CONFLICT DO NOTHING", (group_id, user_id))
+    bump_identity_serial(tx)
+
+
+def set_permission(
+    tx: Transaction, repository_id: int, kind: SubjectKind, subject_id: int, actions: Iterable[Action] | None
+) -> None:
+    """
+    Set the actions that a user or group may perform in a repository.
+
+    They replace the previous ones. An empty set refuses every action; ``None`` removes the grant.
+    """
+    if actions is None:
+        tx.execute(
+            "DELETE FROM permission WHERE repository_id = ? AND subject_kind = ? AND subject_id = ?",
+            (repository_id, kind, subject_id),
+        )
+    else:
+        tx.execute(
+            """
+            INSERT INTO permission (repository_id, subject_kind, subject_id, actions) VALUES (?, ?, ?, ?)
+            ON CONFLICT (repository_id, subject_kind, subject_id) DO UPDATE SET actions = excluded.actions
+            """,
+            (repository_id, kind, subject_id, dump_words(actions)),
+        )
+    bump_identity_serial(tx)
+
+
+def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
+    """The grants of a user, then those of the groups that the user is a member of."""
+    own = every(r, _grant, f"{_GRANT} WHERE s.subject_kind = 'user' AND s.subject_id = ?", (user_id,))
+    sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {_GROUPS_OF_USER}"
+    return own + every(r, _grant, sql, (user_id,))

@@ -10,8 +10,7 @@ import pytest
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import name_search, packages, summaries, text_index
-from pkgrepo.storage.catalog.packages.matches import Match, count_packages, matching_packages
-from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.packages.name_search import Match, count_packages, matching_packages, search_packages
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version

@@ -2,7 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.model import ProjectRole, SubjectKind, Visibility
-from pkgrepo.storage.catalog.people import grants, projects, users
+from pkgrepo.storage.catalog.people import projects, users
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_the_first_owner_is_a_member_and_members_are_replaced_and_removed(catalo
     ("own", "groups", "highest"), [("guest", "developer", "developer"), ("owner", "guest", "owner")]
 )
 def test_the_highest_of_own_role_and_groups_roles_counts(catalog, acme, alice, own, groups, highest):
-    crew = catalog.do(grants.add_group, name="crew", now_ms=1)
-    catalog.do(grants.add_group_member, crew.id, alice.id)
+    crew = catalog.do(users.add_group, name="crew", now_ms=1)
+    catalog.do(users.add_group_member, crew.id, alice.id)
     catalog.do(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole(own))
     catalog.do(projects.set_project_member, acme.id, SubjectKind.GROUP, crew.id, ProjectRole(groups))
     assert catalog.peek(projects.roles_of_user, alice.id) == {acme.id: ProjectRole(highest)}

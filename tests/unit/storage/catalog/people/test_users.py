@@ -2,13 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.model import Action, ProjectRole, SubjectKind, UserKind
-from pkgrepo.storage.catalog.people import grants, projects, users
-from tests.support.catalog import MemoryCatalog, add_repository
-
-
-@pytest.fixture
-def catalog():
-    return MemoryCatalog()
+from pkgrepo.storage.catalog.people import projects, users
 
 
 def add(catalog, username, **fields):
@@ -133,15 +127,14 @@ def test_the_last_active_admin_stays(catalog, how):
 
 
 def test_a_removed_user_leaves_no_grants_and_memberships(catalog):
-    add_repository(catalog, 1)
     user = add(catalog, "alice")
     project = catalog.do(projects.add_project, key="acme", owner_id=user.id, now_ms=1)
-    group = catalog.do(grants.add_group, name="crew", now_ms=1)
-    catalog.do(grants.add_group_member, group.id, user.id)
-    catalog.do(grants.set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
+    group = catalog.do(users.add_group, name="crew", now_ms=1)
+    catalog.do(users.add_group_member, group.id, user.id)
+    catalog.do(users.set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
     catalog.do(projects.set_project_member, project.id, SubjectKind.USER, user.id, ProjectRole.OWNER)
     catalog.do(users.remove_user, user.id)
-    assert catalog.peek(grants.permissions_of_user, user.id) == []
+    assert catalog.peek(users.permissions_of_user, user.id) == []
     assert catalog.peek(projects.roles_of_user, user.id) == {}
     assert catalog.tx.all("SELECT user_id FROM group_member") == []
     with pytest.raises(NotFound):
@@ -172,3 +165,66 @@ def test_changes_of_users_increment_the_serial_and_a_login_does_not(catalog):
 
 def test_the_serial_of_an_empty_catalog_is_0(catalog):
     assert catalog.peek(users.identity_serial) == 0
+
+
+@pytest.fixture
+def crew(catalog):
+    return catalog.do(users.add_group, name="Crew", description="all", now_ms=1000)
+
+
+def test_a_group_is_found_by_id_and_by_name_in_any_case(catalog, crew):
+    assert catalog.peek(users.find_group, crew.uid) == crew
+    assert catalog.peek(users.find_group, "cREW") == crew
+    assert catalog.peek(users.find_group, "nobody") is None
+    assert (crew.name, crew.key, crew.description) == ("Crew", "crew", "all")
+    with pytest.raises(AlreadyExists):
+        catalog.do(users.add_group, name="CREW", now_ms=1)
+
+
+def test_adding_a_member_twice_changes_nothing(catalog, crew, alice):
+    for _ in range(2):
+        catalog.do(users.add_group_member, crew.id, alice.id)
+    catalog.do(users.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
+    assert len(catalog.peek(users.permissions_of_user, alice.id)) == 1
+
+
+def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, crew, alice):
+    other = catalog.do(users.add_group, name="others", now_ms=1)
+    catalog.do(users.add_group_member, crew.id, alice.id)
+    catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, [Action.WRITE, Action.READ])
+    catalog.do(users.set_permission, 2, SubjectKind.GROUP, crew.id, [])
+    catalog.do(users.set_permission, 2, SubjectKind.GROUP, other.id, [Action.READ])
+    found = {
+        (each.repository_id, each.subject_kind, each.subject_name): each.actions
+        for each in catalog.peek(users.permissions_of_user, alice.id)
+    }
+    assert found == {
+        (1, SubjectKind.USER, "alice"): {Action.READ, Action.WRITE},
+        (2, SubjectKind.GROUP, "Crew"): frozenset(),
+    }
+
+
+def test_a_user_and_a_group_of_one_number_are_kept_apart(catalog, crew, alice):
+    assert crew.id == alice.id
+    catalog.do(users.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
+    assert catalog.peek(users.permissions_of_user, alice.id) == []
+
+
+def test_setting_a_permission_again_replaces_it_and_none_removes_it(catalog, alice):
+    for actions in ([Action.READ], [Action.WRITE]):
+        catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, actions)
+    (grant,) = catalog.peek(users.permissions_of_user, alice.id)
+    assert (grant.actions, grant.subject_uid) == ({Action.WRITE}, alice.uid)
+    catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, None)
+    assert catalog.peek(users.permissions_of_user, alice.id) == []
+
+
+def test_every_change_increments_the_serial(catalog, crew, alice):
+    def increments(command, *args):
+        before = catalog.peek(users.identity_serial)
+        catalog.do(command, *args)
+        return catalog.peek(users.identity_serial) > before
+
+    assert increments(users.add_group_member, crew.id, alice.id)
+    assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, [])
+    assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, None)
