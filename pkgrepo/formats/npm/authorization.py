@@ -8,7 +8,7 @@ from typing import Final
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 
@@ -29,66 +29,63 @@ _VERBS: Final = {
 }
 
 
-class RepositoryRequests:
-    """The base of classes that answer requests to one repository; its methods authorize their callers."""
+async def authorize_read(context: Context[object], request: Request, name: str | None) -> Identity:
+    """
+    The identity of a caller who may read a package, or the repository when ``name`` is None.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
+    :raises AuthenticationRequired: the caller is anonymous and may not read
+    """
+    try:
+        return await context.admit(request, Action.READ, name)
+    except Forbidden:
+        raise NotFound("package", name or context.repository.path) from None
 
-    async def _authorize_read(self, request: Request, name: str | None) -> Identity:
-        """
-        The identity of a caller who may read a package, or the repository when ``name`` is None.
 
-        :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
-        :raises AuthenticationRequired: the caller is anonymous and may not read
-        """
-        try:
-            return await self._services.access.admit(request, Action.READ, self._repository, name)
-        except Forbidden:
-            raise NotFound("package", name or self._repository.path) from None
+async def authorize_change(context: Context[object], request: Request, action: Action, name: str, verb: str) -> Actor:
+    """
+    The caller, who may do ``action`` to a package; ``verb`` names it in the sentence of a refusal.
 
-    async def _authorize_change(self, request: Request, action: Action, name: str, verb: str) -> Actor:
-        """
-        The caller, who may do ``action`` to a package; ``verb`` names it in the sentence of a refusal.
+    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
+    """
+    identity = await context.services.access.identify(request)
+    await require(context, identity, action, name, verb)
+    return actor_of(request, identity)
 
-        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
-        """
-        identity = await self._services.access.identify(request)
-        await self._require(identity, action, name, verb)
-        return actor_of(request, identity)
 
-    async def _authorize_audit(self, request: Request) -> None:
-        """
-        Check that the caller may ask about vulnerabilities.
+async def authorize_audit(context: Context[object], request: Request) -> None:
+    """
+    Check that the caller may ask about vulnerabilities.
 
-        Every logged-in user may: the answer says nothing about the repository, and a user who may read only some
-        packages of it (as a member of a project, or with a token) audits what they have installed.
+    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some
+    packages of it (as a member of a project, or with a token) audits what they have installed.
 
-        :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
-        """
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            await self._services.access.require(identity, Action.READ, self._repository)
+    :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
+    """
+    identity = await context.services.access.identify(request)
+    if identity.anonymous:
+        await context.services.access.require(identity, Action.READ, context.repository)
 
-    async def _require_login(self, request: Request) -> Identity:
-        """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        return identity
 
-    async def _require(self, identity: Identity, action: Action, name: str | None, verb: str) -> None:
-        """
-        Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
+async def require_login(context: Context[object], request: Request) -> Identity:
+    """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
+    identity = await context.services.access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    return identity
 
-        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
-        """
-        try:
-            await self._services.access.require(identity, action, self._repository, name)
-        except Forbidden as error:
-            what = "to this repository" if name is None else f'"{name}"'
-            raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
+
+async def require(context: Context[object], identity: Identity, action: Action, name: str | None, verb: str) -> None:
+    """
+    Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
+
+    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
+    """
+    try:
+        await context.services.access.require(identity, action, context.repository, name)
+    except Forbidden as error:
+        what = "to this repository" if name is None else f'"{name}"'
+        raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
 
 
 def check_access(repository: Repository, wanted: object) -> None:
@@ -113,14 +110,13 @@ def verb_of_put(request: Request, revision: str) -> str:
     return _VERBS.get(command, "change" if revision else "publish")
 
 
-async def permissions_of(
-    services: Services, repository: Repository, username: str, packages: Sequence[str]
-) -> dict[str, str]:
+async def permissions_of(context: Context[object], username: str, packages: Sequence[str]) -> dict[str, str]:
     """What a user may do with packages, by their names: ``write`` or ``read``; the others are left out."""
-    user = await services.accounts.find_user(username)
+    user = await context.services.accounts.find_user(username)
     found: dict[str, str] = {}
     if user is not None:
         identity = identity_of(user, via="")
         for word, action in _PERMISSIONS:
-            found |= dict.fromkeys(await services.access.allowed(identity, action, repository, packages), word)
+            allowed = await context.services.access.allowed(identity, action, context.repository, packages)
+            found |= dict.fromkeys(allowed, word)
     return {name: found[name] for name in packages if name in found}

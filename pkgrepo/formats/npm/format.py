@@ -10,6 +10,7 @@ from pkgrepo.formats.npm import names, paths
 from pkgrepo.formats.npm.audit.export import AdvisoryCache
 from pkgrepo.formats.npm.audit.matching import find_advisories
 from pkgrepo.formats.npm.packument.document import SHORT
+from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, release_of, restore_packument
 from pkgrepo.gateway.format import Format
@@ -29,7 +30,7 @@ LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/d
 
 def npm(advisories: Path | None = None) -> Format:
     """``advisories`` is the path of an OSV export: a folder or a zip of records. With None audits find nothing."""
-    packuments, known = make_packuments(), AdvisoryCache(advisories)
+    caches = Caches(make_packuments(), AdvisoryCache(advisories))
     return Format(
         name="npm",
         aliases=("node",),
@@ -38,7 +39,7 @@ def npm(advisories: Path | None = None) -> Format:
         version_key=lambda text: parse_version(text).text,
         index=index_package,
         layout=Layout(path=paths.readable_path),
-        resource=lambda repository, services: NpmSite(services, repository, packuments, known).resource(),
+        resource=lambda repository, services: NpmSite(services, repository, caches).resource(),
         needs_no_credentials=lambda path: path.startswith(LOGINS),
         setup=snippets,
         install=install_snippets,
@@ -53,8 +54,8 @@ def npm(advisories: Path | None = None) -> Format:
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: ((f"{url}/-/ping", (200,)), (f"{url}/", (200,))),  # mirrors of files have no ping
-        find_advisories=partial(find_advisories, known),
-        caches={"packuments": packuments.kept},
+        find_advisories=partial(find_advisories, caches.advisories),
+        caches={"packuments": caches.packuments.kept},
     )
 
 

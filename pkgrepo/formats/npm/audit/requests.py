@@ -3,6 +3,17 @@
 
 Upstreams get the bulk request only, whatever the client sent: registries have retired the one about trees. They are
 told names and versions, but neither names of packages that are our own nor that of the project.
+
+====================================  ==========================================================================
+the proxies behind the repository     the client gets
+====================================  ==========================================================================
+all answer, or there is nothing to    their advisories, and those of the server's own export
+ask them
+one fails                             502, 503 or 504; with an export of its own the server answers from that
+none of them has audits               404, or the same
+====================================  ==========================================================================
+
+A client is never told that nothing is known when no advisories were read. Installs only warn of a failed audit.
 """
 
 from __future__ import annotations
@@ -19,10 +30,10 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.audit import matching
 from pkgrepo.formats.npm.audit.advisories import EVERYTHING, SEVERITIES, Advisory, AffectedRange, number_of
 from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache, AdvisoryIndex
-from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.authorization import authorize_audit
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
 from pkgrepo.gateway.bodies import read_body
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
@@ -39,98 +50,84 @@ _COMPARATOR: Final = re.compile(r"\s*(>=|<=|>|<|=|)\s*([^\s<>=]+)")
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-class AuditRequests(RepositoryRequests):
-    """
-    Answers audit requests.
+async def bulk(context: Context[object], request: Request, advisories: AdvisoryCache) -> Answer:
+    """The advisories on a list of packages and versions."""
+    body, cpu = await _receive(context, request), context.services.pools.cpu
+    asked = await cpu(matching.read_bulk, body)
+    index = await _index(context, advisories)
+    found = await _ask_all(context, asked, has_export=advisories.has_export)
+    ours = await cpu(matching.bulk_answer, asked, index)
+    return await cpu(_answer, {**ours, **found})
 
-    ====================================  ==========================================================================
-    the proxies behind the repository     the client gets
-    ====================================  ==========================================================================
-    all answer, or there is nothing to    their advisories, and those of the server's own export
-    ask them
-    one fails                             502, 503 or 504; with an export of its own the server answers from that
-    none of them has audits               404, or the same
-    ====================================  ==========================================================================
 
-    A client is never told that nothing is known when nobody was asked. Installs only warn of an audit that failed.
-    """
+async def quick(context: Context[object], request: Request, advisories: AdvisoryCache) -> Answer:
+    """The advisories on a tree of packages."""
+    body, cpu = await _receive(context, request), context.services.pools.cpu
+    try:
+        tree = await cpu(matching.read_tree, body)
+        index = await _index(context, advisories)
+        asked = await cpu(matching.versions_in, tree)
+        found = await _ask_all(context, asked, has_export=advisories.has_export)
+        if asked and not tree.dependencies:
+            # npm 7 to 10 with a lock file of version 3, after a bulk request that has failed.
+            raise Refusal(400, "the tree has no versions of the packages that the project requires")
+        return await cpu(_quick_answer, tree, index, found)
+    except RecursionError:
+        raise Refusal(400, "the tree is nested too deeply") from None
 
-    def __init__(self, services: Services, repository: Repository, advisories: AdvisoryCache) -> None:
-        super().__init__(services, repository)
-        self._advisories = advisories
 
-    async def bulk(self, request: Request) -> Answer:
-        """The advisories on a list of packages and versions."""
-        body, cpu = await self._receive(request), self._services.pools.cpu
-        asked = await cpu(matching.read_bulk, body)
-        index = await self._index()
-        found = await self._ask_all(asked)
-        ours = await cpu(matching.bulk_answer, asked, index)
-        return await cpu(_answer, {**ours, **found})
+async def _receive(context: Context[object], request: Request) -> bytes:
+    await authorize_audit(context, request)
+    return await read_body(request, AUDIT_SIZE)
 
-    async def quick(self, request: Request) -> Answer:
-        """The advisories on a tree of packages."""
-        body, cpu = await self._receive(request), self._services.pools.cpu
+
+async def _index(context: Context[object], advisories: AdvisoryCache) -> AdvisoryIndex:
+    try:
+        return await advisories.index(context.services.pools, context.services.clock)
+    except AdvisoriesUnreadable as error:
+        raise Refusal(503, str(error), "no_advisories") from None
+
+
+async def _ask_all(context: Context[object], asked: Mapping[str, Sequence[str]], *, has_export: bool) -> Entries:
+    """What the proxies behind this repository say; see the table above."""
+    found: dict[str, Any] = {}
+    answered, absent = False, ""
+    async for proxy, private in _proxies(context, asked):
+        told = {name: versions for name, versions in asked.items() if name not in private}
+        if not told:
+            continue
         try:
-            tree = await cpu(matching.read_tree, body)
-            index = await self._index()
-            asked = await cpu(matching.versions_in, tree)
-            found = await self._ask_all(asked)
-            if asked and not tree.dependencies:
-                # npm 7 to 10 with a lock file of version 3, after a bulk request that has failed.
-                raise Refusal(400, "the tree has no versions of the packages that the project requires")
-            return await cpu(_quick_answer, tree, index, found)
-        except RecursionError:
-            raise Refusal(400, "the tree is nested too deeply") from None
+            found = {**await _ask(context, proxy, told), **found}
+            answered = True
+        except NotFound:
+            absent = absent or proxy.path
+        except UpstreamFailed as error:
+            if not has_export:
+                raise
+            log.warn("an audit goes without {repository}: {error}", repository=proxy.path, error=str(error))
+    if absent and not answered and not has_export:
+        raise Refusal(404, f"no upstream of {absent} answers audits", "no_audits")
+    return found
 
-    async def _receive(self, request: Request) -> bytes:
-        await self._authorize_audit(request)
-        return await read_body(request, AUDIT_SIZE)
 
-    async def _index(self) -> AdvisoryIndex:
-        try:
-            return await self._advisories.index(self._services.pools, self._services.clock)
-        except AdvisoriesUnreadable as error:
-            raise Refusal(503, str(error), "no_advisories") from None
+async def _proxies(context: Context[object], names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
+    """The proxies behind this repository, and the names that each must not be told."""
+    leaves = context.services.proxy.resolver.flat_members(context.repository)
+    for each in leaves:
+        if each.type is RepositoryType.PROXY and each.active:
+            leaf = context.services.proxy.resolver.flat_member(context.repository, each)
+            yield each, await find_private(context.services.catalog, leaves, leaf, names)
 
-    async def _ask_all(self, asked: Mapping[str, Sequence[str]]) -> Entries:
-        """What the proxies behind this repository say; see the table above."""
-        found: dict[str, Any] = {}
-        answered, absent = False, ""
-        async for proxy, private in self._proxies(asked):
-            told = {name: versions for name, versions in asked.items() if name not in private}
-            if not told:
-                continue
-            try:
-                found = {**await self._ask(proxy, told), **found}
-                answered = True
-            except NotFound:
-                absent = absent or proxy.path
-            except UpstreamFailed as error:
-                if not self._advisories.has_export:
-                    raise
-                log.warn("an audit goes without {repository}: {error}", repository=proxy.path, error=str(error))
-        if absent and not answered and not self._advisories.has_export:
-            raise Refusal(404, f"no upstream of {absent} answers audits", "no_audits")
-        return found
 
-    async def _proxies(self, names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
-        """The proxies behind this repository, and the names that each must not be told."""
-        leaves = self._services.proxy.resolver.flat_members(self._repository)
-        for each in leaves:
-            if each.type is RepositoryType.PROXY and each.active:
-                leaf = self._services.proxy.resolver.flat_member(self._repository, each)
-                yield each, await find_private(self._services.catalog, leaves, leaf, names)
-
-    async def _ask(self, proxy: Repository, told: Mapping[str, Sequence[str]]) -> Entries:
-        """:raises NotFound: no route has audits; :raises UpstreamFailed: one failed, and none has answered"""
-        cpu = self._services.pools.cpu
-        question = await cpu(bulk_question, told)
-        body = await ask_routes(self._services.proxy.upstreams, proxy, question)
-        try:
-            return await cpu(read_bulk_answer, body, told.keys())
-        except Invalid as error:
-            raise UpstreamFailed(proxy.path, str(error)) from None
+async def _ask(context: Context[object], proxy: Repository, told: Mapping[str, Sequence[str]]) -> Entries:
+    """:raises NotFound: no route has audits; :raises UpstreamFailed: one failed, and none has answered"""
+    cpu = context.services.pools.cpu
+    question = await cpu(bulk_question, told)
+    body = await ask_routes(context.services.proxy.upstreams, proxy, question)
+    try:
+        return await cpu(read_bulk_answer, body, told.keys())
+    except Invalid as error:
+        raise UpstreamFailed(proxy.path, str(error)) from None
 
 
 def _quick_answer(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Answer:

@@ -15,22 +15,29 @@ from typing import Any
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, UNPUBLISH, RepositoryRequests, check_access, permissions_of
+from pkgrepo.formats.npm.authorization import (
+    CHANGE_OWNERS,
+    UNPUBLISH,
+    authorize_change,
+    authorize_read,
+    check_access,
+    permissions_of,
+    require,
+)
 from pkgrepo.formats.npm.change import commands
-from pkgrepo.formats.npm.change.commands import apply_document
 from pkgrepo.formats.npm.change.document_change import DocumentChange
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.packument.document import revision
-from pkgrepo.formats.npm.packument.requests import PackageRequests
+from pkgrepo.formats.npm.packument.requests import find_package, get_package, state_of
 from pkgrepo.formats.npm.paths import PackagePath, TarballPath
 from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.answers.content import is_private
 from pkgrepo.gateway.bodies import read_json, read_object
 from pkgrepo.gateway.callers.access import may_see_email
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Package, Repository
+from pkgrepo.model import Action, Actor, Identity, Package
 from pkgrepo.untrusted.text import quoted
 
 CHANGE_TAGS = "change the tags of"
@@ -40,191 +47,191 @@ MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
 AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
-class ChangeRequests(RepositoryRequests):
-    """Answers requests that change packages of one hosted repository."""
+async def apply_written(
+    context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
+) -> Answer:
+    """
+    Apply a written-back document; see ``commands``. The caller was authorized to write; deleting is checked here.
 
-    async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
-        """
-        Apply a written-back document; see ``commands``. The caller was authorized to write; deleting is checked here.
-
-        :raises NotFound: no such package; :raises Conflict: the package was changed meanwhile
-        :raises Forbidden: the document removes versions, and the caller may not
-        """
-        if change.kept is not None:
-            await self._require(identity, Action.DELETE, name, UNPUBLISH)
-        notice: Fields = ()
-        if change.deprecated:
-            rev = await shield(self._deprecate(name, change.deprecated, actor))
-        else:
-            rev = await self._services.publisher.change(
-                commands.apply_document, self._repository, name, change, actor, self._burn
-            )
-            notice = await owners_notice(self._services, self._repository, name, change)
-        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
-
-    async def remove_version(self, request: Request, path: TarballPath) -> Answer:
-        """Remove the version of this tarball; it succeeds also when the version does not exist."""
-        actor = await self._authorize_change(request, Action.DELETE, path.name, UNPUBLISH)
-        version = names.find_tarball_version(path.name, path.filename)
-        if version is None:
-            raise Invalid(f"{quoted(path.filename)} is no tarball of {path.name}")
-        await self._services.publisher.change(
-            commands.remove_version, self._repository, path.name, version.key, path.revision, actor, self._burn
+    :raises NotFound: no such package; :raises Conflict: the package was changed meanwhile
+    :raises Forbidden: the document removes versions, and the caller may not
+    """
+    if change.kept is not None:
+        await require(context, identity, Action.DELETE, name, UNPUBLISH)
+    notice: Fields = ()
+    if change.deprecated:
+        rev = await shield(_deprecate(context, name, change.deprecated, actor))
+    else:
+        rev = await context.services.publisher.change(
+            commands.apply_document, context.repository, name, change, actor, _burn(context)
         )
-        return json_answer({"ok": True})
-
-    async def remove_package(self, request: Request, path: PackagePath) -> Answer:
-        """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
-        actor = await self._authorize_change(request, Action.DELETE, path.name, UNPUBLISH)
-        await self._services.publisher.change(
-            commands.remove_package, self._repository, path.name, path.revision, actor, self._burn
-        )
-        return json_answer({"ok": True})
-
-    async def set_tag(self, request: Request, name: str, tag: str) -> Answer:
-        """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
-        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_TAGS)
-        names.check_tag(tag)
-        text = await read_json(request)
-        if not isinstance(text, str):
-            raise Invalid('the body must be a version in quotes, such as "1.0.0"')
-        tagged = await self._services.publisher.change(commands.set_tag, self._repository, name, tag, text, actor)
-        return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
-
-    async def unset_tag(self, request: Request, name: str, tag: str) -> Answer:
-        """Remove a dist-tag. :raises Invalid: the tag is ``latest``, which every package has"""
-        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_TAGS)
-        if tag == names.DEFAULT_TAG:
-            raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
-        tagged = await self._services.publisher.change(commands.unset_tag, self._repository, name, tag, actor)
-        return json_answer({"ok": True, "id": name, "dist-tags": tagged})
-
-    async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
-        waiting, rev = list(messages.items()), ""
-        while waiting:
-            some, waiting = dict(waiting[:BATCH]), waiting[BATCH:]
-            rev = await self._services.publisher.change(commands.deprecate, self._repository, name, some, actor)
-        return rev
-
-    @property
-    def _burn(self) -> bool:
-        return not policy_of(self._repository).reuse_deleted_names
+        notice = await owners_notice(context, name, change)
+    return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
 
-class OwnerRequests(RepositoryRequests):
-    """Answers requests about owners and stars in one repository."""
-
-    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
-        super().__init__(services, repository)
-        self._packages = packages
-
-    async def add_owner(self, request: Request, name: str) -> Answer:
-        """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
-        identity = await self._services.access.identify(request)
-        await self._require(identity, Action.WRITE, name, CHANGE_OWNERS)
-        username = (await read_object(request)).get("user")
-        if not isinstance(username, str):
-            raise Invalid("the body must name a user", "user")
-        user = await self._services.accounts.find_user(username)
-        if user is None:
-            raise user_not_found(username)
-        email = user.email if may_see_email(identity, user) else ""
-        return await self._change_owners(request, name, user.username, {"name": user.username, "email": email})
-
-    async def remove_owner(self, request: Request, name: str, username: str) -> Answer:
-        """
-        Remove an owner; it succeeds also when the user is none.
-
-        :raises NotFound: no such package; :raises Invalid: no owner would be left
-        """
-        return await self._change_owners(request, name, username, None)
-
-    async def star(self, request: Request, *, given: bool) -> Answer:
-        """Add or remove the caller's star on the package in the body. :raises NotFound: no such package"""
-        body = await read_object(request)
-        stated = [body[key] for key in ("package", "name") if key in body]
-        name = stated[0] if stated else None
-        if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
-            raise Invalid("the body must name one package", "package")
-        actor = await self._authorize_change(request, Action.WRITE, name, "star")
-        return await self._change(name, DocumentChange(star=given), actor)
-
-    async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
-        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_OWNERS)
-        package = await self._packages.package(name)
-        owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
-        if owner is not None:
-            owners.append(owner)
-        if not owners:
-            raise Invalid(f"{username} is the only owner of {name}; add another one first", "user")
-        change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
-        return await self._change(name, change, actor)
-
-    async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
-        rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
-        notice = await owners_notice(self._services, self._repository, name, change)
-        return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
+async def _deprecate(context: Context[object], name: str, messages: Mapping[str, str], actor: Actor) -> str:
+    waiting, rev = list(messages.items()), ""
+    while waiting:
+        some, waiting = dict(waiting[:BATCH]), waiting[BATCH:]
+        rev = await context.services.publisher.change(commands.deprecate, context.repository, name, some, actor)
+    return rev
 
 
-async def owners_notice(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+def _burn(context: Context[object]) -> bool:
+    return not policy_of(context.repository).reuse_deleted_names
+
+
+async def remove_version(context: Context[object], request: Request, path: TarballPath) -> Answer:
+    """Remove the version of this tarball; it succeeds also when the version does not exist."""
+    actor = await authorize_change(context, request, Action.DELETE, path.name, UNPUBLISH)
+    version = names.find_tarball_version(path.name, path.filename)
+    if version is None:
+        raise Invalid(f"{quoted(path.filename)} is no tarball of {path.name}")
+    await context.services.publisher.change(
+        commands.remove_version, context.repository, path.name, version.key, path.revision, actor, _burn(context)
+    )
+    return json_answer({"ok": True})
+
+
+async def remove_package(context: Context[object], request: Request, path: PackagePath) -> Answer:
+    """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
+    actor = await authorize_change(context, request, Action.DELETE, path.name, UNPUBLISH)
+    await context.services.publisher.change(
+        commands.remove_package, context.repository, path.name, path.revision, actor, _burn(context)
+    )
+    return json_answer({"ok": True})
+
+
+async def set_tag(context: Context[object], request: Request, name: str, tag: str) -> Answer:
+    """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
+    actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
+    names.check_tag(tag)
+    text = await read_json(request)
+    if not isinstance(text, str):
+        raise Invalid('the body must be a version in quotes, such as "1.0.0"')
+    tagged = await context.services.publisher.change(commands.set_tag, context.repository, name, tag, text, actor)
+    return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
+
+
+async def unset_tag(context: Context[object], request: Request, name: str, tag: str) -> Answer:
+    """Remove a dist-tag. :raises Invalid: the tag is ``latest``, which every package has"""
+    actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
+    if tag == names.DEFAULT_TAG:
+        raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
+    tagged = await context.services.publisher.change(commands.unset_tag, context.repository, name, tag, actor)
+    return json_answer({"ok": True, "id": name, "dist-tags": tagged})
+
+
+async def add_owner(context: Context[object], request: Request, name: str) -> Answer:
+    """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
+    identity = await context.services.access.identify(request)
+    await require(context, identity, Action.WRITE, name, CHANGE_OWNERS)
+    username = (await read_object(request)).get("user")
+    if not isinstance(username, str):
+        raise Invalid("the body must name a user", "user")
+    user = await context.services.accounts.find_user(username)
+    if user is None:
+        raise user_not_found(username)
+    email = user.email if may_see_email(identity, user) else ""
+    return await _change_owners(context, request, name, user.username, {"name": user.username, "email": email})
+
+
+async def remove_owner(context: Context[object], request: Request, name: str, username: str) -> Answer:
+    """
+    Remove an owner; it succeeds also when the user is none.
+
+    :raises NotFound: no such package; :raises Invalid: no owner would be left
+    """
+    return await _change_owners(context, request, name, username, None)
+
+
+async def star(context: Context[object], request: Request, *, given: bool) -> Answer:
+    """Add or remove the caller's star on the package in the body. :raises NotFound: no such package"""
+    body = await read_object(request)
+    stated = [body[key] for key in ("package", "name") if key in body]
+    name = stated[0] if stated else None
+    if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
+        raise Invalid("the body must name one package", "package")
+    actor = await authorize_change(context, request, Action.WRITE, name, "star")
+    return await _change(context, name, DocumentChange(star=given), actor)
+
+
+async def _change_owners(
+    context: Context[object], request: Request, name: str, username: str, owner: dict[str, str] | None
+) -> Answer:
+    actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_OWNERS)
+    package = await get_package(context, name)
+    owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
+    if owner is not None:
+        owners.append(owner)
+    if not owners:
+        raise Invalid(f"{username} is the only owner of {name}; add another one first", "user")
+    change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
+    return await _change(context, name, change, actor)
+
+
+async def _change(context: Context[object], name: str, change: DocumentChange, actor: Actor) -> Answer:
+    rev = await context.services.publisher.change(
+        commands.apply_document, context.repository, name, change, actor, False
+    )
+    notice = await owners_notice(context, name, change)
+    return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
+
+
+async def owners_notice(context: Context[object], name: str, change: DocumentChange) -> Fields:
     """A header that npm prints, when a change names owners who may not publish the package; else no header."""
     stated = [each["name"] for each in change.maintainers or ()][:MOST_CHECKED]
-    permissions = {each: await permissions_of(services, repository, each, [name]) for each in stated}
+    permissions = {each: await permissions_of(context, each, [name]) for each in stated}
     powerless = [each for each in stated if permissions[each] != {name: "write"}]
     if not powerless:
         return ()
     sentence = (
         f"{', '.join(map(quoted, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
-        f"decided by the permissions of {repository.path}"
+        f"decided by the permissions of {context.repository.path}"
     )
     return ((b"npm-notice", sentence.encode("ascii", "replace")),)
 
 
-class AccessRequests(RepositoryRequests):
-    """Answers requests about the access to packages of one repository."""
+async def show_access(context: Context[object], request: Request, name: str, what: str) -> Answer:
+    """
+    The visibility of a package, which is that of its repository, or the permissions of its owners.
 
-    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
-        super().__init__(services, repository)
-        self._packages = packages
+    ``what`` is the last part of the path: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
 
-    async def show(self, request: Request, name: str, what: str) -> Answer:
-        """
-        The visibility of a package, which is that of its repository, or the permissions of its owners.
+    :raises NotFound: no such package
+    """
+    await authorize_read(context, request, name)
+    await state_of(context, request, name)  # it exists
+    package, public = await find_package(context, name), not is_private(context.repository)
+    answers: dict[str, Any] = {
+        "visibility": {"public": public},
+        "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
+    }
+    value = answers.get(what, {})
+    if what not in answers and package is not None:
+        value = await _collaborators(context, request, package)
+    return json_answer(value, headers=NO_STORE)
 
-        ``what`` is the last part of the path: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
 
-        :raises NotFound: no such package
-        """
-        await self._authorize_read(request, name)
-        await self._packages.check_exists(request, name)
-        package, public = await self._packages.find_package(name), not is_private(self._repository)
-        answers: dict[str, Any] = {
-            "visibility": {"public": public},
-            "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
-        }
-        value = answers.get(what, {})
-        if what not in answers and package is not None:
-            value = await self._collaborators(request, package)
-        return json_answer(value, headers=NO_STORE)
+async def _collaborators(context: Context[object], request: Request, package: Package) -> dict[str, str]:
+    """The permission of each owner who has one."""
+    found: dict[str, str] = {}
+    for count, each in enumerate(package.meta.get("maintainers", ()), 1):
+        permissions = await permissions_of(context, each["name"], [package.name])
+        if permissions:
+            found[each["name"]] = permissions[package.name]
+        if count % AT_ONCE == 0:
+            await request.next_turn()
+    return found
 
-    async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
-        """The permission of each owner who has one."""
-        found: dict[str, str] = {}
-        for count, each in enumerate(package.meta.get("maintainers", ()), 1):
-            permissions = await permissions_of(self._services, self._repository, each["name"], [package.name])
-            if permissions:
-                found[each["name"]] = permissions[package.name]
-            if count % AT_ONCE == 0:
-                await request.next_turn()
-        return found
 
-    async def set_access(self, request: Request, name: str) -> Answer:
-        """
-        Accept the access that the package already has.
+async def set_access(context: Context[object], request: Request, name: str) -> Answer:
+    """
+    Accept the access that the package already has.
 
-        :raises Forbidden: another access was asked for; a package has that of its repository
-        """
-        await self._authorize_change(request, Action.WRITE, name, "change the access of")
-        await self._packages.package(name)
-        check_access(self._repository, (await read_object(request)).get("access"))
-        return json_answer({"ok": True}, headers=NO_STORE)
+    :raises Forbidden: another access was asked for; a package has that of its repository
+    """
+    await authorize_change(context, request, Action.WRITE, name, "change the access of")
+    await get_package(context, name)
+    check_access(context.repository, (await read_object(request)).get("access"))
+    return json_answer({"ok": True}, headers=NO_STORE)

@@ -11,144 +11,150 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
-from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of, may_see_email, unknown
 from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
+from pkgrepo.model import Action, Identity, RepositoryScope, TokenLimits, User
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.storage.catalog.people.users import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
 
 
-class AccountRequests(RepositoryRequests):
-    """Answers logins and requests about the caller's account: ``/-/user`` and ``/-/npm/v1/user``."""
+def limits_for(
+    context: Context[object], actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()
+) -> TokenLimits:
+    """The limits of a token that is issued here; see L{limits_in}."""
+    return limits_in(context.services.registry, context.repository, actions, packages)
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        super().__init__(services, repository)
-        self._accounts = services.accounts
 
-    def limits_for(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
-        """The limits of a token that is issued here; see L{limits_in}."""
-        return limits_in(self._services.registry, self._repository, actions, packages)
+async def login(context: Context[object], request: Request, username: str) -> Answer:
+    """
+    A token for a name and a password: ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
 
-    async def login(self, request: Request, username: str) -> Answer:
-        """
-        A token for a name and a password: ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
+    A client may send an access token as the password; it then gets that token back, since a token issues no others.
 
-        A client may send an access token as the password; it then gets that token back, since a token issues no others.
+    :raises Refusal: the password is wrong, or there is no such user; a login never creates an account
+    """
+    body = await read_object(request)
+    if body.get("name", username) != username or not _is_id(body.get("_id"), username):
+        raise Invalid(f"the document is of another user than {username!r}", "name")
+    password = body.get("password")
+    if not isinstance(password, str) or not password:
+        raise Invalid("the document has no password", "password")
+    identity, token = await authenticate(context, request, username, password), password
+    if identity.limits is None:
+        _, token = await context.services.accounts.issue(
+            identity, "npm login", limits_for(context), actor_of(request, identity)
+        )
+    answer = {
+        "ok": True,
+        "id": f"org.couchdb.user:{identity.username}",
+        "rev": f"1-{identity.user_id}",
+        "token": token,
+    }
+    return json_answer(answer, 201, headers=NO_STORE)
 
-        :raises Refusal: the password is wrong, or there is no such user; a login never creates an account
-        """
-        body = await read_object(request)
-        if body.get("name", username) != username or not _is_id(body.get("_id"), username):
-            raise Invalid(f"the document is of another user than {username!r}", "name")
-        password = body.get("password")
-        if not isinstance(password, str) or not password:
-            raise Invalid("the document has no password", "password")
-        identity, token = await self.authenticate(request, username, password), password
-        if identity.limits is None:
-            _, token = await self._accounts.issue(identity, "npm login", self.limits_for(), actor_of(request, identity))
-        answer = {
-            "ok": True,
-            "id": f"org.couchdb.user:{identity.username}",
-            "rev": f"1-{identity.user_id}",
-            "token": token,
-        }
-        return json_answer(answer, 201, headers=NO_STORE)
 
-    async def authenticate(self, request: Request, username: str, password: str) -> Identity:
-        """
-        The identity of a name and password.
+async def authenticate(context: Context[object], request: Request, username: str, password: str) -> Identity:
+    """
+    The identity of a name and password.
 
-        :raises Refusal: name or password is wrong; clients print the sentence
-        :raises NotFound: the repository does not exist, or is hidden from this user
-        """
-        client = (request.header(b"user-agent") or b"").decode("latin-1")
-        try:
-            identity = await self._accounts.login(username, password, request.client_address, client)
-        except AuthenticationFailed:
-            raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
-        if not await self._services.access.knows(identity, self._repository):
-            raise unknown(identity, self._repository.path)
-        return identity
+    :raises Refusal: name or password is wrong; clients print the sentence
+    :raises NotFound: the repository does not exist, or is hidden from this user
+    """
+    client = (request.header(b"user-agent") or b"").decode("latin-1")
+    try:
+        identity = await context.services.accounts.login(username, password, request.client_address, client)
+    except AuthenticationFailed:
+        raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
+    if not await context.services.access.knows(identity, context.repository):
+        raise unknown(identity, context.repository.path)
+    return identity
 
-    async def document(self, request: Request, username: str) -> Answer:
-        """
-        The document of a user, with the email for the user and for those who manage users.
 
-        :raises Refusal: there is no such user
-        """
-        identity = await self._require_login(request)
-        user = await self._accounts.find_user(username)
-        if user is None:
-            raise user_not_found(username)
-        answer = {
-            "_id": f"org.couchdb.user:{user.username}",
-            "name": user.username,
-            "email": user.email if may_see_email(identity, user) else "",
-            "type": "user",
-            "roles": [],
-            "date": format_time(user.created_at),
-        }
-        return json_answer(answer, headers=NO_STORE)
+async def user_document(context: Context[object], request: Request, username: str) -> Answer:
+    """
+    The document of a user, with the email for the user and for those who manage users.
 
-    async def whoami(self, request: Request) -> Answer:
-        """The caller's name. :raises AuthenticationRequired: the caller is anonymous"""
-        identity = await self._require_login(request)
-        return json_answer({"username": identity.username}, headers=NO_STORE)
+    :raises Refusal: there is no such user
+    """
+    identity = await require_login(context, request)
+    user = await context.services.accounts.find_user(username)
+    if user is None:
+        raise user_not_found(username)
+    answer = {
+        "_id": f"org.couchdb.user:{user.username}",
+        "name": user.username,
+        "email": user.email if may_see_email(identity, user) else "",
+        "type": "user",
+        "roles": [],
+        "date": format_time(user.created_at),
+    }
+    return json_answer(answer, headers=NO_STORE)
 
-    async def profile(self, request: Request) -> Answer:
-        """The caller's profile. :raises Forbidden: the caller used a bearer token"""
-        identity = await self._require_login(request)
-        _check_no_bearer(identity)
-        return json_answer(_profile(await self._accounts.user(identity)), headers=NO_STORE)
 
-    async def change_profile(self, request: Request) -> Answer:
-        """
-        Change name, email or password of the caller. Other fields that npm offers do not exist here.
+async def whoami(context: Context[object], request: Request) -> Answer:
+    """The caller's name. :raises AuthenticationRequired: the caller is anonymous"""
+    identity = await require_login(context, request)
+    return json_answer({"username": identity.username}, headers=NO_STORE)
 
-        :raises Forbidden: the caller's token is too limited; see ``require_write_access``
-        """
-        identity = await self._require_login(request)
-        self.require_write_access(identity)
-        body = await read_object(request)
-        if body.get("tfa"):
-            raise Invalid("this registry has no second factor of authentication", "tfa")
-        actor = actor_of(request, identity)
-        password = body.get("password")
-        if password is not None:
-            old, new = _passwords(password)
-            await self._accounts.change_password(identity, old, new, actor)
-        changes: UserChanges = {}
-        if "email" in body:
-            changes["email"] = _text(body, "email")
-        if "fullname" in body:
-            changes["name"] = _text(body, "fullname")
-        user = await self._accounts.change(identity, changes, actor) if changes else await self._accounts.user(identity)
-        return json_answer(_profile(user), headers=NO_STORE)
 
-    def require_write_access(self, identity: Identity) -> None:
-        """
-        Check that the caller used a password, or a token that may change every package of a repository.
+async def profile(context: Context[object], request: Request) -> Answer:
+    """The caller's profile. :raises Forbidden: the caller used a bearer token"""
+    identity = await require_login(context, request)
+    _check_no_bearer(identity)
+    return json_answer(_profile(await context.services.accounts.user(identity)), headers=NO_STORE)
 
-        :raises Forbidden: the caller used a bearer token, or a token for reading only or for some packages only; such
-            tokens are given to others, and must not change the account of their owner
-        """
-        _check_no_bearer(identity)
-        limits = identity.limits
-        if limits is None:
-            return
-        scopes = limits.repositories or (RepositoryScope("*", PERSONAL),)
-        if limits.packages or not any(Action.WRITE in scope.actions and not scope.packages for scope in scopes):
-            raise Forbidden(
-                "this token is for reading only, or for some packages only, and not for its owner's account"
-            )
+
+async def change_profile(context: Context[object], request: Request) -> Answer:
+    """
+    Change name, email or password of the caller. Other fields that npm offers do not exist here.
+
+    :raises Forbidden: the caller's token is too limited; see ``require_write_access``
+    """
+    identity = await require_login(context, request)
+    require_write_access(identity)
+    body = await read_object(request)
+    if body.get("tfa"):
+        raise Invalid("this registry has no second factor of authentication", "tfa")
+    actor = actor_of(request, identity)
+    password = body.get("password")
+    if password is not None:
+        old, new = _passwords(password)
+        await context.services.accounts.change_password(identity, old, new, actor)
+    changes: UserChanges = {}
+    if "email" in body:
+        changes["email"] = _text(body, "email")
+    if "fullname" in body:
+        changes["name"] = _text(body, "fullname")
+    user = (
+        await context.services.accounts.change(identity, changes, actor)
+        if changes
+        else await context.services.accounts.user(identity)
+    )
+    return json_answer(_profile(user), headers=NO_STORE)
+
+
+def require_write_access(identity: Identity) -> None:
+    """
+    Check that the caller used a password, or a token that may change every package of a repository.
+
+    :raises Forbidden: the caller used a bearer token, or a token for reading only or for some packages only; such
+        tokens are given to others, and must not change the account of their owner
+    """
+    _check_no_bearer(identity)
+    limits = identity.limits
+    if limits is None:
+        return
+    scopes = limits.repositories or (RepositoryScope("*", PERSONAL),)
+    if limits.packages or not any(Action.WRITE in scope.actions and not scope.packages for scope in scopes):
+        raise Forbidden("this token is for reading only, or for some packages only, and not for its owner's account")
 
 
 def _check_no_bearer(identity: Identity) -> None:

@@ -10,15 +10,15 @@ from attrs import evolve
 from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.login.accounts import AccountRequests
+from pkgrepo.formats.npm.authorization import require_login
+from pkgrepo.formats.npm.login.accounts import authenticate, limits_for, require_write_access
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.callers.token_limits import PERSONAL
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository, Token
+from pkgrepo.model import Action, Identity, Token
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.untrusted.text import quoted
 
@@ -29,74 +29,70 @@ LONGEST_LINE = 100  # characters
 READING = frozenset({Action.READ})
 
 
-class TokenRequests(RepositoryRequests):
-    """Answers requests about the caller's tokens."""
+async def list_tokens(context: Context[object], request: Request) -> Answer:
+    """A page of the caller's tokens."""
+    identity = await _authorize(context, request)
+    args = request.args
+    after = _number(args.get(b"after", [b""])[0], 0)
+    limit = min(_number(args.get(b"perPage", [b""])[0], PAGE), PAGE)
+    found = await context.services.accounts.tokens(identity, after=after, limit=limit + 1)
+    urls = {}
+    if len(found) > limit:
+        found = found[:limit]
+        urls["next"] = f"{context.url(request)}/-/npm/v1/tokens?perPage={limit}&after={found[-1].id}"
+    objects = [_record(token) for token in found]
+    return json_answer({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
 
-    def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
-        super().__init__(services, repository)
-        self._accounts = services.accounts
-        self._account = account
 
-    async def page(self, request: Request, address: str) -> Answer:
-        """A page of the caller's tokens; ``address`` is that of this list, for the link to the next page."""
-        identity = await self._authorize(request)
-        args = request.args
-        after = _number(args.get(b"after", [b""])[0], 0)
-        limit = min(_number(args.get(b"perPage", [b""])[0], PAGE), PAGE)
-        found = await self._accounts.tokens(identity, after=after, limit=limit + 1)
-        urls = {}
-        if len(found) > limit:
-            found = found[:limit]
-            urls["next"] = f"{address}?perPage={limit}&after={found[-1].id}"
-        objects = [_record(token) for token in found]
-        return json_answer({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
+async def create_token(context: Context[object], request: Request) -> Answer:
+    """
+    A new token, for a caller who sends the password again. The token's text is in this answer only.
 
-    async def create(self, request: Request) -> Answer:
-        """
-        A new token, for a caller who sends the password again. The token's text is in this answer only.
+    :raises Refusal: the password is wrong
+    :raises Invalid: a limit of the token is malformed, or not supported here; no limit is ever ignored
+    """
+    identity = await _authorize(context, request)
+    body = await read_object(request)
+    password = body.get("password")
+    if not isinstance(password, str):
+        raise Invalid("the password is missing", "password")
+    owner = await authenticate(context, request, identity.username, password)
+    limits = limits_for(context, _actions(body), _packages(body))
+    limits = check_limits(evolve(limits, cidrs=_networks(body)))
+    actor = actor_of(request, identity)
+    token, text = await context.services.accounts.issue(
+        owner,
+        _line(body, "name") or "npm token",
+        limits,
+        actor,
+        days=_days(body),
+        description=_line(body, "description"),
+    )
+    return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
 
-        :raises Refusal: the password is wrong
-        :raises Invalid: a limit of the token is malformed, or not supported here; no limit is ever ignored
-        """
-        identity = await self._authorize(request)
-        body = await read_object(request)
-        password = body.get("password")
-        if not isinstance(password, str):
-            raise Invalid("the password is missing", "password")
-        owner = await self._account.authenticate(request, identity.username, password)
-        limits = self._account.limits_for(_actions(body), _packages(body))
-        limits = check_limits(evolve(limits, cidrs=_networks(body)))
-        actor = actor_of(request, identity)
-        token, text = await self._accounts.issue(
-            owner,
-            _line(body, "name") or "npm token",
-            limits,
-            actor,
-            days=_days(body),
-            description=_line(body, "description"),
-        )
-        return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
 
-    async def revoke(self, request: Request, key: str) -> Answer:
-        """Revoke a token by its key or its text. :raises NotFound: the caller has no such token"""
-        identity = await self._authorize(request)
-        actor = actor_of(request, identity)
-        if key.startswith("pkgr_"):
-            await self._accounts.revoke_text(identity, key, actor)
-        else:
-            await self._accounts.revoke(identity, key.lower(), actor)
-        return Answer(204, headers=NO_STORE)
+async def revoke_token(context: Context[object], request: Request, key: str) -> Answer:
+    """Revoke a token by its key or its text. :raises NotFound: the caller has no such token"""
+    identity = await _authorize(context, request)
+    actor = actor_of(request, identity)
+    if key.startswith("pkgr_"):
+        await context.services.accounts.revoke_text(identity, key, actor)
+    else:
+        await context.services.accounts.revoke(identity, key.lower(), actor)
+    return Answer(204, headers=NO_STORE)
 
-    async def logout(self, request: Request, text: str) -> Answer:
-        """Revoke the token that the caller uses."""
-        identity = await self._require_login(request)
-        await self._accounts.revoke_text(identity, text, actor_of(request, identity))
-        return json_answer({"ok": True}, headers=NO_STORE)
 
-    async def _authorize(self, request: Request) -> Identity:
-        identity = await self._require_login(request)
-        self._account.require_write_access(identity)
-        return identity
+async def logout(context: Context[object], request: Request, text: str) -> Answer:
+    """Revoke the token that the caller uses."""
+    identity = await require_login(context, request)
+    await context.services.accounts.revoke_text(identity, text, actor_of(request, identity))
+    return json_answer({"ok": True}, headers=NO_STORE)
+
+
+async def _authorize(context: Context[object], request: Request) -> Identity:
+    identity = await require_login(context, request)
+    require_write_access(identity)
+    return identity
 
 
 def _record(token: Token) -> Mapping[str, Any]:

@@ -26,14 +26,13 @@ from urllib.parse import parse_qs
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.login.accounts import AccountRequests
+from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
 from pkgrepo.gateway.bodies import read_body
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits
+from pkgrepo.model import Actor, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.people import logins, users
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
@@ -59,100 +58,99 @@ _STYLE: Final = (
 )
 
 
-class WebLoginRequests(RepositoryRequests):
-    """Answers requests at ``/-/v1/login`` and ``/-/v1/done`` of one repository."""
+async def begin_login(context: Context[object], request: Request) -> Answer:
+    """The two addresses of a new login."""
+    key = await _key(context)
+    until_ms = context.services.clock.now_ms() + LIFE_MS
+    secret = secrets.token_urlsafe(32)
+    done = seal(key, "done", until_ms, secret)
+    opened = seal(key, "login", until_ms, _digest(secret))
+    answer = {
+        "loginUrl": f"{context.url(request)}/-/v1/login?session={opened}",
+        "doneUrl": f"{context.url(request)}/-/v1/done?session={done}",
+    }
+    return json_answer(answer, headers=NO_STORE)
 
-    def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
-        super().__init__(services, repository)
-        self._account = account
 
-    async def begin(self, address: str) -> Answer:
-        """The two addresses of a new login; ``address`` is the repository's, without a slash at the end."""
-        key = await self._key()
-        until_ms = self._services.clock.now_ms() + LIFE_MS
-        secret = secrets.token_urlsafe(32)
-        done = seal(key, "done", until_ms, secret)
-        opened = seal(key, "login", until_ms, _digest(secret))
-        answer = {
-            "loginUrl": f"{address}/-/v1/login?session={opened}",
-            "doneUrl": f"{address}/-/v1/done?session={done}",
-        }
-        return json_answer(answer, headers=NO_STORE)
+async def poll_login(context: Context[object], request: Request) -> Answer:
+    """The token of an approved login, once; 202 before the approval. :raises Refusal: the login has ended"""
+    secret, _ = await _open(context, request, "done")
+    digest = _digest(secret)
+    approval = await context.services.catalog.look(logins.find_approval, digest)
+    if approval is None:
+        return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
+    text = make_token(TokenKind.PERSONAL)
+    limits = context.services.accounts.ending(limits_for(context))
+    actor = Actor(address=request.client_address, request_id=request.request_id)
+    entry = await context.services.catalog.write(
+        _issue_token, digest, text, limits, actor, context.services.clock.now_ms()
+    )
+    if entry is None:
+        raise _ended()
+    context.services.accounts.copy_entry(entry)
+    return json_answer({"token": text}, headers=NO_STORE)
 
-    async def poll(self, request: Request) -> Answer:
-        """The token of an approved login, once; 202 before the approval. :raises Refusal: the login has ended"""
-        secret, _ = await self._open(request, "done")
-        digest = _digest(secret)
-        approval = await self._services.catalog.look(logins.find_approval, digest)
-        if approval is None:
-            return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
-        text = make_token(TokenKind.PERSONAL)
-        limits = self._services.accounts.ending(self._account.limits_for())
-        actor = Actor(address=request.client_address, request_id=request.request_id)
-        entry = await self._services.catalog.write(
-            _issue_token, digest, text, limits, actor, self._services.clock.now_ms()
-        )
-        if entry is None:
-            raise _ended()
-        self._services.accounts.copy_entry(entry)
-        return json_answer({"token": text}, headers=NO_STORE)
 
-    async def form(self, request: Request) -> Answer:
-        """The page that asks for name and password."""
-        await self._open(request, "login")
-        return self._page()
+async def login_form(context: Context[object], request: Request) -> Answer:
+    """The page that asks for name and password."""
+    await _open(context, request, "login")
+    return _page(context)
 
-    async def approve(self, request: Request) -> Answer:
-        """Approve the login, when name and password in the submitted form are right; else the page again."""
-        digest, until_ms = await self._open(request, "login")
-        fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
-        username, password = (fields.get(name, [""])[0] for name in ("username", "password"))
-        if not username or not password:
-            return self._page("Type your user name and your password.", username)
-        try:
-            identity = await self._account.authenticate(request, username, password)
-        except Refusal as refusal:
-            return self._page(f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
-        except NotFound as error:
-            return self._page(f"{str(error)[:1].upper()}{str(error)[1:]}.", username, status=404)
-        if identity.limits is not None:
-            return self._page("Log in with the password, not with a token.", username, status=403)
-        approved = await self._services.catalog.write(
-            logins.approve_login,
-            digest,
-            user_id=owner_of(identity),
-            until_ms=until_ms,
-            now_ms=self._services.clock.now_ms(),
-        )
-        if not approved:
-            raise _ended()
-        return _html("<h1>Logged in</h1><p>You may close this page and go back to the terminal.</p>")
 
-    async def _open(self, request: Request, purpose: str) -> tuple[str, int]:
-        """The value and expiry time in a sealed address. :raises Refusal: the seal is wrong, or has expired"""
-        sealed = request.parameter(b"session") or ""
-        opened = unseal(await self._key(), purpose, sealed)
-        if opened is None or opened[1] <= self._services.clock.now_ms():
-            raise _ended()
-        return opened
+async def approve_login(context: Context[object], request: Request) -> Answer:
+    """Approve the login, when name and password in the submitted form are right; else the page again."""
+    digest, until_ms = await _open(context, request, "login")
+    fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
+    username, password = (fields.get(name, [""])[0] for name in ("username", "password"))
+    if not username or not password:
+        return _page(context, "Type your user name and your password.", username)
+    try:
+        identity = await authenticate(context, request, username, password)
+    except Refusal as refusal:
+        return _page(context, f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
+    except NotFound as error:
+        return _page(context, f"{str(error)[:1].upper()}{str(error)[1:]}.", username, status=404)
+    if identity.limits is not None:
+        return _page(context, "Log in with the password, not with a token.", username, status=403)
+    approved = await context.services.catalog.write(
+        logins.approve_login,
+        digest,
+        user_id=owner_of(identity),
+        until_ms=until_ms,
+        now_ms=context.services.clock.now_ms(),
+    )
+    if not approved:
+        raise _ended()
+    return _html("<h1>Logged in</h1><p>You may close this page and go back to the terminal.</p>")
 
-    async def _key(self) -> bytes:
-        """The HMAC key, which all processes share."""
-        found = await self._services.catalog.look(settings.get, SETTING)
-        if found is None:
-            found = await self._services.catalog.write(settings.ensure_secret, SETTING)
-        return found.encode()
 
-    def _page(self, problem: str = "", username: str = "", *, status: int = 200) -> Answer:
-        problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
-        return _html(
-            f"<h1>Log in</h1><p>A package client wants to use <b>{escape(self._repository.path)}</b> in your name. "
-            f"Go on only if you started it yourself just now.</p>{problem_line}"
-            '<form method="post"><label>User name<input name="username" autocomplete="username" required '
-            f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
-            'autocomplete="current-password" required></label><button>Log in</button></form>',
-            status,
-        )
+async def _open(context: Context[object], request: Request, purpose: str) -> tuple[str, int]:
+    """The value and expiry time in a sealed address. :raises Refusal: the seal is wrong, or has expired"""
+    sealed = request.parameter(b"session") or ""
+    opened = unseal(await _key(context), purpose, sealed)
+    if opened is None or opened[1] <= context.services.clock.now_ms():
+        raise _ended()
+    return opened
+
+
+async def _key(context: Context[object]) -> bytes:
+    """The HMAC key, which all processes share."""
+    found = await context.services.catalog.look(settings.get, SETTING)
+    if found is None:
+        found = await context.services.catalog.write(settings.ensure_secret, SETTING)
+    return found.encode()
+
+
+def _page(context: Context[object], problem: str = "", username: str = "", *, status: int = 200) -> Answer:
+    problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
+    return _html(
+        f"<h1>Log in</h1><p>A package client wants to use <b>{escape(context.repository.path)}</b> in your name. "
+        f"Go on only if you started it yourself just now.</p>{problem_line}"
+        '<form method="post"><label>User name<input name="username" autocomplete="username" required '
+        f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
+        'autocomplete="current-password" required></label><button>Log in</button></form>',
+        status,
+    )
 
 
 def _issue_token(

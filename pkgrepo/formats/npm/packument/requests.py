@@ -5,24 +5,26 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
-from attrs import evolve
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.audit.export import AdvisoryCache
+from pkgrepo.formats.npm.authorization import authorize_read
 from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
+from pkgrepo.formats.npm.search.listing import Listings
 from pkgrepo.gateway.answers.answer_cache import CachedAnswer
 from pkgrepo.gateway.answers.content import SAFE, Encoding, document_answer, document_cache_control
 from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Document, Package, Repository, RepositoryType, Version
+from pkgrepo.model import Document, Package, RepositoryType, Version
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog import index_documents
@@ -32,199 +34,203 @@ from pkgrepo.storage.catalog.server import repositories
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
 
-class PackageRequests(RepositoryRequests):
-    """Answers read requests of one repository of any type; each method authorizes its caller."""
+@frozen(eq=False)
+class Caches:
+    """What one process keeps in memory for all npm repositories."""
 
-    def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
-        super().__init__(services, repository)
-        self._packuments = packuments
+    packuments: SplicedDocuments
+    advisories: AdvisoryCache
+    listings: Listings = Factory(Listings)
 
-    def address(self, request: Request) -> str:
-        """The repository's address under which this client reached it, without a slash at the end."""
-        return self._services.repository_url(request, self._repository)
 
-    async def packument(self, request: Request, path: PackagePath) -> Answer:
-        """
-        A packument in the form that the client asks for; always the full one when the client will write it back.
+async def packument(context: Context[Caches], request: Request, path: PackagePath) -> Answer:
+    """
+    A packument in the form that the client asks for; always the full one when the client will write it back.
 
-        :raises NotFound: no such package
-        """
-        name = path.name
-        await self._authorize_read(request, name)
-        generation = self._services.catalog.generation()
-        writing = b"write" in request.args if request.raw_query else False
-        form = FULL if writing else _form(request)
-        found = await self._state(request, name)
-        rendered = await self._packuments.get(self._services.pools, found, form, self.address(request))
-        state, document = rendered.state, rendered.document
+    :raises NotFound: no such package
+    """
+    name = path.name
+    await authorize_read(context, request, name)
+    generation = context.services.catalog.generation()
+    writing = b"write" in request.args if request.raw_query else False
+    form = FULL if writing else _form(request)
+    found = await state_of(context, request, name)
+    rendered = await context.caches.packuments.get(context.services.pools, found, form, context.url(request))
+    state, document = rendered.state, rendered.document
 
-        def negotiate(again: Request) -> Answer | None:
-            ready = self._packuments.ready(state, _form(again), self.address(again))
-            return None if ready is None else self._document_answer(again, ready)
+    def negotiate(again: Request) -> Answer | None:
+        ready = context.caches.packuments.ready(state, _form(again), context.url(again))
+        return None if ready is None else _document_answer(context, again, ready)
 
-        answer = self._document_answer(request, document)
-        self._services.answer_cache.put_document(
-            request,
-            rendered,
+    answer = _document_answer(context, request, document)
+    context.services.answer_cache.put_document(
+        request,
+        rendered,
+        negotiate=negotiate,
+        generation=generation,
+        by_address=True,
+        expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
+    )
+    if writing:
+        # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
+        headers = (*NO_STORE, *answer.headers[1:])
+        return evolve(answer, etag=None, last_modified=None, headers=headers)
+    return answer
+
+
+async def version(context: Context[object], request: Request, path: VersionPath) -> Answer:
+    """
+    The document of a version, selected by its number or a tag.
+
+    :raises NotFound: no such package; :raises Refusal: no such version or tag
+    """
+    repository, name = context.repository, path.name
+    await authorize_read(context, request, name)
+    generation = context.services.catalog.generation()
+    state, fragment = await _find_version(context, request, name, path.selector)
+    if fragment is None:
+        raise version_not_found(path.selector)
+
+    def negotiate(again: Request) -> Answer:
+        body = version_document(fragment).replace(BASE, context.url(again).encode())
+        return Answer(
+            body=body,
+            content_type=FULL_TYPE.encode(),
+            etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
+            headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
+        )
+
+    if state.cacheable:
+        entry = CachedAnswer(
+            repository,
+            package=name,
             negotiate=negotiate,
+            fresh=state.fresh,
+            size=2 * len(fragment),
             generation=generation,
             by_address=True,
-            expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
+            ends_s=state.expires_s,
         )
-        if writing:
-            # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
-            headers = (*NO_STORE, *answer.headers[1:])
-            return evolve(answer, etag=None, last_modified=None, headers=headers)
-        return answer
+        context.services.answer_cache.put(request, entry)
+    return negotiate(request)
 
-    async def version(self, request: Request, path: VersionPath) -> Answer:
-        """
-        The document of a version, selected by its number or a tag.
 
-        :raises NotFound: no such package; :raises Refusal: no such version or tag
-        """
-        repository, name = self._repository, path.name
-        await self._authorize_read(request, name)
-        generation = self._services.catalog.generation()
-        state, fragment = await self._find_version(request, name, path.selector)
-        if fragment is None:
-            raise version_not_found(path.selector)
+async def dist_tags(context: Context[object], request: Request, name: str) -> Answer:
+    """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
+    await authorize_read(context, request, name)
+    if context.repository.type is RepositoryType.HOSTED:
+        package = await get_package(context, name)
+        tagged = await context.services.catalog.look(tags.tagged_versions, package.id)
+    else:
+        state = await state_of(context, request, name)
+        spliced, _ = await state.load(SHORT)
+        tagged = await context.services.pools.cpu(read_tags, spliced)
+    return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(context.repository)),))
 
-        def negotiate(again: Request) -> Answer:
-            body = version_document(fragment).replace(BASE, self.address(again).encode())
-            return Answer(
-                body=body,
-                content_type=FULL_TYPE.encode(),
-                etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
-                headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
-            )
 
-        if state.cacheable:
-            entry = CachedAnswer(
-                repository,
-                package=name,
-                negotiate=negotiate,
-                fresh=state.fresh,
-                size=2 * len(fragment),
-                generation=generation,
-                by_address=True,
-                ends_s=state.expires_s,
-            )
-            self._services.answer_cache.put(request, entry)
-        return negotiate(request)
+async def tarball(context: Context[object], request: Request, path: TarballPath) -> Answer:
+    """The tarball of a version. :raises NotFound: no tarball has this name"""
+    identity = await authorize_read(context, request, path.name)
+    answer = await answer_file(context.services, request, identity, context.repository, path.name, _tarball_path(path))
+    if answer is None:
+        raise NotFound("tarball", path.filename)
+    return answer
 
-    async def dist_tags(self, request: Request, name: str) -> Answer:
-        """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
-        await self._authorize_read(request, name)
-        if self._repository.type is RepositoryType.HOSTED:
-            package = await self.package(name)
-            tagged = await self._services.catalog.look(tags.tagged_versions, package.id)
-        else:
-            state = await self._state(request, name)
-            spliced, _ = await state.load(SHORT)
-            tagged = await self._services.pools.cpu(read_tags, spliced)
-        return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
-    async def tarball(self, request: Request, path: TarballPath) -> Answer:
-        """The tarball of a version. :raises NotFound: no tarball has this name"""
-        identity = await self._authorize_read(request, path.name)
-        answer = await answer_file(
-            self._services, request, identity, self._repository, path.name, self._tarball_path(path)
-        )
-        if answer is None:
-            raise NotFound("tarball", path.filename)
-        return answer
+async def exists(context: Context[object], request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:
+    """
+    Whether there is the package, or the version, that a path names.
 
-    async def check_exists(self, request: Request, name: str) -> None:
-        """Check that a package exists. :raises NotFound: it does not; :raises UpstreamFailed: that is not known"""
-        await self._state(request, name)
+    :raises UpstreamFailed: that is not known; :raises AuthenticationRequired: anonymous callers may not ask
+    """
+    try:
+        if context.repository.type is not RepositoryType.HOSTED:
+            await authorize_read(context, request, path.name)
+        if isinstance(path, VersionPath):
+            return (await _find_version(context, request, path.name, path.selector))[1] is not None
+        await state_of(context, request, path.name)
+    except NotFound:
+        return False
+    return True
 
-    async def exists(self, request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:
-        """
-        Whether there is the package, or the version, that a path names.
 
-        :raises UpstreamFailed: that is not known; :raises AuthenticationRequired: anonymous callers may not ask
-        """
-        try:
-            if self._repository.type is not RepositoryType.HOSTED:
-                await self._authorize_read(request, path.name)
-            if isinstance(path, VersionPath):
-                return (await self._find_version(request, path.name, path.selector))[1] is not None
-            await self._state(request, path.name)
-        except NotFound:
-            return False
-        return True
+async def state_of(context: Context[object], request: Request, name: str) -> PackageState:
+    """
+    A package as this repository shows it to this request.
 
-    async def package(self, name: str) -> Package:
-        """A package of a hosted repository by its name. :raises NotFound: there is none"""
-        return existing(await self.find_package(name), "package", name)
+    :raises NotFound: there is none; :raises UpstreamFailed: that is not known
+    """
+    return await context.services.proxy.resolver.state(context.repository, name, revalidate=request.revalidates)
 
-    async def find_package(self, name: str) -> Package | None:
-        """A package of a hosted repository by its name, or None."""
-        return await self._services.catalog.look(packages.find_package, self._repository.id, name)
 
-    async def info(self, request: Request, _path: RootPath) -> Answer:
-        """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
-        await self._authorize_read(request, None)
-        catalog = self._services.catalog
-        now = await catalog.look(repositories.find_repository, self._repository.uid) or self._repository
-        return json_answer(
-            {
-                "db_name": now.name,
-                "doc_count": now.package_count,
-                "doc_del_count": 0,
-                "update_seq": now.serial,
-                "disk_size": now.bytes_used,
-                "data_size": now.bytes_used,
-                "instance_start_time": str(round(now.created_at.timestamp() * 1_000_000)),
-            },
-            headers=((b"Cache-Control", b"no-cache"),),
-        )
+async def get_package(context: Context[object], name: str) -> Package:
+    """A package of a hosted repository by its name. :raises NotFound: there is none"""
+    return existing(await find_package(context, name), "package", name)
 
-    async def _state(self, request: Request, name: str) -> PackageState:
-        """A package as this repository shows it to this request. :raises NotFound: there is none"""
-        return await self._services.proxy.resolver.state(self._repository, name, revalidate=request.revalidates)
 
-    async def _find_version(self, request: Request, name: str, selector: str) -> tuple[PackageState, bytes | None]:
-        """
-        A package, and the fragment in the full form of a version of it, which is None when there is no such version.
+async def find_package(context: Context[object], name: str) -> Package | None:
+    """A package of a hosted repository by its name, or None."""
+    return await context.services.catalog.look(packages.find_package, context.repository.id, name)
 
-        :raises NotFound: no such package
-        """
-        state = await self._state(request, name)
-        if self._repository.type is RepositoryType.HOSTED:
-            package = await self.package(name)
-            return state, await self._services.catalog.look(find_version_fragment, package.id, selector)
-        spliced, state = await state.load(FULL)
-        return state, await self._services.pools.cpu(find_fragment, spliced, selector)
 
-    def _tarball_path(self, path: TarballPath) -> str:
-        """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
-        version = existing(names.find_tarball_version(path.name, path.filename), "tarball", path.filename)
-        if path.selector:
-            selected = semver.find_version(path.selector)
-            if selected is None or selected.text != version.text:
-                raise NotFound("tarball", f"{path.selector}/{path.filename}")
-        return tarball_path(path.name, version.text)
+async def info(context: Context[object], request: Request, _path: RootPath) -> Answer:
+    """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
+    await authorize_read(context, request, None)
+    catalog = context.services.catalog
+    now = await catalog.look(repositories.find_repository, context.repository.uid) or context.repository
+    return json_answer(
+        {
+            "db_name": now.name,
+            "doc_count": now.package_count,
+            "doc_del_count": 0,
+            "update_seq": now.serial,
+            "disk_size": now.bytes_used,
+            "data_size": now.bytes_used,
+            "instance_start_time": str(round(now.created_at.timestamp() * 1_000_000)),
+        },
+        headers=((b"Cache-Control", b"no-cache"),),
+    )
 
-    def _document_answer(self, request: Request, document: Document) -> Answer:
-        headers: Fields = (
-            (b"Cache-Control", document_cache_control(self._repository)),
-            (b"Vary", b"Accept, Accept-Encoding"),
-            *(field for field in SAFE if field[0] != b"Content-Disposition"),
-        )
-        return document_answer(
-            document,
-            _coding(request),
-            headers,
-            last_modified=self._last_modified(document),
-            cpu=self._services.pools.cpu,
-        )
 
-    def _last_modified(self, document: Document) -> int | None:
-        """When the package changed, in seconds; None while that second lies in the future (see L{Package})."""
-        modified_s = document.modified_s
-        return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
+async def _find_version(
+    context: Context[object], request: Request, name: str, selector: str
+) -> tuple[PackageState, bytes | None]:
+    """
+    A package, and the fragment in the full form of a version of it, which is None when there is no such version.
+
+    :raises NotFound: no such package
+    """
+    state = await state_of(context, request, name)
+    if context.repository.type is RepositoryType.HOSTED:
+        package = await get_package(context, name)
+        return state, await context.services.catalog.look(find_version_fragment, package.id, selector)
+    spliced, state = await state.load(FULL)
+    return state, await context.services.pools.cpu(find_fragment, spliced, selector)
+
+
+def _tarball_path(path: TarballPath) -> str:
+    """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
+    version = existing(names.find_tarball_version(path.name, path.filename), "tarball", path.filename)
+    if path.selector:
+        selected = semver.find_version(path.selector)
+        if selected is None or selected.text != version.text:
+            raise NotFound("tarball", f"{path.selector}/{path.filename}")
+    return tarball_path(path.name, version.text)
+
+
+def _document_answer(context: Context[object], request: Request, document: Document) -> Answer:
+    headers: Fields = (
+        (b"Cache-Control", document_cache_control(context.repository)),
+        (b"Vary", b"Accept, Accept-Encoding"),
+        *(field for field in SAFE if field[0] != b"Content-Disposition"),
+    )
+    modified_s = document.modified_s  # None while that second lies in the future (see L{Package})
+    if modified_s is not None and modified_s * 1000 > context.services.clock.now_ms():
+        modified_s = None
+    coding: Encoding = (
+        "gzip" if best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity")) == b"gzip" else "identity"
+    )
+    return document_answer(document, coding, headers, last_modified=modified_s, cpu=context.services.pools.cpu)
 
 
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:
@@ -246,13 +252,6 @@ def find_selected(reader: Reader, package_id: int, selector: str) -> Version | N
 def _form(request: Request) -> str:
     """The form that a request asks for: the abbreviated one when its media type is preferred to JSON."""
     return SHORT if best_media_type(request.header(b"accept"), _OFFERS) == _OFFERS[1] else FULL
-
-
-def _coding(request: Request) -> Encoding:
-    """The content coding that a request asks for."""
-    return (
-        "gzip" if best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity")) == b"gzip" else "identity"
-    )
 
 
 class _Head(msgspec.Struct):

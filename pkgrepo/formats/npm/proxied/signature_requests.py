@@ -8,13 +8,14 @@ import msgspec
 
 from pkgrepo.errors import NotFound, UpstreamFailed, existing
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import RepositoryRequests
+from pkgrepo.formats.npm.authorization import authorize_audit, authorize_read
 from pkgrepo.formats.npm.packument.document import FULL_TYPE, attestations_document
 from pkgrepo.formats.npm.packument.requests import find_selected
 from pkgrepo.formats.npm.paths import bundle_path
 from pkgrepo.formats.npm.proxied.normaliser import kept_text
 from pkgrepo.formats.npm.proxied.upstream import attestations_question, keys_question
 from pkgrepo.formats.npm.signing import find_public_key, keys_document
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -27,63 +28,63 @@ from pkgrepo.storage.catalog.packages import files, packages
 _HEADERS: Final[Fields] = ((b"Cache-Control", b"no-cache"),)
 
 
-class SignatureRequests(RepositoryRequests):
-    """Answers requests to one repository of any type; of upstreams it passes on what they say."""
+async def keys(context: Context[object], request: Request) -> Answer:
+    """
+    The keys that clients verify signatures with, of all members of the repository.
 
-    async def keys(self, request: Request) -> Answer:
-        """
-        The keys that clients verify signatures with, of all members of the repository.
+    :raises Refusal: there are none, so that clients expect no signatures
+    :raises UpstreamFailed: an upstream failed, and there are no others
+    """
+    if context.repository.type is not RepositoryType.HOSTED:
+        await authorize_audit(context, request)
+    found: dict[str, dict[str, Any]] = {}
+    failure: UpstreamFailed | None = None
+    for each in context.services.proxy.resolver.flat_members(context.repository):
+        try:
+            keys = await _keys_of(context, each)
+        except NotFound:
+            continue
+        except UpstreamFailed as error:
+            failure = failure or error
+            continue
+        found = {**{id_: key for key in keys if isinstance(id_ := key.get("keyid"), str)}, **found}
+    if not found:
+        raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
+    return json_answer({"keys": list(found.values())}, headers=_HEADERS)
 
-        :raises Refusal: there are none, so that clients expect no signatures
-        :raises UpstreamFailed: an upstream failed, and there are no others
-        """
-        if self._repository.type is not RepositoryType.HOSTED:
-            await self._authorize_audit(request)
-        found: dict[str, dict[str, Any]] = {}
-        failure: UpstreamFailed | None = None
-        for each in self._services.proxy.resolver.flat_members(self._repository):
-            try:
-                keys = await self._keys_of(each)
-            except NotFound:
-                continue
-            except UpstreamFailed as error:
-                failure = failure or error
-                continue
-            found = {**{id_: key for key in keys if isinstance(id_ := key.get("keyid"), str)}, **found}
-        if not found:
-            raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
-        return json_answer({"keys": list(found.values())}, headers=_HEADERS)
 
-    async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
-        """The attestations of a version. :raises NotFound: it has none"""
-        await self._authorize_read(request, name)
-        what = f"{name}@{version_text}"
-        version = existing(semver.find_version(version_text), "attestation of", what)
-        members = await self._services.proxy.resolver.members(self._repository, name, Trace())
-        for member in members.serving:
-            if isinstance(member, UpstreamMember):
-                body = await self._ask(member.repository, attestations_question(name, version.text))
-                return Answer(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
-            file = await self._services.catalog.look(_find_bundle, member.repository.id, name, version.key)
-            if file is not None:
-                answer = await self._services.files.answer(member.repository, file)
-                assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
-                bundle = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
-                return Answer(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
-        raise NotFound("attestation of", what)
+async def attestations(context: Context[object], request: Request, name: str, version_text: str) -> Answer:
+    """The attestations of a version. :raises NotFound: it has none"""
+    await authorize_read(context, request, name)
+    what = f"{name}@{version_text}"
+    version = existing(semver.find_version(version_text), "attestation of", what)
+    members = await context.services.proxy.resolver.members(context.repository, name, Trace())
+    for member in members.serving:
+        if isinstance(member, UpstreamMember):
+            body = await _ask(context, member.repository, attestations_question(name, version.text))
+            return Answer(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
+        file = await context.services.catalog.look(_find_bundle, member.repository.id, name, version.key)
+        if file is not None:
+            answer = await context.services.files.answer(member.repository, file)
+            assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
+            bundle = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
+            return Answer(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
+    raise NotFound("attestation of", what)
 
-    async def _keys_of(self, repository: Repository) -> list[dict[str, Any]]:
-        if repository.type is RepositoryType.PROXY:
-            return msgspec.json.decode(await self._ask(repository, keys_question()), type=_Keys).keys
-        key = await self._services.catalog.look(find_public_key)
-        found: list[dict[str, Any]] = [] if key is None else keys_document([key])["keys"]
-        return found
 
-    async def _ask(self, repository: Repository, question: DocumentRequest) -> str:
-        """What the upstreams of a proxy answer, from the cache while it is fresh."""
-        documents = self._services.proxy.documents
-        held = await documents.get(repository, question, Trace())
-        return await documents.read(repository, question, held, lambda parts: kept_text(parts.top))
+async def _keys_of(context: Context[object], repository: Repository) -> list[dict[str, Any]]:
+    if repository.type is RepositoryType.PROXY:
+        return msgspec.json.decode(await _ask(context, repository, keys_question()), type=_Keys).keys
+    key = await context.services.catalog.look(find_public_key)
+    found: list[dict[str, Any]] = [] if key is None else keys_document([key])["keys"]
+    return found
+
+
+async def _ask(context: Context[object], repository: Repository, question: DocumentRequest) -> str:
+    """What the upstreams of a proxy answer, from the cache while it is fresh."""
+    documents = context.services.proxy.documents
+    held = await documents.get(repository, question, Trace())
+    return await documents.read(repository, question, held, lambda parts: kept_text(parts.top))
 
 
 class _Keys(msgspec.Struct):

@@ -12,13 +12,14 @@ from typing import Any
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import RepositoryRequests, check_access
+from pkgrepo.formats.npm.authorization import check_access
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.paths import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_bundle
 from pkgrepo.formats.npm.refusals import version_taken
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
@@ -32,74 +33,72 @@ from .manifest import StoredManifest, check_announced, clean_manifest, make_dist
 from .tarball import TarballContents, differing_fields, inspect_tarball
 
 
-class PublishRequests(RepositoryRequests):
-    """Publishes versions into one hosted repository; the caller was authorized before."""
+async def publish(
+    context: Context[object], staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
+) -> Answer:
+    """
+    Verify a version whose tarball is staged, and publish it.
 
-    async def publish(
-        self, staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
-    ) -> Answer:
-        """
-        Verify a version whose tarball is staged, and publish it.
-
-        :raises Invalid: the document, the tarball or the bundle is refused
-        :raises Forbidden: the version exists, or was removed, or everybody would see what must be restricted
-        """
-        if publication.restricted:
-            # "public" is no reason to refuse: many manifests say so, and the repository shows less than they allow.
-            check_access(self._repository, "restricted")
-        catalog, repository = self._services.catalog, self._repository
-        name, version = publication.name, publication.version
-        policy = policy_of(repository)
-        reuse = policy.reuse_deleted_names
-        free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
-        # Checked before the work, and again in the transaction: another publish may come first.
-        await catalog.look(free)
-        try:
-            check_announced(publication.manifest, blob.digests)
-        except DigestMismatch as error:
-            raise Invalid(f"integrity mismatch: {error}", "dist") from None
-        inspect = partial(_inspect, publication, refuse_mismatch=policy.manifest_mismatch == "refuse")
-        contents, manifest = await staged.inspect(self._services.pools.cpu, blob, inspect, alone=True)
-        files, provenance = [NewFile(path=tarball_path(name, version.text), blob=blob)], None
-        if publication.bundle is not None:
-            attestation = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
-            provenance = {"predicateType": attestation.predicate_type}
-            bundle = NewFile(
-                path=bundle_path(name, version.text),
-                blob=await staged.store(attestation.text),
-                media_type="application/json",
-                attrs={"role": BUNDLE_ROLE, "predicate_type": attestation.predicate_type},
-            )
-            files.append(bundle)
-        person = await self._person(identity)
-        meta: dict[str, Any] = {
-            **manifest.fields,
-            "_npmUser": person,
-            "maintainers": [person],
-            "dist": make_dist(blob.digests, contents, provenance=provenance),
-            "readme": manifest.readme,
-            "readmeFilename": manifest.readme_filename,
-        }
-        release = Release(
-            package_key=name,
-            package_name=name,
-            version_key=version.key,
-            version_text=version.text,
-            sort=version.sort,
-            files=tuple(files),
-            meta=meta,
-            reuse=reuse,
-            guard=free,
+    :raises Invalid: the document, the tarball or the bundle is refused
+    :raises Forbidden: the version exists, or was removed, or everybody would see what must be restricted
+    """
+    if publication.restricted:
+        # "public" is no reason to refuse: many manifests say so, and the repository shows less than they allow.
+        check_access(context.repository, "restricted")
+    catalog, repository = context.services.catalog, context.repository
+    name, version = publication.name, publication.version
+    policy = policy_of(repository)
+    reuse = policy.reuse_deleted_names
+    free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
+    # Checked before the work, and again in the transaction: another publish may come first.
+    await catalog.look(free)
+    try:
+        check_announced(publication.manifest, blob.digests)
+    except DigestMismatch as error:
+        raise Invalid(f"integrity mismatch: {error}", "dist") from None
+    inspect = partial(_inspect, publication, refuse_mismatch=policy.manifest_mismatch == "refuse")
+    contents, manifest = await staged.inspect(context.services.pools.cpu, blob, inspect, alone=True)
+    files, provenance = [NewFile(path=tarball_path(name, version.text), blob=blob)], None
+    if publication.bundle is not None:
+        attestation = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
+        provenance = {"predicateType": attestation.predicate_type}
+        bundle = NewFile(
+            path=bundle_path(name, version.text),
+            blob=await staged.store(attestation.text),
+            media_type="application/json",
+            attrs={"role": BUNDLE_ROLE, "predicate_type": attestation.predicate_type},
         )
-        publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)
-        published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
-        return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
+        files.append(bundle)
+    person = await _person(context, identity)
+    meta: dict[str, Any] = {
+        **manifest.fields,
+        "_npmUser": person,
+        "maintainers": [person],
+        "dist": make_dist(blob.digests, contents, provenance=provenance),
+        "readme": manifest.readme,
+        "readmeFilename": manifest.readme_filename,
+    }
+    release = Release(
+        package_key=name,
+        package_name=name,
+        version_key=version.key,
+        version_text=version.text,
+        sort=version.sort,
+        files=tuple(files),
+        meta=meta,
+        reuse=reuse,
+        guard=free,
+    )
+    publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)
+    published = await context.services.publisher.publish(repository, release, staged, actor, publishing)
+    return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
 
-    async def _person(self, identity: Identity) -> dict[str, str]:
-        user = None
-        if identity.user_id is not None:
-            user = await self._services.catalog.look(users.find_user, identity.user_id)
-        return {"name": identity.username, "email": "" if user is None else user.email}
+
+async def _person(context: Context[object], identity: Identity) -> dict[str, str]:
+    user = None
+    if identity.user_id is not None:
+        user = await context.services.catalog.look(users.find_user, identity.user_id)
+    return {"name": identity.username, "email": "" if user is None else user.email}
 
 
 def _inspect(

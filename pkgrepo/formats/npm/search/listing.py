@@ -15,7 +15,7 @@ from typing import IO, Final
 
 from attrs import frozen
 
-from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.rows import render_member
 from pkgrepo.http.answers import Content
@@ -28,11 +28,11 @@ from pkgrepo.storage.pools import GilReleaser
 from .rows import LISTED, ROW, read_row
 
 PAGE: Final = 200  # packages in one query
+MOST_FILES: Final = 64  # repositories whose lists are kept
 
 
 @frozen
 class _File:
-    seq: int  # of the last event that is included
     file: IO[bytes]
     size: int
 
@@ -41,40 +41,34 @@ class _File:
         return Content(self.size, open=lambda: os.dup(self.file.fileno()))
 
 
-class Listing:
-    """The list of all packages of one repository."""
+class Listings:
+    """The lists of all packages of hosted repositories and of what the others have, one instance per process."""
 
-    def __init__(self, catalog: ICatalog, repository: Repository) -> None:
-        self._catalog = catalog
-        self._repository = repository
-        self._cached: _File | None = None
-        self._flight: SingleFlight[int, _File] = SingleFlight()
+    def __init__(self) -> None:
+        self._files: StampCache[int, _File] = StampCache(MOST_FILES)
 
-    async def whole(self, now_ms: int) -> Content:
+    async def whole(self, catalog: ICatalog, repository: Repository, now_ms: int) -> Content:
         """The list of all packages as of now. :raises StorageFull: the disk has no room for the file"""
-        seq = await self._catalog.look(events.last_seq_of_repository, self._repository.id)
-        cached = self._cached
-        if cached is None or cached.seq < seq:
-            cached = await self._flight.run(seq, lambda: self._build(now_ms, None))
-            if self._cached is None or self._cached.seq < cached.seq:
-                self._cached = cached
-        return cached.content()
+        seq = await catalog.look(events.last_seq_of_repository, repository.id)
+        made = await self._files.get(repository.id, seq, lambda: _build(catalog, repository, now_ms, None))
+        return made.content()
 
-    async def of(self, keys: Container[str], now_ms: int) -> Content:
-        """The list of the packages with these keys."""
-        return (await self._build(now_ms, keys)).content()
 
-    async def _build(self, now_ms: int, keys: Container[str] | None) -> _File:
-        try:
-            return await self._catalog.scan(_write, self._repository.id, now_ms, keys)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise StorageFull("temporary files") from error
+async def listing_of(catalog: ICatalog, repository: Repository, keys: Container[str], now_ms: int) -> Content:
+    """The list of the packages with these keys. :raises StorageFull: the disk has no room for the file"""
+    return (await _build(catalog, repository, now_ms, keys)).content()
+
+
+async def _build(catalog: ICatalog, repository: Repository, now_ms: int, keys: Container[str] | None) -> _File:
+    try:
+        return await catalog.scan(_write, repository.id, now_ms, keys)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StorageFull("temporary files") from error
 
 
 def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str] | None) -> _File:
-    seq = events.last_seq_of_repository(reader, repository_id)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
     gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
@@ -87,7 +81,7 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
         gil.release_if_due()
     file.write(b"}")
     file.flush()
-    return _File(seq, file, file.tell())
+    return _File(file, file.tell())
 
 
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:

@@ -19,8 +19,19 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.search.requests import MOST_SIZE, Page, SearchRequests, read_page, read_query
+from pkgrepo.formats.npm.search.requests import (
+    MOST_SIZE,
+    Page,
+    identify,
+    read_page,
+    read_query,
+    readable,
+    search_hosted,
+    sees_all_packages,
+    work,
+)
 from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_answer
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
@@ -34,75 +45,89 @@ _Results = dict[str, tuple[float, Row]]  # score and row by package
 LIMITS: Final = ReadLimits(max_bytes=4 * 1024 * 1024, total_s=3.0)  # 250 results have 500 KiB; people wait for them
 
 
-class MergedSearchRequests(SearchRequests):
-    """Answers searches in one proxy or virtual repository; lists of packages are of those that it has itself."""
+async def search(context: Context[object], request: Request) -> Answer:
+    """A page of the packages that match the query."""
+    if context.repository.type is RepositoryType.HOSTED:
+        return await search_hosted(context, request)
+    identity = await identify(context, request)
+    text = request.parameter(b"text") or ""
+    page = read_page(request.parameter(b"size"), request.parameter(b"from"))
+    leaves = context.services.proxy.resolver.flat_members(context.repository)
+    present, count = await _search_here(context, request, identity, leaves, read_query(text), page)
+    shown = dict(list(present.items())[page.start : page.start + page.size])
+    found = await _search_upstreams(context, leaves, text, evolve(page, start=max(0, page.start - count)))
+    now = from_ms(context.services.clock.now_ms())
+    answer = render_answer(list(shown.values()), count + found.total, now, context.url(request))
+    ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
+    others = [each for name, each in found.objects.items() if name not in present]
+    return json_answer({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
 
-    async def search(self, request: Request, address: str) -> Answer:
-        """See L{SearchRequests.search}."""
-        identity = await self._identify(request)
-        text = request.parameter(b"text") or ""
-        page = read_page(request.parameter(b"size"), request.parameter(b"from"))
-        leaves = self._services.proxy.resolver.flat_members(self._repository)
-        present, count = await self._search_here(request, identity, leaves, read_query(text), page)
-        shown = dict(list(present.items())[page.start : page.start + page.size])
-        found = await self._search_upstreams(leaves, text, evolve(page, start=max(0, page.start - count)))
-        now = from_ms(self._services.clock.now_ms())
-        answer = render_answer(list(shown.values()), count + found.total, now, address)
-        ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
-        others = [each for name, each in found.objects.items() if name not in present]
-        return json_answer({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
 
-    async def _search_here(
-        self, request: Request, identity: Identity, leaves: Sequence[Repository], query: Query, page: Page
-    ) -> tuple[_Results, int]:
-        """The best matches of all members, up to the end of the page, and the number of matches."""
-        sees_all, found, total = await self._sees_all(identity), _Results(), 0
-        for leaf in leaves:
-            if not leaf.active:
-                continue
-            index = await self._services.searches.get(leaf, ROW, read_entry)
-            end = page.start + page.size
-            if sees_all:
-                matches = await self._work(request, index.find, query, 0, end)
-            else:
-                keys = await self._readable(request, identity, await self._work(request, index.keys, query))
-                matches = await self._work(request, index.page, query, keys, 0, end)
-            scores = dict(matches.keys)
-            total += matches.total
-            if leaf.type is RepositoryType.PROXY:
-                # It may have kept another package of this name before a hosted member had it.
-                private = await self._private(leaves, leaf, scores)
-                scores = {name: score for name, score in scores.items() if name not in private}
-                total -= len(private)
-            for row in await self._services.catalog.scan(read_rows, leaf.id, scores):
-                found.setdefault(row.name, (scores[row.name], row))
-        return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
+async def _search_here(
+    context: Context[object],
+    request: Request,
+    identity: Identity,
+    leaves: Sequence[Repository],
+    query: Query,
+    page: Page,
+) -> tuple[_Results, int]:
+    """The best matches of all members, up to the end of the page, and the number of matches."""
+    sees_all, found, total = await sees_all_packages(context, identity), _Results(), 0
+    for leaf in leaves:
+        if not leaf.active:
+            continue
+        index = await context.services.searches.get(leaf, ROW, read_entry)
+        end = page.start + page.size
+        if sees_all:
+            matches = await work(context, request, index.find, query, 0, end)
+        else:
+            keys = await readable(context, request, identity, await work(context, request, index.keys, query))
+            matches = await work(context, request, index.page, query, keys, 0, end)
+        scores = dict(matches.keys)
+        total += matches.total
+        if leaf.type is RepositoryType.PROXY:
+            # It may have kept another package of this name before a hosted member had it.
+            private = await _private(context, leaves, leaf, scores)
+            scores = {name: score for name, score in scores.items() if name not in private}
+            total -= len(private)
+        for row in await context.services.catalog.scan(read_rows, leaf.id, scores):
+            found.setdefault(row.name, (scores[row.name], row))
+    return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
 
-    async def _search_upstreams(self, leaves: Sequence[Repository], text: str, page: Page) -> UpstreamResults:
-        leaf = partial(self._services.proxy.resolver.flat_member, self._repository)
-        active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
-        proxies = [each for each in active if passes_searches(leaves, leaf(each))]
-        answers = await gatherResults([Deferred.fromCoroutine(self._ask(leaves, each, text, page)) for each in proxies])
-        objects: dict[str, msgspec.Raw] = {}
-        for each in answers:
-            objects = {**each.objects, **objects}
-        return UpstreamResults(objects, sum(each.total for each in answers))
 
-    async def _ask(self, leaves: Sequence[Repository], proxy: Repository, text: str, page: Page) -> UpstreamResults:
-        services = self._services
-        try:
-            body = await ask_routes(services.proxy.upstreams, proxy, search_question(text, page))
-        except (NotFound, UpstreamFailed):
-            return UpstreamResults()
-        results = await services.pools.cpu(read_results, body)
-        private = await self._private(leaves, proxy, results.objects)
-        shown = {name: each for name, each in results.objects.items() if name not in private}
-        return evolve(results, objects=shown)
+async def _search_upstreams(
+    context: Context[object], leaves: Sequence[Repository], text: str, page: Page
+) -> UpstreamResults:
+    leaf = partial(context.services.proxy.resolver.flat_member, context.repository)
+    active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
+    proxies = [each for each in active if passes_searches(leaves, leaf(each))]
+    answers = await gatherResults([Deferred.fromCoroutine(_ask(context, leaves, each, text, page)) for each in proxies])
+    objects: dict[str, msgspec.Raw] = {}
+    for each in answers:
+        objects = {**each.objects, **objects}
+    return UpstreamResults(objects, sum(each.total for each in answers))
 
-    async def _private(self, leaves: Sequence[Repository], proxy: Repository, names: Collection[str]) -> set[str]:
-        """Those of the names under which this repository shows nothing of the proxy."""
-        leaf = self._services.proxy.resolver.flat_member(self._repository, proxy)
-        return await find_private(self._services.catalog, leaves, leaf, names)
+
+async def _ask(
+    context: Context[object], leaves: Sequence[Repository], proxy: Repository, text: str, page: Page
+) -> UpstreamResults:
+    services = context.services
+    try:
+        body = await ask_routes(services.proxy.upstreams, proxy, search_question(text, page))
+    except (NotFound, UpstreamFailed):
+        return UpstreamResults()
+    results = await services.pools.cpu(read_results, body)
+    private = await _private(context, leaves, proxy, results.objects)
+    shown = {name: each for name, each in results.objects.items() if name not in private}
+    return evolve(results, objects=shown)
+
+
+async def _private(
+    context: Context[object], leaves: Sequence[Repository], proxy: Repository, names: Collection[str]
+) -> set[str]:
+    """Those of the names under which this repository shows nothing of the proxy."""
+    leaf = context.services.proxy.resolver.flat_member(context.repository, proxy)
+    return await find_private(context.services.catalog, leaves, leaf, names)
 
 
 @frozen

@@ -15,8 +15,8 @@ from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
-from pkgrepo.formats.npm.search.listing import Listing
+from pkgrepo.formats.npm.authorization import permissions_of, require_login
+from pkgrepo.formats.npm.search.listing import Listings, listing_of
 from pkgrepo.formats.npm.search.rows import (
     AUTHOR,
     KEYWORD,
@@ -29,11 +29,11 @@ from pkgrepo.formats.npm.search.rows import (
     read_rows,
     render_answer,
 )
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search_index import Found, Query, SearchIndex, facet, facet_with
 
@@ -89,140 +89,154 @@ def _number(text: str | None, default: int, most: int) -> int:
     return min(int(text), most)
 
 
-class SearchRequests(RepositoryRequests):
-    """Answers searches and lists in one repository; each caller sees the packages that they may read."""
+async def search_hosted(context: Context[object], request: Request) -> Answer:
+    """A page of the packages that match the query."""
+    identity = await identify(context, request)
+    query = read_query(request.parameter(b"text") or "")
+    page = read_page(request.parameter(b"size"), request.parameter(b"from"))
+    index = await _index(context)
+    if await sees_all_packages(context, identity):
+        found = await work(context, request, index.find, query, page.start, page.size)
+    else:
+        keys = await readable(context, request, identity, await work(context, request, index.keys, query))
+        found = await work(context, request, index.page, query, keys, page.start, page.size)
+    now = from_ms(context.services.clock.now_ms())
+    return await context.services.catalog.scan(_answer, context.repository.id, found, now, context.url(request))
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        super().__init__(services, repository)
-        self._listing = Listing(services.catalog, repository)
 
-    async def search(self, request: Request, address: str) -> Answer:
-        """A page of the packages that match the query."""
-        identity = await self._identify(request)
-        query = read_query(request.parameter(b"text") or "")
-        page = read_page(request.parameter(b"size"), request.parameter(b"from"))
-        index, work = await self._index(), self._work
-        if await self._sees_all(identity):
-            found = await work(request, index.find, query, page.start, page.size)
-        else:
-            keys = await self._readable(request, identity, await work(request, index.keys, query))
-            found = await work(request, index.page, query, keys, page.start, page.size)
-        now = from_ms(self._services.clock.now_ms())
-        return await self._services.catalog.scan(_answer, self._repository.id, found, now, address)
+async def listing(context: Context[object], request: Request, listings: Listings) -> Answer:
+    """All packages, as old clients request them."""
+    identity = await identify(context, request)
+    now_ms = context.services.clock.now_ms()
+    if await sees_all_packages(context, identity):
+        content = await listings.whole(context.services.catalog, context.repository, now_ms)
+    else:
+        keys = set(await _keys(context, request, identity, Query()))
+        content = await listing_of(context.services.catalog, context.repository, keys, now_ms)
+    return Answer(body=content, content_type=JSON, headers=NO_STORE)
 
-    async def listing(self, request: Request) -> Answer:
-        """All packages, as old clients request them."""
-        identity = await self._identify(request)
-        now_ms = self._services.clock.now_ms()
-        if await self._sees_all(identity):
-            content = await self._listing.whole(now_ms)
-        else:
-            content = await self._listing.of(set(await self._keys(request, identity, Query())), now_ms)
-        return Answer(body=content, content_type=JSON, headers=NO_STORE)
 
-    async def of_scope(self, request: Request, scope: str) -> Answer:
-        """
-        The packages of a scope, with the caller's permission on each.
+async def of_scope(context: Context[object], request: Request, scope: str) -> Answer:
+    """
+    The packages of a scope, with the caller's permission on each.
 
-        :raises NotFound: there are none; npm then requests those of a user of this name
-        """
-        identity = await self._identify(request)
-        wanted = scope.removeprefix("@")
-        matches = await self._keys(request, identity, Query(facets=((facet(SCOPE, wanted.lower()),),)))
-        keys = [key for key in matches if names.split_scope(key)[0] == wanted]
-        if not keys:
-            raise NotFound("scope", scope)
+    :raises NotFound: there are none; npm then requests those of a user of this name
+    """
+    identity = await identify(context, request)
+    wanted = scope.removeprefix("@")
+    matches = await _keys(context, request, identity, Query(facets=((facet(SCOPE, wanted.lower()),),)))
+    keys = [key for key in matches if names.split_scope(key)[0] == wanted]
+    if not keys:
+        raise NotFound("scope", scope)
 
-        async def permissions(some: list[str]) -> dict[str, str]:
-            writable = await self._services.access.allowed(identity, Action.WRITE, self._repository, some)
-            return dict.fromkeys(some, "read") | dict.fromkeys(writable, "write")
+    async def permissions(some: list[str]) -> dict[str, str]:
+        writable = await context.services.access.allowed(identity, Action.WRITE, context.repository, some)
+        return dict.fromkeys(some, "read") | dict.fromkeys(writable, "write")
 
-        return await self._with_permissions(request, keys, permissions)
+    return await _with_permissions(request, keys, permissions)
 
-    async def of_user(self, request: Request, username: str) -> Answer:
-        """The packages that a user maintains and has a permission on, with that permission."""
-        identity = await self._identify(request)
-        matches = await self._keys(request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
-        own = await self._matching(matches, lambda row: any(each.name == username for each in row.maintainers))
-        return await self._with_permissions(
-            request, own, lambda some: permissions_of(self._services, self._repository, username, some)
-        )
 
-    async def of_caller(self, request: Request) -> Answer:
-        """The packages that the caller maintains. :raises AuthenticationRequired: the caller is anonymous"""
-        return await self.of_user(request, await self._username(request))
+async def of_user(context: Context[object], request: Request, username: str) -> Answer:
+    """The packages that a user maintains and has a permission on, with that permission."""
+    identity = await identify(context, request)
+    matches = await _keys(context, request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
+    own = await _matching(context, matches, lambda row: any(each.name == username for each in row.maintainers))
+    return await _with_permissions(request, own, lambda some: permissions_of(context, username, some))
 
-    async def starred(self, request: Request) -> Answer:
-        """The packages starred by the user that the parameter ``key`` names as a JSON string, for ``npm stars``."""
-        username = (request.parameter(b"key") or "").strip('"')
-        found = await self._starred(request, username)
-        return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
 
-    async def stars(self, request: Request, username: str) -> Answer:
-        """The packages starred by a user, for ``pnpm stars``."""
-        return json_answer(dict.fromkeys(await self._starred(request, username), True), headers=NO_STORE)
+async def of_caller(context: Context[object], request: Request) -> Answer:
+    """The packages that the caller maintains. :raises AuthenticationRequired: the caller is anonymous"""
+    return await of_user(context, request, await _username(context, request))
 
-    async def stars_of_caller(self, request: Request) -> Answer:
-        """The packages starred by the caller. :raises AuthenticationRequired: the caller is anonymous"""
-        return await self.stars(request, await self._username(request))
 
-    async def _starred(self, request: Request, username: str) -> list[str]:
-        identity = await self._identify(request)
-        matches = await self._keys(request, identity, Query(facets=((facet(STAR, username),),)))
-        return sorted(await self._matching(matches, lambda row: username in row.stars))
+async def starred(context: Context[object], request: Request) -> Answer:
+    """The packages starred by the user that the parameter ``key`` names as a JSON string, for ``npm stars``."""
+    username = (request.parameter(b"key") or "").strip('"')
+    found = await _starred(context, request, username)
+    return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
 
-    async def _username(self, request: Request) -> str:
-        return (await self._require_login(request)).username
 
-    async def _identify(self, request: Request) -> Identity:
-        identity = await self._services.access.identify(request)
-        if identity.anonymous and not await self._sees_all(identity):
-            raise AuthenticationRequired
-        return identity
+async def stars(context: Context[object], request: Request, username: str) -> Answer:
+    """The packages starred by a user, for ``pnpm stars``."""
+    return json_answer(dict.fromkeys(await _starred(context, request, username), True), headers=NO_STORE)
 
-    async def _sees_all(self, identity: Identity) -> bool:
-        return await self._services.access.may(identity, Action.READ, self._repository)
 
-    async def _index(self) -> SearchIndex:
-        return await self._services.searches.get(self._repository, ROW, read_entry)
+async def stars_of_caller(context: Context[object], request: Request) -> Answer:
+    """The packages starred by the caller. :raises AuthenticationRequired: the caller is anonymous"""
+    return await stars(context, request, await _username(context, request))
 
-    async def _keys(self, request: Request, identity: Identity, query: Query) -> list[str]:
-        """The keys of the packages that match and that the caller may read."""
-        keys = await self._work(request, (await self._index()).keys, query)
-        return await self._readable(request, identity, keys)
 
-    async def _work(self, request: Request, query: Callable[..., T], *args: Any) -> T:
-        """The result of a query of the index, run in a thread under a semaphore shared by all clients."""
-        async with self._services.searches.semaphore.hold((request.client_address,)):
-            return await self._services.pools.cpu(query, *args)
+async def _starred(context: Context[object], request: Request, username: str) -> list[str]:
+    identity = await identify(context, request)
+    matches = await _keys(context, request, identity, Query(facets=((facet(STAR, username),),)))
+    return sorted(await _matching(context, matches, lambda row: username in row.stars))
 
-    async def _readable(self, request: Request, identity: Identity, keys: list[str]) -> list[str]:
-        if await self._sees_all(identity):
-            return keys
-        found: list[str] = []
-        for at in range(0, len(keys), CHECKED_AT_ONCE):
-            some = keys[at : at + CHECKED_AT_ONCE]
-            found += await self._services.access.allowed(identity, Action.READ, self._repository, some)
-            await request.next_turn()
-        return found
 
-    async def _with_permissions(
-        self, request: Request, keys: list[str], permissions: Callable[[list[str]], Awaitable[dict[str, str]]]
-    ) -> Answer:
-        """The packages with the permission on each; those without one are left out."""
-        found: dict[str, str] = {}
-        for at in range(0, len(keys), CHECKED_AT_ONCE):
-            found |= await permissions(keys[at : at + CHECKED_AT_ONCE])
-            await request.next_turn()
-        return json_answer(found, headers=NO_STORE)
+async def _username(context: Context[object], request: Request) -> str:
+    return (await require_login(context, request)).username
 
-    async def _matching(self, keys: list[str], accepts: Callable[[Row], bool]) -> list[str]:
-        """The names of the packages whose row satisfies a predicate."""
-        found: list[str] = []
-        for at in range(0, len(keys), ROWS_AT_ONCE):
-            rows = await self._services.catalog.scan(read_rows, self._repository.id, keys[at : at + ROWS_AT_ONCE])
-            found += [row.name for row in rows if accepts(row)]
-        return found
+
+async def identify(context: Context[object], request: Request) -> Identity:
+    """The identity of a caller. :raises AuthenticationRequired: they are anonymous, and may not read the repository"""
+    identity = await context.services.access.identify(request)
+    if identity.anonymous and not await sees_all_packages(context, identity):
+        raise AuthenticationRequired
+    return identity
+
+
+async def sees_all_packages(context: Context[object], identity: Identity) -> bool:
+    """Whether a caller may read every package."""
+    return await context.services.access.may(identity, Action.READ, context.repository)
+
+
+async def _index(context: Context[object]) -> SearchIndex:
+    return await context.services.searches.get(context.repository, ROW, read_entry)
+
+
+async def _keys(context: Context[object], request: Request, identity: Identity, query: Query) -> list[str]:
+    """The keys of the packages that match and that the caller may read."""
+    keys = await work(context, request, (await _index(context)).keys, query)
+    return await readable(context, request, identity, keys)
+
+
+async def work(context: Context[object], request: Request, query: Callable[..., T], *args: Any) -> T:
+    """The result of a query of the index, run in a thread under a semaphore shared by all clients."""
+    async with context.services.searches.semaphore.hold((request.client_address,)):
+        return await context.services.pools.cpu(query, *args)
+
+
+async def readable(context: Context[object], request: Request, identity: Identity, keys: list[str]) -> list[str]:
+    """The keys of the packages that a caller may read."""
+    if await sees_all_packages(context, identity):
+        return keys
+    found: list[str] = []
+    for at in range(0, len(keys), CHECKED_AT_ONCE):
+        some = keys[at : at + CHECKED_AT_ONCE]
+        found += await context.services.access.allowed(identity, Action.READ, context.repository, some)
+        await request.next_turn()
+    return found
+
+
+async def _with_permissions(
+    request: Request,
+    keys: list[str],
+    permissions: Callable[[list[str]], Awaitable[dict[str, str]]],
+) -> Answer:
+    """The packages with the permission on each; those without one are left out."""
+    found: dict[str, str] = {}
+    for at in range(0, len(keys), CHECKED_AT_ONCE):
+        found |= await permissions(keys[at : at + CHECKED_AT_ONCE])
+        await request.next_turn()
+    return json_answer(found, headers=NO_STORE)
+
+
+async def _matching(context: Context[object], keys: list[str], accepts: Callable[[Row], bool]) -> list[str]:
+    """The names of the packages whose row satisfies a predicate."""
+    found: list[str] = []
+    for at in range(0, len(keys), ROWS_AT_ONCE):
+        rows = await context.services.catalog.scan(read_rows, context.repository.id, keys[at : at + ROWS_AT_ONCE])
+        found += [row.name for row in rows if accepts(row)]
+    return found
 
 
 def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, address: str) -> Answer:

@@ -13,12 +13,13 @@ import pytest
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands, requests
 from pkgrepo.formats.npm.change.document_change import DocumentChange
-from pkgrepo.formats.npm.change.requests import ChangeRequests
+from pkgrepo.formats.npm.change.requests import apply_written
 from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.splicing import read_parts, splice
 from pkgrepo.formats.npm.paths import tarball_path
+from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
@@ -201,7 +202,7 @@ async def test_other_writers_commit_between_batches_of_deprecations(monkeypatch:
     services: Any = SimpleNamespace(publisher=publisher)
     change = DocumentChange(deprecated=dict.fromkeys(TEXTS, "old"))
     identity: Any = None
-    answer = await ChangeRequests(services, package.repository).apply("x", change, identity, SYSTEM)
+    answer = await apply_written(Context(services, package.repository, None), "x", change, identity, SYSTEM)
     assert publisher.slices == [5, 5, 2]
     assert set(package.deprecations().values()) == {"old"}
     serial = package.catalog.peek(packages.package_serial, 1, "x")

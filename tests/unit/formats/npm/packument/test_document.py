@@ -259,5 +259,5 @@ def test_cache_of_groups_is_bounded() -> None:
     renderer = Renderer(cache_size=10_000)
     for n in range(30):
         renderer.render(spliced([f"{n}.{m}.0" for m in range(50)]), URL, content_type=packument.SHORT_TYPE, serial=3)
-    assert sum(map(len, renderer._cache.values())) <= 10_000
+    assert sum(len(each) for _, each in renderer._cache.items()) <= 10_000
     assert renderer._cache
