@@ -16,12 +16,13 @@ Every reader of a package can ask for this, so it must cost little however large
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.archives.streams import Bunzip2, Gunzip, PlainStream, Unzstd
 from pkgrepo.errors import Invalid
@@ -33,6 +34,7 @@ from .zip_archive import ZipArchive
 MOST_LISTED: Final = 5000  # entries
 MOST_UNPACKED: Final = 256 * 1024 * 1024  # bytes
 MOST_INNER: Final = 32 * 1024 * 1024  # bytes of an archive in an archive, which is held in memory
+LARGEST_DIGESTED: Final = 32 * 1024 * 1024  # bytes of a file whose digest is computed, in memory
 MOST_BZ2: Final = 16 * 1024 * 1024  # bytes of a bzip2 file that are read; a megabyte takes 60 ms
 LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
 
@@ -44,12 +46,17 @@ _README: Final = re.compile(r"(?:\./)?(?:[^/]+/)?readme(?:\.(?:md|markdown|rst|t
 
 @frozen
 class ArchiveEntry:
-    """A file, folder or link in an archive; ``link`` is the target of a link. Names are made printable as UTF-8."""
+    """
+    A file, folder or link in an archive; ``link`` is the target of a link. Names are made printable as UTF-8.
+
+    ``sha256`` is the digest of a file in lower-case hex; empty if it was not asked for, or the file is too large.
+    """
 
     name: str
     kind: Literal["file", "folder", "link"]
     size: int
     link: str = ""
+    sha256: str = ""
 
 
 @frozen
@@ -69,17 +76,26 @@ def is_archive(filename: str) -> bool:
     return filename.lower().endswith((*_ZIP, *_TAR_GZ, ".tar.bz2", ".tar", ".gem", ".conda"))
 
 
-def list_archive(content: int | bytes, filename: str) -> ArchiveListing:
+def list_archive(content: int | bytes, filename: str, *, digests: bool = False) -> ArchiveListing:
     """
     What is inside an archive, given as a file descriptor (which stays open) or bytes. Blocks: call it in a thread.
+
+    With ``digests`` the files in it are read, within the same limit of unpacked bytes.
 
     :raises Invalid: it is no archive that can be read
     """
     listed: list[ArchiveEntry] = []
+    digested = 0
     for found in _entries(Source(content, filename)):
         if found is None or len(listed) >= MOST_LISTED:
             return ArchiveListing(tuple(listed), complete=False)
-        listed.append(found[0])
+        entry, read = found
+        if digests and entry.kind == "file" and entry.size <= LARGEST_DIGESTED:
+            digested += entry.size
+            if digested > MOST_UNPACKED:
+                return ArchiveListing(tuple(listed), complete=False)
+            entry = evolve(entry, sha256=hashlib.sha256(read(LARGEST_DIGESTED)).hexdigest())
+        listed.append(entry)
     return ArchiveListing(tuple(listed), complete=True)
 
 

@@ -28,6 +28,7 @@ _PACKAGE = {
     "list": ("remote.packages", "list_packages"),
     "show": ("remote.packages", "show_package"),
     "versions": ("remote.packages", "list_versions"),
+    "diff": ("remote.packages", "compare_versions"),
     "yank": ("remote.packages", "yank"),
     "unyank": ("remote.packages", "unyank"),
     "delete": ("remote.packages", "delete"),

@@ -15,6 +15,7 @@ MOST_REQUIRED: Final = 4  # interpreters and their versions that are shown
 VERSIONS: Final = 20  # beside a version
 SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
+CHANGES: Final = 300  # files that differ between versions
 FILES: Final = 50  # of a version that are shown on its page
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
@@ -92,6 +93,29 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
         links=_web_links(found.links),
         counted=_counted(await _downloads(visit, place, SPANS[1])),
+    )
+
+
+@pages.get(f"{PACKAGE}/difference")
+async def show_difference(visit: Visit, storage: str, name: str, package: str) -> Answer:
+    """What differs between two versions of a package; without any in the query, a form that asks for them."""
+    repository = await find_repository(visit, storage, name)
+    listed = await _versions(visit, storage, name, package, limit=PER_PAGE)
+    asked = {each: visit.query(each) for each in ("before", "after")}
+    found = None
+    if all(asked.values()):
+        place = {"repository": f"{storage}/{name}", "package": package}
+        found = await visit.api("GET", "/package/<repository>/<package>/difference", place, query=asked)
+    known = [each.version for each in listed.items]
+    return visit.page(
+        "packages/difference.html",
+        repository=repository,
+        package=package,
+        found=found,
+        most=CHANGES,
+        versions=list(dict.fromkeys([*known, *filter(None, asked.values())])),
+        before=asked["before"] or (known[1:2] or known or [""])[0],
+        after=asked["after"] or (known or [""])[0],
     )
 
 

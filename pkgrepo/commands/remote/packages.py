@@ -96,6 +96,40 @@ async def list_versions(session: Session, repository: str, name: str, limit: int
     session.printer.table(VERSIONS, found, "there are no versions")
 
 
+@click.command("diff")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("before")
+@click.argument("after")
+@remote
+async def compare_versions(session: Session, repository: str, name: str, before: str, after: str) -> None:
+    """Compare two versions of a package: files, dependencies, install scripts, licence and size."""
+    found = await session.client.get("package", repository, name, "difference", before=before, after=after)
+    files = [f"{each['change']:8} {each['name']}" for each in found["files"]]
+    if found["archives"] is None:
+        files = ["there are no archives of the same kind that could be compared"]
+    elif not found["complete"] or found["file_count"] > len(files):
+        files.append("there are more")
+    licences = [found["license_before"], found["license_after"]]
+    session.printer.record(
+        found,
+        [
+            ("size", f"{size(found['size_before'])} -> {size(found['size_after'])}"),
+            ("licence", " -> ".join(dict.fromkeys(licences))),
+            ("scripts", _changed_texts(found["scripts"])),
+            ("dependencies", _changed_texts(found["requirements"])),
+            ("files", files or "are the same"),
+        ],
+    )
+
+
+def _changed_texts(changes: list[dict[str, str | None]]) -> list[str] | str:
+    """A line for each text that was added, removed or changed."""
+    return [f"{each['name']}: {each['before'] or 'none'} -> {each['after'] or 'none'}" for each in changes] or (
+        "are the same"
+    )
+
+
 def _show_version(session: Session, record: Any) -> None:
     files = [f"{each['name']} ({size(each['size'])})\n  {_digest(each['digests'])}" for each in record["files"]]
     session.printer.record(

@@ -25,9 +25,11 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord
+from pkgrepo.management.packages.difference import compare_entries, compare_requirements, compare_scripts, find_pair
+from pkgrepo.management.packages.records import license_of
+from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, VersionDifference
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.packages.files import find_file, list_files_of_version
+from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes
@@ -39,6 +41,8 @@ _README_TYPES: Final = {
 }  # fmt: skip
 _WITH_README: Final = (".tgz", ".gem", ".conda", ".tar.bz2")  # the readmes of other formats are in their metadata
 MOST_SEARCHED: Final = 20  # files of a version
+MOST_COMPARED: Final = 1000  # files of a version
+MOST_CHANGES: Final = 2000  # files in an archive that are returned
 LARGEST_SEARCHED: Final = 32 * 1024 * 1024  # bytes of an archive that is searched for a readme
 
 T = TypeVar("T")
@@ -70,11 +74,16 @@ class Contents:
         self._shared = shared
         self._turns = FairSemaphore(1, cast("IReactorTime", shared.pools.reactor), most_waiting=MOST_WAITING)
         self._kept: ResponseCache[_Listing] = ResponseCache(CACHE_SIZE)
-        self._flight: SingleFlight[tuple[str, str], _Listing] = SingleFlight()
+        self._flight: SingleFlight[tuple[str, str, bool], _Listing] = SingleFlight()
         self._readmes: ResponseCache[_Readme] = ResponseCache(CACHE_SIZE)
         self._readme_flight: SingleFlight[str, _Readme] = SingleFlight()
 
-    @table.get("/repository/<repository>/contents/<path:path>", CONTENT_READERS, "List what is inside an archive")
+    @table.get(
+        "/repository/<repository>/contents/<path:path>",
+        CONTENT_READERS,
+        "List what is inside an archive",
+        query=[Parameter("digests", "Whether to return the SHA-256 digests of files of up to 32 MiB.", "boolean")],
+    )
     async def entries(self, call: Call, path: str) -> ArchiveContents:
         """
         The path is that of a file in the repository, as in its tree: wheels, jars, tarballs, gems, conda packages...
@@ -83,11 +92,48 @@ class Contents:
         is read in a second at most, and nothing is unpacked to the disk.
         """
         file = await self._find(call, path)
-        key = file.sha256, _name(file)
-        listing = self._kept.get(key)
-        if listing is None:
-            listing = await self._flight.run(key, lambda: self._list(call, file))
+        listing = await self._list(call, file, digests=call.flag("digests"))
         return ArchiveContents(path=file.path, size=file.size, complete=listing.complete, entries=listing.entries)
+
+    @table.get(
+        "/package/<repository>/<package>/difference",
+        CONTENT_READERS,
+        "Compare two versions of a package",
+        query=[Parameter("before", "The older version."), Parameter("after", "The newer version.")],
+    )
+    async def difference(self, call: Call) -> VersionDifference:
+        """
+        The files in their archives, their dependencies, and the scripts that run when they are installed.
+
+        Images have no such difference: compare their layers.
+        """
+        package, old = await call.find_version(call.query("before"))
+        _, new = await call.find_version(call.query("after"))
+        texts = old.text, new.text
+        ours, theirs = [
+            await call.catalog.scan(partial(list_files_of_version, limit=MOST_COMPARED), each.id) for each in (old, new)
+        ]
+        sizes = [await call.catalog.scan(count_files_of_version, each.id) for each in (old, new)]
+        pair = find_pair(ours, theirs, texts)
+        changes, complete = [], True
+        if pair:
+            was, now = [await self._list(call, each, digests=True) for each in pair]
+            changes, complete = compare_entries(was.entries, now.entries, texts), was.complete and now.complete
+        return VersionDifference(
+            package=package.name,
+            before=old.text,
+            after=new.text,
+            archives=[each.path for each in pair] if pair else None,
+            complete=complete,
+            files=changes[:MOST_CHANGES],
+            file_count=len(changes),
+            requirements=compare_requirements(old.meta, new.meta),
+            scripts=compare_scripts(old.meta, new.meta),
+            license_before=license_of(old.meta),
+            license_after=license_of(new.meta),
+            size_before=sizes[0][1],
+            size_after=sizes[1][1],
+        )
 
     @table.get(
         "/repository/<repository>/text/<path:path>",
@@ -165,10 +211,14 @@ class Contents:
             raise NotFound("file", path)
         return file
 
-    async def _list(self, call: Call, file: File) -> _Listing:
-        listing = await self._read(call, file, partial(_listing, filename=_name(file)))
+    async def _list(self, call: Call, file: File, *, digests: bool) -> _Listing:
+        key = file.sha256, _name(file), digests
+        return self._kept.get(key) or await self._flight.run(key, lambda: self._read_listing(call, file, key))
+
+    async def _read_listing(self, call: Call, file: File, key: tuple[str, str, bool]) -> _Listing:
+        listing = await self._read(call, file, partial(_listing, filename=key[1], digests=key[2]))
         size = sum(ENTRY_SIZE + len(each.name) + len(each.link) for each in listing.entries)
-        self._kept.put((file.sha256, _name(file)), listing, size)
+        self._kept.put(key, listing, size)
         return listing
 
     async def _read(self, call: Call, file: File, look: Callable[[int | bytes], T]) -> T:
@@ -180,8 +230,8 @@ class Contents:
             raise Refusal(503, "too many archives are looked into at the same time; try again", "busy") from None
 
 
-def _listing(content: int | bytes, filename: str) -> _Listing:
-    found = list_archive(content, filename)
+def _listing(content: int | bytes, filename: str, *, digests: bool) -> _Listing:
+    found = list_archive(content, filename, digests=digests)
     return _Listing([ArchiveEntryRecord.from_attributes(each) for each in found.entries], found.complete)
 
 

@@ -54,7 +54,7 @@ def version_record(
         version,
         package=name,
         version=version.text,
-        license=str(meta.get("license_expression") or meta.get("license") or ""),
+        license=license_of(meta),
         keywords=_keywords(meta.get("keywords")),
         links=_links(meta),
         dependencies=_dependencies(meta),
@@ -96,6 +96,11 @@ def _dependencies(meta: Mapping[str, Any]) -> list[str]:
     if isinstance(by_name, dict):
         return [f"{name} {wanted}" for name, wanted in by_name.items()]
     return [str(each) for each in meta.get("requires_dist", ())]
+
+
+def license_of(meta: Mapping[str, Any]) -> str:
+    """The licence that a version declares, or an empty text."""
+    return str(meta.get("license_expression") or meta.get("license") or "")
 
 
 def read_requirements(meta: Mapping[str, Any]) -> list[Requirement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
@@ -248,12 +248,17 @@ class TreeEntry(Record):
 
 
 class ArchiveEntryRecord(Record):
-    """A file, folder or link in an archive (kind); link is the target of a link."""
+    """
+    A file, folder or link in an archive (kind); link is the target of a link.
+
+    sha256 is empty unless digests were asked for, and for files of more than 32 MiB.
+    """
 
     name: str
     kind: str
     size: int
     link: str
+    sha256: str
 
 
 class ArchiveContents(Record):
@@ -263,6 +268,48 @@ class ArchiveContents(Record):
     size: int
     complete: bool
     entries: list[ArchiveEntryRecord]
+
+
+class EntryChange(Record):
+    """A file in the archives of two versions; a size in bytes is null where there is no such file."""
+
+    name: str
+    change: Literal["added", "removed", "changed"]
+    size_before: int | None
+    size_after: int | None
+
+
+class TextChange(Record):
+    """A text of two versions by its name: a dependency as it is written, or a script; null where there is none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class VersionDifference(Record):
+    """
+    What differs between two versions of a package.
+
+    archives are the paths of the two files that were compared, the smallest pair of the same kind; null if the versions
+    have no such pair, and files is empty then. In files the text of the version in the first segment of a name is "*".
+    file_count counts them all, and complete is false if an archive has more than was read. Files of more than 32 MiB
+    are compared by their sizes. scripts are those that npm runs when a package is installed.
+    """
+
+    package: str
+    before: str
+    after: str
+    archives: list[str] | None
+    complete: bool
+    files: list[EntryChange]
+    file_count: int
+    requirements: list[TextChange]
+    scripts: list[TextChange]
+    license_before: str
+    license_after: str
+    size_before: int
+    size_after: int
 
 
 class ImageStep(Record):

@@ -101,6 +101,10 @@ def test_an_image_goes_to_the_server_and_comes_back(admin):
 def test_versions_are_yanked_tagged_and_deleted(admin, write):
     for version in ("1.0.0", "1.1.0"):
         admin("upload", "main/node", write("x.tgz", make_tarball("yanked", version)))
+    compared = admin("package", "diff", "main/node", "yanked", "1.0.0", "1.1.0")
+    assert "changed  package/package.json" in compared
+    assert "are the same" in compared
+    assert "does not exist" in admin.refused(3, "package", "diff", "main/node", "yanked", "1.0.0", "9.9.9")
     assert admin("package", "yank", "main/node", "yanked", "1.1.0", "--reason", "broken") == "yanked 1.1.0 is yanked\n"
     assert "yanked: broken" in admin("package", "versions", "main/node", "yanked")
     admin("package", "unyank", "main/node", "yanked", "1.1.0")

@@ -7,6 +7,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from hashlib import sha256
 
 import pytest
 
@@ -53,6 +54,21 @@ def test_entries_are_listed_and_small_texts_are_read(name: str, data: bytes) -> 
     assert read_text_entry(data, name, "a/absent") is None
     with pytest.raises(Invalid, match="is not text"):
         read_text_entry(data, name, "a/two.bin")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("x.tgz", gzip.compress(TAR)), ("x.jar", make_zip({"a/one.txt": b"one", "a/two.bin": b"\xff\x00"}))],
+)
+def test_digests_of_files_are_computed_when_asked_for(monkeypatch: pytest.MonkeyPatch, name: str, data: bytes) -> None:
+    assert [each.sha256 for each in list_archive(data, name).entries] == ["", ""]
+    one, two = list_archive(data, name, digests=True).entries
+    assert (one.sha256, two.sha256) == (sha256(b"one").hexdigest(), sha256(b"\xff\x00").hexdigest())
+    assert read_text_entry(data, name, "a/one.txt") == "one"
+    monkeypatch.setattr(listing, "LARGEST_DIGESTED", 2)
+    assert [bool(each.sha256) for each in list_archive(data, name, digests=True).entries] == [False, True]
+    monkeypatch.setattr(listing, "MOST_UNPACKED", 1)
+    assert not list_archive(data, name, digests=True).complete
 
 
 def test_a_conda_package_has_the_entries_of_both_its_archives() -> None:

@@ -63,9 +63,9 @@ async def test_the_list_of_an_archive_is_kept_and_made_once_for_all(
     read: list[str] = []
     real = archives.list_archive
 
-    def counting(content: int | bytes, filename: str) -> Any:
+    def counting(content: int | bytes, filename: str, **options: bool) -> Any:
         read.append(filename)
-        return real(content, filename)
+        return real(content, filename, **options)
 
     monkeypatch.setattr(archives, "list_archive", counting)
     path = f"/repository/main%2Fpy/contents/{wheel}"

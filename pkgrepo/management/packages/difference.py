@@ -1,0 +1,111 @@
+"""
+Compares two versions of a package: their files, dependencies and install scripts.
+
+Archives of two versions are compared entry by entry. Where names have the version in their first segment, as
+``demo-1.0.dist-info/METADATA`` has, it counts as the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from pkgrepo.archives.listing import is_archive
+from pkgrepo.management.packages.records import read_requirements
+from pkgrepo.management.packages.schema import ArchiveEntryRecord, EntryChange, TextChange
+from pkgrepo.model import File
+
+LARGEST_COMPARED: Final = 128 * 1024 * 1024  # bytes of an archive
+INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
+
+
+def find_pair(before: Iterable[File], after: Iterable[File], versions: tuple[str, str]) -> tuple[File, File] | None:
+    """
+    The archives of two versions to compare: the smallest two whose names differ in the version alone.
+
+    None if there are none; archives of more than ``LARGEST_COMPARED`` bytes do not count.
+    """
+    ours, theirs = (
+        {_filename(each).replace(version, "*"): each for each in files if _comparable(each)}
+        for files, version in zip((before, after), versions, strict=True)
+    )
+    pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
+    return min(pairs, key=lambda pair: pair[0].size + pair[1].size, default=None)
+
+
+def compare_entries(
+    before: Iterable[ArchiveEntryRecord], after: Iterable[ArchiveEntryRecord], versions: tuple[str, str]
+) -> list[EntryChange]:
+    """The files and links that were added, removed or changed, by name."""
+    ours, theirs = (
+        {_neutral(each.name, version): each for each in entries if each.kind != "folder"}
+        for entries, version in zip((before, after), versions, strict=True)
+    )
+    found = []
+    change: Literal["added", "removed", "changed"]
+    for name in sorted(ours.keys() | theirs.keys()):
+        old, new = ours.get(name), theirs.get(name)
+        if old is None or new is None:
+            change = "added" if old is None else "removed"
+        elif _content(old) != _content(new):
+            change = "changed"
+        else:
+            continue
+        found.append(EntryChange(name=name, change=change, size_before=_size(old), size_after=_size(new)))
+    return found
+
+
+def compare_requirements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[TextChange]:
+    """The dependencies that differ between the metadata of two versions, by name."""
+    ours, theirs = (_by_name(meta) for meta in (before, after))
+    return _changes(ours, theirs)
+
+
+def compare_scripts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[TextChange]:
+    """The scripts that run at an installation and differ between the metadata of two versions."""
+    return _changes(*(_scripts(meta) for meta in (before, after)))
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[TextChange]:
+    names = sorted(before.keys() | after.keys())
+    return [
+        TextChange(name=name, before=before.get(name), after=after.get(name))
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _by_name(meta: Mapping[str, Any]) -> dict[str, str]:
+    """The dependencies by name; those that are written several times, for several platforms, are joined."""
+    found: dict[str, list[str]] = {}
+    for each in read_requirements(meta):
+        found.setdefault(each.name or each.text, []).append(each.text)
+    return {name: "; ".join(texts) for name, texts in found.items()}
+
+
+def _scripts(meta: Mapping[str, Any]) -> dict[str, str]:
+    scripts = meta.get("scripts")
+    if not isinstance(scripts, dict):
+        return {}
+    return {name: scripts[name] for name in INSTALL_SCRIPTS if isinstance(scripts.get(name), str)}
+
+
+def _content(entry: ArchiveEntryRecord) -> Sequence[object]:
+    return entry.kind, entry.size, entry.link, entry.sha256
+
+
+def _size(entry: ArchiveEntryRecord | None) -> int | None:
+    return None if entry is None else entry.size
+
+
+def _neutral(name: str, version: str) -> str:
+    top, slash, rest = name.partition("/")
+    return f"{top.replace(version, '*')}{slash}{rest}" if slash else name
+
+
+def _comparable(file: File) -> bool:
+    return is_archive(_filename(file)) and file.size <= LARGEST_COMPARED
+
+
+def _filename(file: File) -> str:
+    return file.path.rpartition("/")[2]

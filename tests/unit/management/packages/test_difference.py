@@ -1,0 +1,74 @@
+"""What differs between two versions of a package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pkgrepo.management.packages import archives
+from pkgrepo.management.packages.difference import compare_requirements, compare_scripts
+from tests.support.memory_server import Stack
+
+PLACE = "/package/main%2Fpy/demo/difference"
+
+
+async def _publish(stack: Stack) -> None:
+    await stack.add_repository()
+    old = {"demo/same.py": b"a", "demo/other.py": b"b", "demo/gone.py": b"c"}
+    new = {"demo/same.py": b"a", "demo/other.py": b"B", "demo/<b>new</b>.py": b"dd"}
+    await stack.publish("main/py", "demo", "1.0", extra_files=old, fields=[("Requires-Dist", "six>=1")])
+    await stack.publish("main/py", "demo", "1.1", extra_files=new, fields=[("Requires-Dist", "six>=2")])
+
+
+async def test_files_and_dependencies_of_versions_are_compared(stack: Stack) -> None:
+    await _publish(stack)
+    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1", who=None)
+    changes = {each["name"]: (each["change"], each["size_before"], each["size_after"]) for each in found["files"]}
+    assert changes.pop("demo/other.py") == ("changed", 1, 1)
+    assert changes.pop("demo/gone.py") == ("removed", 1, None)
+    assert changes.pop("demo/<b>new</b>.py") == ("added", None, 2)
+    assert changes.keys() == {"demo-*.dist-info/METADATA", "demo-*.dist-info/RECORD", "demo/__init__.py"}
+    assert found["file_count"] == 6
+    assert found["complete"] is True
+    assert found["requirements"] == [{"name": "six", "before": "six>=1", "after": "six>=2"}]
+    assert [each.rpartition("/")[2] for each in found["archives"]] == [
+        "demo-1.0-py3-none-any.whl",
+        "demo-1.1-py3-none-any.whl",
+    ]
+    same = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.0")
+    assert (same["files"], same["requirements"], same["scripts"]) == ([], [], [])
+
+
+@pytest.mark.parametrize("query", ["", "?before=1.0", "?before=1.0&after=9", "?before=%00&after=1.0"])
+async def test_versions_that_do_not_exist_are_not_found(stack: Stack, query: str) -> None:
+    await _publish(stack)
+    assert (await stack.api("GET", f"{PLACE}{query}")).status == 404
+
+
+async def test_a_private_repository_is_compared_for_its_readers_alone(stack: Stack) -> None:
+    await _publish(stack)
+    await stack.ok("PATCH", "/repository/main%2Fpy", {"visibility": "private"})
+    assert (await stack.api("GET", f"{PLACE}?before=1.0&after=1.1", who=None)).status == 401
+
+
+async def test_more_changes_than_are_returned_are_counted(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_CHANGES", 2)
+    await _publish(stack)
+    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1")
+    assert (len(found["files"]), found["file_count"]) == (2, 6)
+
+
+def test_only_scripts_that_run_at_an_installation_are_compared() -> None:
+    before: dict[str, Any] = {"scripts": {"test": "a", "postinstall": "node x"}}
+    after: dict[str, Any] = {"scripts": {"test": "b", "preinstall": "curl evil"}}
+    found = [(each.name, each.before, each.after) for each in compare_scripts(before, after)]
+    assert found == [("postinstall", "node x", None), ("preinstall", None, "curl evil")]
+    assert compare_scripts({"scripts": ["odd"]}, {"scripts": {"install": 1}}) == []
+
+
+def test_a_dependency_that_is_written_twice_is_compared_whole() -> None:
+    before = {"requires_dist": ["six>=1; python_version < '3'", "six>=2; python_version >= '3'"]}
+    (found,) = compare_requirements(before, {"requires_dist": before["requires_dist"][:1]})
+    assert (found.name, found.after) == ("six", "six>=1; python_version < '3'")
+    assert found.before == "; ".join(before["requires_dist"])
