@@ -14,6 +14,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
     restore_lists,
 )
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format_site import serve
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout
@@ -21,7 +22,7 @@ from pkgrepo.repositories.format import Layout
 from .configuration import CONFIGURATIONS
 from .indexer import apply_change
 from .names import check_full_version, check_name
-from .routes import RubySite
+from .routes import ROUTES
 from .setup import install_snippets, snippets
 
 
@@ -36,7 +37,7 @@ def ruby() -> Format:
         version_key=check_full_version,
         index=apply_change,
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
-        resource=lambda repository, services: RubySite(services, repository, caches).resource(),
+        resource=serve(ROUTES, caches),
         setup=snippets,
         install=install_snippets,
         proxied=Proxied(

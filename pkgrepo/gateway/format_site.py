@@ -1,0 +1,85 @@
+"""
+The Klein application of a repository, for formats that read the raw path themselves.
+
+A router decodes paths, merges slashes and redirects; names of packages have encoded slashes, and clients double them.
+So one route takes every path, and the format says what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from attrs import frozen
+from twisted.web.resource import IResource
+
+from pkgrepo.http.answering.dispatch import ErrorTable, answer_with
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Repository
+
+from .klein_app import new_app
+from .new_names import publish_context
+from .services import Context, Services
+
+C = TypeVar("C")  # the caches of a format
+P = TypeVar("P")  # what its paths mean
+
+
+async def _publish_context(context: Context[C], request: Request, _path: object) -> Context[C]:
+    return await publish_context(context, request)
+
+
+@frozen(kw_only=True, eq=False)
+class Routes(Generic[C, P]):
+    """
+    How a format answers the requests to a repository.
+
+    ``read`` tells what the raw path below the repository means, or raises what is answered if it means nothing.
+    ``answer`` answers the request. One that ``changes`` packages is answered in the context of the ``target``: the
+    member that takes what is published to a virtual repository. ``errors`` says how exceptions are answered.
+    """
+
+    read: Callable[[Context[C], Request, bytes], Awaitable[P]]
+    answer: Callable[[Context[C], Request, P], Awaitable[Answer]]
+    changes: Callable[[Request, P], bool]
+    target: Callable[[Context[C], Request, P], Awaitable[Context[C]]] = _publish_context
+    errors: ErrorTable
+    methods: tuple[bytes, ...] = (b"DELETE", b"GET", b"HEAD", b"POST", b"PUT")
+
+
+class FormatSite(Generic[C, P]):
+    """One repository as a Klein application."""
+
+    app = new_app()
+
+    def __init__(self, routes: Routes[C, P], context: Context[C]) -> None:
+        self._routes = routes
+        self._context = context
+
+    @app.route("/")
+    @app.route("/<raw:rest>")
+    async def route(self, request: Request, rest: str = "") -> None:  # noqa: ARG002 - decoded; the raw path is read
+        """Answer any request to the repository."""
+        await answer_with(request, self._routes.errors, lambda: self._answer(request))
+
+    async def _answer(self, request: Request) -> Answer:
+        routes, context = self._routes, self._context
+        request.repository = context.repository.path
+        if request.method not in routes.methods:
+            headers = ((b"Allow", b", ".join(routes.methods)),)
+            raise Refusal(405, "this address does not take this method", headers=headers)
+        path = await routes.read(context, request, request.entry.rest)
+        if routes.changes(request, path):
+            context = await routes.target(context, request, path)
+        return await routes.answer(context, request, path)
+
+
+def serve(routes: Routes[C, P], caches: C) -> Callable[[Repository, Services], IResource]:
+    """The function that makes the resource of a repository."""
+
+    def resource(repository: Repository, services: Services) -> IResource:
+        made: IResource = FormatSite(routes, Context(services, repository, caches)).app.resource()
+        return made
+
+    return resource
