@@ -107,9 +107,9 @@ class Assembly:
             branches.update(each.branches(services, tokens))
         branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
-        self.site.moment = core.catalog.moment
+        self.site.request_context = core.catalog.pinned
         self.site.repeats.generation = core.catalog.generation
-        self.site.early = CachedReads(
+        self.site.find_prepared = CachedReads(
             mounts=mounts,
             images=core.images,
             access=services.access,

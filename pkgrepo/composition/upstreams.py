@@ -103,7 +103,7 @@ class ProxyParts:
             turns = Turns(
                 self._leases,
                 tell=lambda lease: WAITING.publish(peers, lease),
-                hurrying=kept.hurrying,
+                without_delay=kept.without_delay,
                 reactor=reactor,
             )
             receive_waiting(peers, turns)
@@ -129,7 +129,9 @@ class ProxyParts:
             formats=formats,
         )
         self._publisher = core.publisher
-        self.transfers = Transfers(Context(reactor=reactor, hurrying=core.publisher.hurrying, sharing=sharing))
+        self.transfers = Transfers(
+            Context(reactor=reactor, without_delay=core.publisher.without_delay, sharing=sharing)
+        )
         keeper = Keeper(
             catalog=core.catalog,
             publisher=core.publisher,
@@ -205,13 +207,13 @@ class ProxyParts:
         await self._peers.gather(SETTLE)
 
     async def _settle_own(self) -> None:
-        with self._publisher.hurrying(), self._kept.hurrying():
+        with self._publisher.without_delay(), self._kept.without_delay():
             await self.transfers.settle()
             await self._kept.settle()
 
     async def stop(self) -> None:
         """End transfers, the connections to upstreams, and the worker processes."""
-        with self._publisher.hurrying(), self._kept.hurrying():
+        with self._publisher.without_delay(), self._kept.without_delay():
             await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()

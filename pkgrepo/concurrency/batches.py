@@ -85,7 +85,7 @@ class Batches(Generic[K, T]):
         return done
 
     @contextmanager
-    def hurrying(self) -> Iterator[None]:
+    def without_delay(self) -> Iterator[None]:
         """A block in which nothing is delayed, since a client waits for an item."""
         self._hurried += 1
         for each in list(self._delayed.values()):

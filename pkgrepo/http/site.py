@@ -39,7 +39,7 @@ MOST_CONNECTIONS = 100_000  # where nothing else bounds them; some 400 MB
 CLOSED_AT_ONCE = 64  # idle connections, when there are too many; finding them takes a millisecond or two
 
 InThread = Callable[..., Deferred[Any]]
-Moment = Callable[[], AbstractContextManager[object]]
+RequestContext = Callable[[], AbstractContextManager[object]]
 
 _log = Logger()
 
@@ -72,8 +72,8 @@ class Site(server.Site):
         resource: IResource,
         *,
         reactor: Any,
-        early: Callable[[Request], PreparedAnswer | None] | None,
-        moment: Moment,
+        find_prepared: Callable[[Request], PreparedAnswer | None] | None,
+        request_context: RequestContext,
         limits: HttpLimits,
         trusted_proxies: TrustedProxies,
         access_log: AccessLog | None,
@@ -83,8 +83,8 @@ class Site(server.Site):
     ) -> None:
         untyped: Any = super()
         untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
-        self.early = early
-        self.moment = moment
+        self.find_prepared = find_prepared
+        self.request_context = request_context
         self.limits = limits
         self.trusted_proxies = trusted_proxies
         self.access_log = access_log
@@ -262,8 +262,8 @@ def make_site(
     resource: IResource,
     *,
     reactor: IReactorTime | Any,
-    early: Callable[[Request], PreparedAnswer | None] | None = None,
-    moment: Moment = nullcontext,
+    find_prepared: Callable[[Request], PreparedAnswer | None] | None = None,
+    request_context: RequestContext = nullcontext,
     limits: HttpLimits | None = None,
     trusted_proxies: TrustedProxies | Sequence[str] = (),
     access_log: AccessLog | None = None,
@@ -274,8 +274,8 @@ def make_site(
     """
     A factory to listen with.
 
-    ``early`` gets every GET and HEAD without a body before ``resource`` does: it returns a L{PreparedAnswer}, which is
-    sent at once, or None. Each request is processed in a context that ``moment`` makes, until its handler first waits.
+    ``find_prepared`` gets every GET and HEAD without a body before ``resource`` does: it returns what is sent at once,
+    or None. Each request is processed in a context that ``request_context`` makes, until its handler first waits.
     ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not sent. ``in_thread``
     runs a function in the pool of threads that waits for disks. ``take_credentials`` gets each head before all else
     does, and returns it with credentials from other places in the Authorization header.
@@ -285,8 +285,8 @@ def make_site(
     return Site(
         resource,
         reactor=reactor,
-        early=early,
-        moment=moment,
+        find_prepared=find_prepared,
+        request_context=request_context,
         limits=limits or HttpLimits(),
         trusted_proxies=trusted_proxies,
         access_log=access_log,

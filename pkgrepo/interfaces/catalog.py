@@ -66,7 +66,7 @@ class ICatalog(Interface):
         A commit of another program may be noticed a tenth of a second later.
         """
 
-    def moment() -> AbstractContextManager[int]:
+    def pinned() -> AbstractContextManager[int]:
         """
         A ``with`` block, which must not await, in which ``generation`` is read once: several checks for changes share
         the cost. Its value is the generation. Queries in the block may see later commits.

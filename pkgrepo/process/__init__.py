@@ -1,1 +1,1 @@
-"""The process and its environment: memory allocator, log output, messages to systemd."""
+"""The process and its environment: memory and processors, log output, messages to systemd."""

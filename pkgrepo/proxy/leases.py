@@ -38,7 +38,7 @@ class Turns:
     The documents that this process asks upstreams for.
 
     ``tell`` sends the name of a lease to the other processes, whose ``hurry`` is called with it. Answers are stored at
-    once within a block of ``hurrying``.
+    once within a block of ``without_delay``.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Turns:
         leases: Leases,
         *,
         tell: Callable[[str], None],
-        hurrying: Callable[[], AbstractContextManager[None]],
+        without_delay: Callable[[], AbstractContextManager[None]],
         reactor: Any,
     ) -> None:
         self._leases = leases
         self._tell = tell
-        self._hurrying = hurrying
+        self._without_delay = without_delay
         self._reactor = reactor
         self._mine: dict[str, ExitStack] = {}
 
@@ -72,7 +72,7 @@ class Turns:
         """Another process waits for an answer."""
         mine = self._mine.get(name)
         if mine is not None:
-            mine.enter_context(self._hurrying())
+            mine.enter_context(self._without_delay())
 
     def _end(self, name: str) -> None:
         self._leases.release(name)

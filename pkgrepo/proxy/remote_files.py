@@ -119,7 +119,7 @@ class Keeper:
 
         :raises Invalid: it is no file of this package
         """
-        await self._publisher.linger(remote.repository, blob.size)
+        await self._publisher.wait_for_batch(remote.repository, blob.size)
         format_name = remote.repository.format
         release = await self._makers[format_name](remote, staged, blob, self._pools)
         kept = tuple(self._with_origin(remote, each) for each in release.files)

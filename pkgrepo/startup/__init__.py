@@ -1,1 +1,1 @@
-"""What happens around a start: checks before it, what is created when it is missing, what the console is told."""
+"""The start of a server: checks before it, objects that are created when they are missing, messages on the console."""

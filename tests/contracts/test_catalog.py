@@ -122,7 +122,7 @@ async def test_the_generation_does_not_change_without_writes(catalog):
 
 async def test_the_generation_stays_the_same_in_a_moment(case, catalog):
     other = await case.another()
-    with catalog.moment() as generation:
+    with catalog.pinned() as generation:
         await other.write(settings.increment, "serial")  # as another process does
         assert catalog.generation() == generation
     await notices(case, catalog, generation)

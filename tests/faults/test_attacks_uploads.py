@@ -191,7 +191,7 @@ async def test_a_push_whose_bearer_token_expires_during_the_body_is_accepted(
 ) -> None:
     scope = "service=pkgrepo&scope=repository:main/images/app:pull,push"
     bearer = (await stack.call("GET", f"/v2/token?{scope}", who="alice")).json["token"]
-    early: Any = stack.assembly.site.early
+    early: Any = stack.assembly.site.find_prepared
     authorizer = early._access._authorizer
 
     async def a_day_passes(stack: Stack) -> None:

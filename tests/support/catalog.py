@@ -56,7 +56,7 @@ class MemoryCatalog:
         return self.commits
 
     @contextmanager
-    def moment(self) -> Iterator[int]:
+    def pinned(self) -> Iterator[int]:
         yield self.commits
 
     async def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -46,8 +46,8 @@ class DelayedCatalog:
         generation: int = self._catalog.generation()
         return generation
 
-    def moment(self) -> AbstractContextManager[int]:
-        moment: AbstractContextManager[int] = self._catalog.moment()
+    def pinned(self) -> AbstractContextManager[int]:
+        moment: AbstractContextManager[int] = self._catalog.pinned()
         return moment
 
     def peek(self, query: Any, /, *_args: Any, **_kwargs: Any) -> NotNow:

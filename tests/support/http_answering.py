@@ -28,7 +28,7 @@ def both_roads(answer: Answer) -> list[Connection]:
     """The same answer by a handler, and prepared."""
     return [
         Connection(answering_with(answer)),
-        Connection(answering_with(Answer(status=500)), early=lambda _: PreparedAnswer(answer)),
+        Connection(answering_with(Answer(status=500)), find_prepared=lambda _: PreparedAnswer(answer)),
     ]
 
 

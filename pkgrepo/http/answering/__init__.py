@@ -1,1 +1,1 @@
-"""Sending of responses: a handler's answer becomes a head with a body or a transfer, written to the connection."""
+"""Sending of responses: what a handler returns becomes a head with a body or a transfer, written to the connection."""

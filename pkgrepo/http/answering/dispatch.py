@@ -171,13 +171,13 @@ class ProcessedRequest(Request):
     """A request with the methods that answer it; handlers use it as a L{Request}."""
 
     def process(self) -> None:
-        """Answer with what ``site.early`` returns, else through the resource tree; all within ``site.moment``."""
+        """Answer with what ``site.find_prepared`` returns, else through the resource tree."""
         site = self.site
         try:
-            with site.moment():
-                if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
+            with site.request_context():
+                if self.method in (b"GET", b"HEAD") and site.find_prepared is not None and self.body_is_empty:
                     try:
-                        prepared = site.early(self)
+                        prepared = site.find_prepared(self)
                         if prepared is not None:
                             under_way = prepared.serve(self)
                             if under_way is not None:
@@ -197,7 +197,7 @@ class ProcessedRequest(Request):
             _log.failure("an early answer failed, request {request_id}", failure, request_id=self.request_id)
             return
         try:
-            with self.site.moment():
+            with self.site.request_context():
                 self._render()
         except Exception:  # noqa: BLE001 - the outermost place
             self.processingFailed(Failure())

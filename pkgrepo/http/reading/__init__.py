@@ -1,1 +1,1 @@
-"""Parsing of requests: the channel gives bytes to ``head`` and ``framing``, a handler reads chunks from ``body``."""
+"""Parsing of requests: the channel gives bytes to ``head`` and ``body``, and a handler reads chunks from ``body``."""

@@ -157,9 +157,9 @@ class KeptAnswers:
         descriptor: int = await store.open(document.locator).as_file()
         return descriptor
 
-    def hurrying(self) -> AbstractContextManager[None]:
+    def without_delay(self) -> AbstractContextManager[None]:
         """A block in which answers are stored without waiting for others."""
-        return self._storing.hurrying()
+        return self._storing.without_delay()
 
     def when_stored(self, repository: Repository, key: str, then: Callable[[], None]) -> None:
         """Call a function when nothing of an answer is being stored any more: at once, if nothing is."""
@@ -171,7 +171,7 @@ class KeptAnswers:
 
     async def settle(self) -> None:
         """Wait until all answers are stored that were given to clients already, which is soon."""
-        with self.hurrying():
+        with self.without_delay():
             for storing in list(self._under_way.values()):
                 ended: Deferred[None] = Deferred()
                 storing.addCallback(_passing, ended)

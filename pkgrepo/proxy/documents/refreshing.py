@@ -234,7 +234,7 @@ class Refresher:
         """
         if not this.replaces:
             return held
-        with self._kept.hurrying():
+        with self._kept.without_delay():
             stored: Deferred[None] = Deferred()
             self._kept.when_stored(this.repository, held.document.key, lambda: stored.callback(None))
             await stored

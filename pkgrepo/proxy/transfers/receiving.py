@@ -53,12 +53,12 @@ class Context:
     """
     What transfers use of the process. There are as many ``resume_pauses_s`` as resumptions of one transfer.
 
-    Files are recorded sooner within a block of ``hurrying``. Without ``sharing`` there are no other processes.
+    Files are recorded sooner within a block of ``without_delay``. Without ``sharing`` there are no other processes.
     """
 
     reactor: Any
     sharing: Sharing | None = None
-    hurrying: Callable[[], AbstractContextManager[None]] = nullcontext
+    without_delay: Callable[[], AbstractContextManager[None]] = nullcontext
     resume_pauses_s: Sequence[float] = RESUME_PAUSES_S
 
 

@@ -64,7 +64,7 @@ class Transfers:
 
     async def settle(self) -> None:
         """Wait until all files that are verified are recorded, which is soon; or are not kept, as they cannot be."""
-        with self._context.hurrying():
+        with self._context.without_delay():
             for transfer in list(self._running.values()):
                 if transfer.is_verified:
                     await transfer.stop()

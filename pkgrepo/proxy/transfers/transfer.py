@@ -75,7 +75,7 @@ class Transfer(Generic[T]):
         self._source: Receiver | Following = self._receiver  # whose bytes readers get
         self._leading: Leading | None = None
         self._growing: IGrowingFiles | None = None  # known to the leader
-        self._hurrying = ExitStack()
+        self._without_delay = ExitStack()
         self._work: Deferred[None] | None = None
         self._descriptor = -1  # of the file of the upload, from the first reader on
         self._verified: BlobInfo | None = None
@@ -144,7 +144,7 @@ class Transfer(Generic[T]):
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``content``
         """
-        with self._reading(), self._context.hurrying():
+        with self._reading(), self._context.without_delay():
             while self._file is None:
                 if self._failure is not None:
                     self._failure.raiseException()
@@ -267,7 +267,7 @@ class Transfer(Generic[T]):
         finally:
             self._work = None
             self._close_descriptor()
-            self._hurrying.close()
+            self._without_delay.close()
             self._on_end()
             self._wake()
 
@@ -381,7 +381,8 @@ class Transfer(Generic[T]):
     def join(self) -> None:
         """See L{Led.join}."""
         self._readers += 1
-        self._hurrying.enter_context(self._context.hurrying())  # the others see small files when they are recorded
+        # The others see small files when they are recorded.
+        self._without_delay.enter_context(self._context.without_delay())
 
     def notice(self) -> Growing | Verified | None:
         """See L{Led.notice}."""

@@ -57,7 +57,7 @@ class KeptTogether:
     """
     Keeps releases together with those that come at about the same time.
 
-    Their files linger before they are inspected, because clients have their bytes, and ask for more files meanwhile.
+    Files wait for others before they are inspected: clients have their bytes, and ask for more files meanwhile.
     """
 
     def __init__(self, catalog: ICatalog, clock: Clock, delay: BatchDelay | None) -> None:
@@ -67,11 +67,11 @@ class KeptTogether:
         self._files: Batches[int, None] = Batches(self._pause, most=AT_ONCE, delay=delay)
         self._batches: Batches[int, Kept] = Batches(self._keep, most=TOGETHER)
 
-    def hurrying(self) -> AbstractContextManager[None]:
-        """A block in which files do not linger."""
-        return self._files.hurrying()
+    def without_delay(self) -> AbstractContextManager[None]:
+        """A block in which files do not wait for others."""
+        return self._files.without_delay()
 
-    async def linger(self, repository: Repository, size: int) -> None:
+    async def wait_for_batch(self, repository: Repository, size: int) -> None:
         """Wait until a file of so many bytes is to be kept; see L{BatchDelay}."""
         await self._files.add(repository.storage_id, None, size)
 

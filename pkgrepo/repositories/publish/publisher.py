@@ -131,7 +131,7 @@ class Publisher:
     ) -> Published:
         """
         Publish a file that no client waits for, such as those of an upstream, which arrive by the hundred.
-        It is made durable together with others, so it takes longer, and costs less. Call L{linger} before.
+        It is made durable together with others, so it takes longer, and costs less. Call L{wait_for_batch} before.
         """
         mine = staged.claim([each.blob.locator for each in release.files])
         kept = Kept(repository=repository, release=release, claim=mine, actor=actor, indexer=indexer)
@@ -159,13 +159,13 @@ class Publisher:
         ]
         return await shield(self._keep_together(repository, batch, actor))
 
-    async def linger(self, repository: Repository, size: int) -> None:
+    async def wait_for_batch(self, repository: Repository, size: int) -> None:
         """Wait for more such files before one of so many bytes is inspected and kept; cancelling it stops that."""
-        await self._kept.linger(repository, size)
+        await self._kept.wait_for_batch(repository, size)
 
-    def hurrying(self) -> AbstractContextManager[None]:
-        """A block in which L{linger} waits for no other files, since a client waits for one."""
-        return self._kept.hurrying()
+    def without_delay(self) -> AbstractContextManager[None]:
+        """A block in which L{wait_for_batch} waits for no other files, since a client waits for one."""
+        return self._kept.without_delay()
 
     async def publish_together(
         self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer

@@ -52,7 +52,7 @@ async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
     pages = Pages()
     prepared = PreparedAnswer(pages.answer)
     early = (lambda asked: prepared if asked.path == b"/" else None) if request.param == "early" else None
-    running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, early=early)
+    running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, find_prepared=early)
     yield running
     await running.stop()
 
@@ -83,7 +83,7 @@ async def test_bodies_of_all_sizes_arrive_in_order(repeated: bool) -> None:
     async def refuse(_: Request) -> Answer:
         raise AssertionError
 
-    server = Server(refuse, early=early)
+    server = Server(refuse, find_prepared=early)
     if repeated:
         server.site.repeats.generation = lambda: 1
     sizes = SIZES * 4

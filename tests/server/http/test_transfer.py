@@ -169,7 +169,7 @@ async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -
     path = tmp_path / "small"
     path.write_bytes(b"small")
     answer = Answer(body=Content(5, lambda: os.open(path, os.O_RDONLY)))
-    server = Server(Files(str(path)), early=lambda _: PreparedAnswer(answer))
+    server = Server(Files(str(path)), find_prepared=lambda _: PreparedAnswer(answer))
     received = await blocking(talk, server.address, get() + get(fields=CLOSE))
     assert [answer.body for answer in parse_answers(received)] == [b"small"] * 2
     assert descriptors_of(str(path)) == 0
@@ -180,7 +180,7 @@ async def test_a_read_error_closes_the_connection(tmp_path: Path) -> None:
     answer = Answer(
         body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY))
     )  # a directory can be opened, but not read
-    server = Server(Files(""), early=lambda _: PreparedAnswer(answer))
+    server = Server(Files(""), find_prepared=lambda _: PreparedAnswer(answer))
 
     def read() -> bytes:
         try:

@@ -119,7 +119,7 @@ def test_items_that_have_lingered_do_not_linger_again(work: Work, clock: Clock) 
 
 def test_nothing_lingers_while_somebody_waits(work: Work, clock: Clock, lingering: Batches[int, str]) -> None:
     lingering.add(1, "a")
-    with lingering.hurrying():
+    with lingering.without_delay():
         assert work.calls == [["a"]]
         lingering.add(2, "b")
     assert work.calls == [["a"], ["b"]]

@@ -101,7 +101,7 @@ def test_path_is_redactbed() -> None:
 
 
 def test_answer_of_the_early_road_has_its_line() -> None:
-    (line,) = lines_of(GET, early=lambda _: PreparedAnswer(Answer(body=b"1234567")))
+    (line,) = lines_of(GET, find_prepared=lambda _: PreparedAnswer(Answer(body=b"1234567")))
     assert " 200 7 " in line
 
 

@@ -29,7 +29,7 @@ class Scene:
         self.unsent = b"".join(REQUESTS[kind] % number for number, kind in enumerate(kinds))
         self.gates: list[Deferred[None]] = []
         self.bodies: list[bytes] = []
-        self.connection = Connection(self.handle, early=self.early)
+        self.connection = Connection(self.handle, find_prepared=self.early)
         self.blocked = False
 
     def early(self, request: Request) -> object:

@@ -66,7 +66,7 @@ def test_a_file_that_an_early_answer_cannot_open_is_left_to_the_resource_tree() 
     def early(_request: Request) -> None:
         raise RuntimeError from OSError(24, "too many open files")
 
-    connection = Connection(path, early=early)
+    connection = Connection(path, find_prepared=early)
     connection.send(GET)
     assert connection.answer().status == 200
 

@@ -19,7 +19,7 @@ class Process:
         self.taken = taken
         self.told: list[str] = []
         self.hurried = 0
-        self.turns = Turns(self, tell=self.told.append, hurrying=self.hurrying, reactor=clock)
+        self.turns = Turns(self, tell=self.told.append, without_delay=self.without_delay, reactor=clock)
 
     async def acquire(self, name: str) -> bool:
         free = name not in self.taken
@@ -30,7 +30,7 @@ class Process:
         self.taken.remove(name)
 
     @contextmanager
-    def hurrying(self) -> Iterator[None]:
+    def without_delay(self) -> Iterator[None]:
         self.hurried += 1
         yield
         self.hurried -= 1

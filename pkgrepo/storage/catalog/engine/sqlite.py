@@ -159,7 +159,7 @@ class SqliteCatalog:
         await self._writer.close()
         self._reserve.allocate()
 
-    def moment(self) -> GenerationPin:
+    def pinned(self) -> GenerationPin:
         """Return a context manager, for code that does not wait, within which ``generation`` is read once."""
         return self._moment
 

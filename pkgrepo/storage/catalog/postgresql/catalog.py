@@ -98,7 +98,7 @@ class PostgresCatalog:
         await self._stop_threads()
         await self._writer.close()
 
-    def moment(self) -> GenerationPin:
+    def pinned(self) -> GenerationPin:
         """Return a context manager, for code that does not wait, within which ``generation`` is read once."""
         return self._moment
 

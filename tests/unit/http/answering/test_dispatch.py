@@ -53,7 +53,7 @@ def test_error_on_the_early_road_is_answered() -> None:
     def early(_request: Request) -> None:
         raise ValueError("the password is swordfish")
 
-    connection = Connection(answering_with(FULL), early=early)
+    connection = Connection(answering_with(FULL), find_prepared=early)
     connection.send(get())
     answer = connection.answer()
     assert (answer.status, b"swordfish" in answer.body) == (500, False)

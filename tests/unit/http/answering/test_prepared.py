@@ -26,7 +26,7 @@ def test_early_answers_are_only_asked_for_reads_without_a_body() -> None:
     def early(request: Request) -> None:
         seen.append(request.method + b" " + request.raw_path + b" " + request.raw_query)
 
-    connection = Connection(answering_with(FULL), early=early)
+    connection = Connection(answering_with(FULL), find_prepared=early)
     for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
         connection.send(get(method=method, path="/a%2Fb?c"))
     connection.send(get("Content-Length: 1\r\n") + b"x")
@@ -49,7 +49,7 @@ def test_each_request_is_processed_in_a_moment_until_its_handler_waits() -> None
         seen.append("waited")
         return FULL
 
-    connection = Connection(handler, early=lambda _: seen.append("early"), moment=moment)
+    connection = Connection(handler, find_prepared=lambda _: seen.append("early"), request_context=moment)
     connection.send(get())
     assert seen == ["begin", "early", "handler", "end"]
     waiting.callback(None)
@@ -61,7 +61,7 @@ def test_an_error_before_any_processing_is_answered() -> None:
     def moment() -> AbstractContextManager[None]:
         raise RuntimeError("the catalog does not run")
 
-    connection = Connection(answering_with(FULL), moment=moment)
+    connection = Connection(answering_with(FULL), request_context=moment)
     connection.send(get() + get(method="DELETE"))
     assert [answer.status for answer in connection.answers()] == [500, 500]
 
@@ -74,7 +74,7 @@ def test_prepared_content_is_opened_for_each_request() -> None:
         consumer.write(BODY[start:end])
         return succeed(None)
 
-    connection = Connection(answering_with(FULL), early=lambda _: PreparedAnswer(delivering(deliver)))
+    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedAnswer(delivering(deliver)))
     connection.send(get() + get() + get("Range: bytes=5-\r\n"))
     assert [answer.body for answer in connection.answers()] == [BODY, BODY, b"56789"]
     assert opened == [0, 0, 5]
@@ -85,14 +85,14 @@ def test_prepared_content_that_is_not_there_is_answered_by_the_handler() -> None
         return fail(OSError("the network is down"))
 
     connection = Connection(
-        answering_with(text_answer("it is gone", 404)), early=lambda _: PreparedAnswer(delivering(missing))
+        answering_with(text_answer("it is gone", 404)), find_prepared=lambda _: PreparedAnswer(delivering(missing))
     )
     connection.send(get() + get("Range: bytes=5-\r\n"))
     assert [(answer.status, answer.body) for answer in connection.answers()] == [(404, b"it is gone")] * 2
 
 
 def test_prepared_refusal_is_sent_with_its_status() -> None:
-    connection = Connection(answering_with(FULL), early=lambda _: PreparedAnswer(text_answer("gone", 404)))
+    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedAnswer(text_answer("gone", 404)))
     connection.send(get('If-None-Match: "e"\r\n'))
     assert (answer := connection.answer()).status == 404
     assert answer.body == b"gone"

@@ -48,7 +48,7 @@ class Server:
         self.counted: list[str] = []
         self.seconds = LONGEST_S
         self.generation = 1
-        self.first = Connection(self.handle, early=self.early, **options)
+        self.first = Connection(self.handle, find_prepared=self.early, **options)
         self.site, self.clock = self.first.site, self.first.clock
         self.site.repeats.generation = lambda: self.generation
 
@@ -211,7 +211,7 @@ def test_what_is_kept_again_after_commits_takes_no_more_room() -> None:
 
 def test_an_answer_that_was_found_before_a_commit_is_not_kept_for_the_time_after_it() -> None:
     server = Server()
-    early = server.site.early
+    early = server.site.find_prepared
     assert early is not None
 
     def committing(request: Request) -> PreparedAnswer | None:
@@ -219,7 +219,7 @@ def test_an_answer_that_was_found_before_a_commit_is_not_kept_for_the_time_after
         server.generation += 1  # another process, after this one has looked
         return found
 
-    server.site.early = committing
+    server.site.find_prepared = committing
     assert not any(server.repeats(head()) for _ in range(5))
 
 

@@ -141,7 +141,7 @@ def lingering(world, clock):
     waiting = []
 
     def linger(count=0, size=1):
-        waiting.extend(Deferred.fromCoroutine(kept.linger(world.repository, size)) for _ in range(count))
+        waiting.extend(Deferred.fromCoroutine(kept.wait_for_batch(world.repository, size)) for _ in range(count))
         return [each.called for each in waiting]
 
     linger.kept = kept
@@ -159,7 +159,7 @@ def test_files_linger_until_the_time_is_over(lingering, clock):
 
 def test_files_linger_no_longer_while_somebody_waits(lingering, clock):
     lingering(1)
-    with lingering.kept.hurrying():
+    with lingering.kept.without_delay():
         clock.advance(0)
         assert lingering(1) == [True, False]
         clock.advance(0)
