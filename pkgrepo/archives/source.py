@@ -113,7 +113,7 @@ class PartialSource(Source):
 
     def read(self, start: int, count: int) -> bytes:
         """
-        See L{Source.read}.
+        Exactly ``count`` bytes from ``start``.
 
         :raises PartMissing: the first part that is needed and not there
         """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import getproxies_environment
 
 from twisted.application.service import IService
@@ -25,7 +24,7 @@ from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.kept_answers import KeptAnswers
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.proxy.leases import Turns
+from pkgrepo.proxy.leases import Leases, Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
@@ -40,7 +39,6 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
-from pkgrepo.storage.process_lock import KeyLeases
 
 from .core import Core
 from .shared_news import (
@@ -60,9 +58,6 @@ from .shared_news import (
     receive_waiting,
 )
 
-if TYPE_CHECKING:
-    from pkgrepo.storage.catalog.postgresql import Nodes
-
 FETCHES = "fetches"  # name of the lock file in the folder of the database
 
 
@@ -72,7 +67,7 @@ class ProxyParts:
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
         formats = {name: each.proxied for name, each in core.formats.items() if each.proxied is not None}
         self._peers = peers = core.peers
-        self._leases = FetchLeases(core.lease_folder / FETCHES, core.nodes)
+        self._leases = Leases(core.lease_folder / FETCHES, core.nodes)
         sharing = None
         if not isinstance(peers, NoPeers):
             notices = TransferNotices(peers, core.workers)
@@ -218,43 +213,6 @@ class ProxyParts:
         await self.upstreams.close()
         await self._supervisor.stop()
         self._chosen_routes.close()
-        self._leases.close()
-
-
-class FetchLeases:
-    """
-    Leases among the processes of one machine, and with ``nodes`` of all; see L{pkgrepo.proxy.leases.Leases}.
-
-    Of those of one machine one at a time asks the database for the lease of a name.
-    """
-
-    def __init__(self, path: Path, nodes: Nodes | None) -> None:
-        self._leases = KeyLeases(path)
-        self._nodes = nodes
-
-    async def acquire(self, name: str) -> bool:
-        """Try to get the lease of a name. Returns whether this process has it."""
-        if not self._leases.acquire(name):
-            return False
-        if self._nodes is None:
-            return True
-        try:
-            held = await self._nodes.acquire_lease(name)
-        except BaseException:  # cancelled: a thread may take it yet
-            self.release(name)
-            raise
-        if not held:
-            self._leases.release(name)
-        return held
-
-    def release(self, name: str) -> None:
-        """Release a lease, also in the database."""
-        self._leases.release(name)
-        if self._nodes is not None:
-            self._nodes.release_lease(name)
-
-    def close(self) -> None:
-        """Release the leases of this machine, and with the catalog all others."""
         self._leases.close()
 
 

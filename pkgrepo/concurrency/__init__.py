@@ -1,1 +1,1 @@
-"""Waiting: a fair semaphore, single flight, time limits; services; the proxies that a request has passed."""
+"""Waiting: fair semaphore, single flight, bounded caches, time limits; services; the proxies that a request passed."""

@@ -16,7 +16,7 @@ class Visibility(StrEnum):
     """
     Who may read a repository without a grant.
 
-    Public: everybody. Private: nobody. Hidden: everybody, but only callers with the action edit see it in lists.
+    Public: all callers. Private: none. Hidden: all, but only callers with the action edit see it in lists.
     """
 
     PUBLIC = "public"

@@ -229,7 +229,7 @@ class _CheckingResolver:
         addressTypes: Sequence[type[IAddress]] | None = None,
         transportSemantics: str = "TCP",
     ) -> IHostResolution:
-        """See L{IHostnameResolver.resolveHostName}."""
+        """Resolve a name; the receiver gets permitted addresses only."""
         receiver = _CheckingReceiver(resolutionReceiver, self._is_permitted)
         resolution: IHostResolution = self._reactor.nameResolver.resolveHostName(
             receiver, hostName, portNumber, addressTypes, transportSemantics
@@ -265,7 +265,7 @@ class _ReactorView:
         self.nameResolver = resolver
 
     def installNameResolver(self, resolver: IHostnameResolver) -> IHostnameResolver:
-        """See L{IReactorPluggableNameResolver.installNameResolver}."""
+        """Use another resolver. Returns the one before."""
         previous, self.nameResolver = self.nameResolver, resolver
         return previous
 

@@ -179,16 +179,16 @@ class _Handshake(Protocol):
         self.done: Deferred[None] = Deferred()
 
     def connectionMade(self) -> None:
-        """See L{Protocol.connectionMade}."""
+        """Fire without TLS."""
         if not self._has_tls:
             self.done.callback(None)
 
     def handshakeCompleted(self) -> None:
-        """See L{IHandshakeListener.handshakeCompleted}."""
+        """Fire with TLS."""
         self.done.callback(None)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """See L{Protocol.connectionLost}."""
+        """Fail if nothing came before."""
         if not self.done.called:
             self.done.errback(reason)
 
@@ -219,10 +219,10 @@ class _Collector:
         self.pieces: list[bytes] = []
 
     def registerProducer(self, producer: object, streaming: bool) -> None:
-        """See L{IConsumer.registerProducer}."""
+        """Need no control of the producer."""
 
     def unregisterProducer(self) -> None:
-        """See L{IConsumer.unregisterProducer}."""
+        """Know no producer."""
 
     def write(self, data: bytes) -> None:
         """Take a piece."""

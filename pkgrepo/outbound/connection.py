@@ -4,9 +4,9 @@ A connection to a server: HTTP/1.1, one request at a time (RFC 9112).
 =========  ================================================  ========================================================
 state      bytes that arrive are                             next state by
 =========  ================================================  ========================================================
-idle       nobody's: the connection is aborted               ``send``: waiting
+idle       unexpected: it is aborted                         ``send``: waiting
 waiting    the head of the answer                            its end: body; no head, cancellation: ended
-body       the body, until its end; more is nobody's         a clean end: idle; any other, ``stop``, or if the body
+body       the body, until its end; more is unexpected      a clean end: idle; any other, ``stop``, or if the body
                                                              of the request was not sent to its end: ended
 ended      ignored                                           -
 =========  ================================================  ========================================================
@@ -64,7 +64,7 @@ class Answer:
         self._end: Failure | None = None
 
     def deliverBody(self, protocol: IProtocol) -> None:
-        """See L{IResponse.deliverBody}: what has come is delivered at once."""
+        """Give the body to a reader; what has come is delivered at once."""
         if self._reader is not None:
             raise RuntimeError("the body has a reader already")
         self._reader = protocol
@@ -78,12 +78,12 @@ class Answer:
             self._connection.resume(self)
 
     def setPreviousResponse(self, response: IResponse) -> None:
-        """See L{IResponse.setPreviousResponse}."""
+        """Note the response that led to this one."""
         self.previousResponse = response
 
     @property
     def has_reader(self) -> bool:
-        """Whether somebody takes the body."""
+        """Whether the body has a reader."""
         return self._reader is not None
 
     def receive(self, data: bytes) -> None:

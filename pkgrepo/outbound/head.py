@@ -113,7 +113,7 @@ class HeadReader:
         return Head(status, fields, None, chunked=True, persists=is_reusable, reason=reason)
 
     def _check_part(self, received: bytes) -> None:
-        """Check a head that is not complete, so that nobody waits for the end of what is no head."""
+        """Check a head that is not complete, so that no client waits for the end of what is no head."""
         rows = received.split(b"\r\n")
         self._check_size(len(received), rows)
         if len(rows) > 1 and _STATUS.fullmatch(rows[0]) is None:

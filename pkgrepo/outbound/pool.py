@@ -124,5 +124,5 @@ class _ConnectionFactory(Factory):
         self._key = key
 
     def buildProtocol(self, addr: object) -> Connection:  # noqa: ARG002 - of the base class
-        """See L{Factory.buildProtocol}."""
+        """Make the connection."""
         return self._connections.build(self._key)

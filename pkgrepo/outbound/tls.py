@@ -69,7 +69,7 @@ class _Policy:
         return context
 
     def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:  # noqa: ARG002 - Twisted's
-        """See L{IPolicyForHTTPS.creatorForNetloc}."""
+        """What makes TLS connections to a host."""
         return _Creator(self._context, hostname.decode("ascii"))
 
 
@@ -80,7 +80,7 @@ class _Creator:
     host: str
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
-        """See L{IOpenSSLClientConnectionCreator.clientConnectionForTLS}."""
+        """A connection that verifies the host."""
         return _VerifiedConnection(self.context, self.host, tlsProtocol)
 
 

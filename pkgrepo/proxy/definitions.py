@@ -67,7 +67,7 @@ def add_repository(
     tx: Transaction, /, *, companions: Companions, format: str, config: Config, now_ms: int, **more: Any
 ) -> Repository:
     """
-    See L{repositories.add_repository}. The type is that of the configuration. Its companions are added, too.
+    Add a repository, of the type that its configuration says, and its companions.
 
     :raises Invalid: the members of a virtual repository are wrong
     """
@@ -87,7 +87,7 @@ def configure_repository(
     now_ms: int,
 ) -> Repository:
     """
-    See L{repositories.update_repository}. Its companions follow.
+    Change the configuration of a repository; its companions follow.
 
     :raises Invalid: the members of a virtual repository are wrong
     """
@@ -98,7 +98,7 @@ def configure_repository(
 
 
 def remove_repository(tx: Transaction, repository: Repository, *, now_ms: int, purge: bool, actor: Actor) -> None:
-    """See L{repositories.remove_repository}. :raises Conflict: it is a member of a virtual repository"""
+    """Remove a repository. :raises Conflict: it is a member of a virtual repository"""
     check_no_member(tx, repository)
     repositories.remove_repository(tx, repository.id, now_ms=now_ms, purge=purge, actor=actor)
 

@@ -268,11 +268,11 @@ class ReadOut:
         self._data = data
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """See L{IUpstreamResponse.chunks}."""
+        """Iterate over the file, in one piece."""
         yield self._data
 
     async def read(self) -> bytes:
-        """See L{IUpstreamResponse.read}."""
+        """The file."""
         return self._data
 
 

@@ -10,27 +10,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Final, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.task import deferLater
+
+from pkgrepo.storage.process_lock import KeyLeases
+
+if TYPE_CHECKING:
+    from pkgrepo.storage.catalog.postgresql import Nodes
 
 WAIT_S: Final = 5.0  # seconds; upstreams answer within one, or there are several routes
 FIRST_PAUSE_S: Final = 0.005  # before the second attempt to get the lease
 LONGEST_PAUSE_S: Final = 0.1
 
 
-class Leases(Protocol):
+class Leases:
     """
-    Leases of names: one process at a time has the lease of a name.
+    Leases of names: one process at a time has the lease of a name, of those of this machine, and with ``nodes`` of all.
 
-    The lease of a process that has died is free, at once or after a time that the implementation decides.
+    The lease of a process that has died is free, at once or after a time that the database decides. Of the processes of
+    one machine one at a time asks the database for the lease of a name.
     """
+
+    def __init__(self, path: Path, nodes: Nodes | None) -> None:
+        self._leases = KeyLeases(path)
+        self._nodes = nodes
 
     async def acquire(self, name: str) -> bool:
-        """Take a lease. Returns False, without waiting for it, if it is taken."""
+        """Try to get the lease of a name. Returns whether this process has it."""
+        if not self._leases.acquire(name):
+            return False
+        if self._nodes is None:
+            return True
+        try:
+            held = await self._nodes.acquire_lease(name)
+        except BaseException:  # cancelled: a thread may take it yet
+            self.release(name)
+            raise
+        if not held:
+            self._leases.release(name)
+        return held
 
     def release(self, name: str) -> None:
-        """Release a lease that was taken."""
+        """Release a lease, also in the database."""
+        self._leases.release(name)
+        if self._nodes is not None:
+            self._nodes.release_lease(name)
+
+    def close(self) -> None:
+        """Release the leases of this machine, and with the catalog all others."""
+        self._leases.close()
 
 
 class Turns:

@@ -1,7 +1,7 @@
 """
 What this process remembers for a while: what no upstream has, and which files an upstream has sent with wrong bytes.
 
-It is in memory and bounded, since anybody can ask for any name. The other processes are told of it.
+It is in memory and bounded, since any client can ask for any name. The other processes are told of it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class StepKind(StrEnum):
 
     # of a hosted repository
     OWNED = "owned"  # it has the package, so no upstream is asked
-    OWNED_INACTIVE = "owned_inactive"  # the same, but it is switched off
+    OWNED_INACTIVE = "owned_inactive"  # it has the package, but is switched off
     MERGED = "merged"  # it has the package, and a rule joins its versions with those of upstreams
     RETIRED = "retired"  # it had the package, so no upstream is asked for it
     NOT_OWNED = "not_owned"

@@ -86,7 +86,7 @@ async def find_private(
 
 def passes_searches(members: Sequence[Repository], proxy: FlatMember) -> bool:
     """
-    Whether ``proxy`` may be asked for what somebody searches in the repository with these ``members``.
+    Whether ``proxy`` may be asked for what a person searches in the repository with these ``members``.
 
     Each rule on the way decides. If there is none, it may unless a hosted flat is private: such a search may be for one
     of its packages.

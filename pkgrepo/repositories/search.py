@@ -24,6 +24,7 @@ from attrs import define
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
@@ -32,7 +33,6 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.search_index import Entry, SearchIndex
 from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.pools import GilReleaser
 
 MAX_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the least recently used ones are evicted
 MAX_PACKAGES: Final = 1_000_000  # of one repository; further ones are not found

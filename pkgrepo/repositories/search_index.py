@@ -26,8 +26,8 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.storage.pools import GilReleaser
 
 # The score of a word by where it is found, best first.
 SAME_NAME: Final = 100.0

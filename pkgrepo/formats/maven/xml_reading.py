@@ -9,8 +9,8 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException, DTDForbidden
 from defusedxml.ElementTree import DefusedXMLParser
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.pools import GilReleaser
 
 PIECE: Final = 16 * 1024  # bytes that are parsed at a time; between them other threads run
 DEEPEST: Final = 500  # elements within each other

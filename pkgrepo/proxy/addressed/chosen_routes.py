@@ -96,7 +96,7 @@ class ChosenRoutes:
     @asynccontextmanager
     async def deciding(self, repository: Repository, request: FileRequest) -> AsyncIterator[None]:
         """
-        A block in which nobody else decides about the version; without waiting if there is nothing to decide.
+        A block in which no other task decides about the version; without waiting if there is nothing to decide.
 
         :raises UpstreamLoop: it is this request that the one waits for which decides
         """

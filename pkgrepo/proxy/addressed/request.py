@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from attrs import frozen
+
+from pkgrepo.proxy.transfers.download import Headers
 
 SIZES: Final = {"sha512": 128, "sha256": 64, "sha1": 40, "md5": 32}  # characters of hex
 LARGEST_FILE: Final = 4096  # bytes of a file with one checksum
@@ -76,14 +78,7 @@ class Announcers:
         return (repository_id, route) in self._silent
 
 
-class Fields(Protocol):
-    """Header fields of an answer."""
-
-    def get(self, name: str) -> str | None:
-        """The value by a name without regard to case."""
-
-
-def digests_in_header(fields: Fields) -> dict[str, str]:
+def digests_in_header(fields: Headers) -> dict[str, str]:
     """The digests in the header of an answer, by names of C{hashlib}, in lower-case hex."""
     found: dict[str, str] = {}
     for algorithm, names in _NAMES.items():

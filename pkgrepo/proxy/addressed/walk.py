@@ -199,7 +199,7 @@ class Walk:
         return self._digests
 
     async def _try_checksum(self, route: Route, algorithm: str) -> str | UpstreamFailed | None:
-        """The digest in the file of a checksum, None if there is none, or the error: perhaps nobody needs it."""
+        """The digest in the file of a checksum, None if there is none, or the error: perhaps it is not needed."""
         try:
             return await self._ask_checksum(route, algorithm)
         except UpstreamFailed as error:

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import Job, normalise
 from pkgrepo.proxy.transfers.download import size_of_whole
-from pkgrepo.storage.pools import GilReleaser
 
 from .held import Growing
 

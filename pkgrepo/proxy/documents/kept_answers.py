@@ -8,7 +8,7 @@ new             memory, with a descriptor of its staged parts                   
                                                                                      forgotten, and asked for again
 stored          a row, and its parts in a blob                                       it is replaced or purged
 confirmed       memory, with its new times; the row gets them in the background      the row has them
-stale, absent   memory only: anybody can ask for any number of names; an absence is  it is asked for again; of many the
+stale, absent   memory only: clients can ask for any number of names; an absence is  it is asked for again; of many the
                 in that of all workers                                               oldest are forgotten
 ==============  ===================================================================  ==================================
 """

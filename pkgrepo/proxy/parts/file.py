@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.proxy.parts.layout import (
     FRAGMENTS,
@@ -34,7 +35,6 @@ from pkgrepo.proxy.parts.layout import (
     hash_path,
 )
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
-from pkgrepo.storage.pools import GilReleaser
 
 T = TypeVar("T")
 

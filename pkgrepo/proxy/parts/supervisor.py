@@ -256,7 +256,7 @@ class _Worker(ProcessProtocol):
         self._wake()
 
     def processEnded(self, reason: Failure) -> None:
-        """Log an end that nobody asked for."""
+        """Log an end that this process did not ask for."""
         if not self._ended_by_us:
             log.error(
                 "a worker process ended: {reason}; {diagnostics}",

@@ -9,7 +9,7 @@ Proxy      what is kept, else what its routes have
 Virtual    a name that a hosted member has is served by hosted members only, as documents are. Otherwise the proxies
            are asked in order, and the first that has the file serves it; one that has served the version before
            serves all its files. If one fails, those after it serve only what they keep, since they could have a
-           stranger's file under the same path. A file that belongs to no package is the first one at its path.
+           file of other people under the same path. A file that belongs to no package is the first one at its path.
 =========  =========================================================================================================
 """
 

@@ -129,7 +129,7 @@ class UpstreamMembers:
         The first member that has it, or all with the resolution ``merge``.
 
         If the first ones failed, a later one that has served the package before goes on serving it. One that has not
-        could serve a stranger's package under the name of the first one's.
+        could serve a package of other people under the name of the first one's.
         """
         merges = virtual_config_of(virtual).merges
         serving: list[UpstreamMember] = []

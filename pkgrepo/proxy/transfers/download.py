@@ -56,8 +56,8 @@ class Download(Generic[T]):
 
     Three things are for files that no document lists. ``announced`` asks for further digests to expect, with the fields
     of the first answer, while the body arrives; they are among ``algorithms``. ``again`` is called with each failure,
-    and says whether the next ``open`` may bring a better file, if no reader has bytes yet. Without ``shared`` nobody
-    reads before the file is verified. ``asked`` is the name of the route that is asked at present, if that changes.
+    and says whether the next ``open`` may bring a better file, if no reader has bytes yet. Without ``shared`` no
+    client reads before the file is verified. ``asked`` is the name of the route that is asked now, if that changes.
 
     Four things are for files that several processes have readers of. ``find`` looks for the row that another process
     has recorded, which has the digests ``digests_of``. What ``describe`` says of where the file comes from, in values
@@ -114,7 +114,7 @@ class Fields:
         return cls({name: value for name, value in found.items() if value is not None})
 
     def get(self, name: str) -> str | None:
-        """See L{Headers.get}."""
+        """The value by a name without regard to case."""
         return self.values.get(name.lower())
 
 

@@ -78,7 +78,7 @@ class Following:
         """
         Wait for the lease of the transfer, while the leader has it.
 
-        Returns False if the leader is silent while it has the lease, and nobody here has bytes of it.
+        Returns False if the leader is silent while it has the lease, and no reader here has bytes of it.
 
         :raises PkgrepoError: what readers of the leader got
         """

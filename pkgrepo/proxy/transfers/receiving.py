@@ -2,7 +2,7 @@
 Receives a file from an upstream into an upload, and verifies it.
 
 After a broken connection the rest is asked for by a range. If the upstream sends another file instead, that is received
-from its beginning, unless somebody has read of the one before. So is a file that is wrong, if there is another place to
+from its beginning, unless a client has read of the one before. So is a file that is wrong, if there is another place to
 have it from.
 """
 
@@ -37,7 +37,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from .download import Download
 from .sharing import Sharing
 
-SMALL = 64 * 1024  # bytes; nobody reads a file up to this before it is verified: it takes one or two packets more
+SMALL = 64 * 1024  # bytes; no client reads a file up to this before it is verified: it takes one or two packets more
 COPIED = 256 * 1024  # bytes that are read at once, of a file that was just written: 50 us
 RESUME_PAUSES_S = (0.0, 0.5, 2.0)  # before each request for the rest; the first failure is usually the only one
 

@@ -16,11 +16,11 @@ failed      the error; those that have bytes already lose        -
 
 A transfer that another process has begun waits for that one first, and its readers follow it, see ``sharing``.
 
-The first three states become failed by an error; the first two also when nobody reads any more, unless more than half
-of the file is there. Nothing is kept then. A crash leaves what a crash during an upload leaves.
+The first three states become failed by an error; the first two also without readers, unless more than half of the
+file is there. Nothing is kept then. A crash leaves what a crash during an upload leaves.
 
-Readers read the file of the upload on their own: a slow one delays nobody and takes no memory. Only the disk slows the
-upstream down.
+Readers read the file of the upload on their own: a slow one delays no other and takes no memory. Only the disk slows
+the upstream down.
 """
 
 from __future__ import annotations
@@ -379,13 +379,13 @@ class Transfer(Generic[T]):
     # As L{Led}
 
     def join(self) -> None:
-        """See L{Led.join}."""
+        """Count a process with readers."""
         self._readers += 1
         # The others see small files when they are recorded.
         self._without_delay.enter_context(self._context.without_delay())
 
     def notice(self) -> Growing | Verified | None:
-        """See L{Led.notice}."""
+        """What may be read of it; None: nothing yet."""
         done, origin = self._verified, self._receiver.origin
         if done is not None and origin is not None:
             upload, source = self._receiver.upload_id, self._download.describe()
@@ -404,5 +404,5 @@ class Transfer(Generic[T]):
         )
 
     async def expose(self) -> bool:
-        """See L{Led.expose}."""
+        """Let other processes open its file. Returns whether they can."""
         return self._growing is not None and await self._receiver.expose(self._growing)

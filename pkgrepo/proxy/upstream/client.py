@@ -267,7 +267,7 @@ class Upstream:
             raise UpstreamDenied(self.name, await read_refusal(response, self._reactor))
         if response.status == 401:
             reason = self._explain_401(response)
-            # What its searches or audits want keeps nobody from its packages.
+            # What its searches or audits want does not keep clients from its packages.
             raise UpstreamMisconfigured(self.name, reason) if kind else self.misconfigured(reason)
 
     def _explain_401(self, response: UpstreamResponse) -> str:
@@ -336,7 +336,7 @@ class Upstream:
                     await deferLater(self._reactor, 0)
                 return outcome
             await stack.aclose()
-            # After the failures of others no second try would be sent: nobody waits for it.
+            # After the failures of others no second try would be sent: none is waited for.
             retry = tries < request.tries and health.state is not UpstreamState.OPEN
             pause_s = pause_before_retry(outcome, tries, self._shared.jitter) if retry else None
             if pause_s is None or pause_s >= request.deadline.left_s or self._closed:

@@ -1,5 +1,5 @@
 """
-The health of an upstream host for one kind of request, and a circuit breaker: nobody waits for it again and again.
+The health of an upstream host for one kind of request, and a circuit breaker, so that clients do not wait often.
 
 ==========  =============================================  ==========================================================
 state       requests                                       next state

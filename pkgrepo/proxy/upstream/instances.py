@@ -110,8 +110,8 @@ class Upstreams:
 
     def fault(self, repository_id: int, route: Route) -> str | None:
         """
-        What keeps a route from being used until somebody changes a setting, as a clause about "it"; None if nothing is
-        known to do so.
+        What keeps a route from being used until a setting is changed, as a clause about "it"; None if nothing is known
+        to do so.
         """
         place = (repository_id, route.name)
         known, unusable = self._recent.get(place), self._unusable.get(place)

@@ -62,7 +62,7 @@ class Reading:
 @implementer(IUpstreamResponse)
 class UpstreamResponse(AsyncIterator[bytes]):
     """
-    See L{IUpstreamResponse}. ``prepare`` comes before the first read, and ``close`` at the end.
+    A response of an upstream. ``prepare`` comes before the first read, and ``close`` at the end.
 
     ``received`` is how many bytes of the body were read, as they were sent; ``ended_s`` is the reactor's time when its
     end was, None before that.
@@ -95,15 +95,15 @@ class UpstreamResponse(AsyncIterator[bytes]):
 
     @property
     def framed(self) -> bool:
-        """See L{IUpstreamResponse.framed}."""
+        """Whether the body ends otherwise than with the connection."""
         return self._body.framed
 
     def chunks(self) -> UpstreamResponse:
-        """See L{IUpstreamResponse.chunks}."""
+        """Iterate over the body."""
         return self
 
     async def read(self) -> bytes:
-        """See L{IUpstreamResponse.read}."""
+        """All of the body."""
         return b"".join([chunk async for chunk in self])
 
     def __aiter__(self) -> UpstreamResponse:

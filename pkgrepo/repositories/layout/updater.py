@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
@@ -19,7 +20,6 @@ from pkgrepo.repositories.layout.writer import FileLayoutWriter, LayoutWriter
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server.layout_pending import Entry
-from pkgrepo.storage.pools import GilReleaser
 
 AT_ONCE = 32  # entries that a thread shows in one call: some 10 ms of a fast disk
 ATTEMPTS = 2  # to show a large image

@@ -10,7 +10,8 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
-from pkgrepo.storage.pools import PAUSE_S, WORK_S, DiskQueue, GilReleaser, Pool, Pools
+from pkgrepo.concurrency.gil import PAUSE_S, WORK_S, GilReleaser
+from pkgrepo.storage.pools import DiskQueue, Pool, Pools
 from tests.support.timeouts import TIMEOUT_S
 
 

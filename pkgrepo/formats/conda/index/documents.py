@@ -27,6 +27,7 @@ from typing import Final
 import zstandard
 from attrs import Factory, evolve, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.formats.conda.index import packages as channel
 from pkgrepo.formats.conda.index.packages import PackageRecords, Shard, make_index
@@ -35,7 +36,6 @@ from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.http.answers import Content
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.pools import GilReleaser
 
 
 @frozen(eq=False)

@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 from attrs import Factory, define, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.formats.conda.index.packages import FolderRecords, PackageRecords
 from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
 from pkgrepo.formats.conda.versions import order_key, satisfies, split_dependency
 from pkgrepo.repositories.publish.package_lists import PackageList
-from pkgrepo.storage.pools import GilReleaser
 
 Text = Callable[[FolderRecords, str], bytes]  # of the files with an ending
 

@@ -25,6 +25,7 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, define, evolve, field, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords, make_shard
 from pkgrepo.formats.conda.index.texts import CHANNELDATA_HEAD, EXPORTS_TAIL, TAIL, channeldata_entry, folder_head
@@ -32,7 +33,6 @@ from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
 from pkgrepo.formats.conda.proxied.members import Selection
 from pkgrepo.gateway.answers.temporary_files import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.storage.pools import GilReleaser
 
 from .normaliser import ABOUT, EXPORTS, RECORD, name_in
 from .normaliser import SUBDIRS as SUBDIRS_KEY

@@ -14,6 +14,7 @@ from attrs import Factory, frozen
 from packaging.utils import canonicalize_name
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import FileBurned, FileExists, Invalid, PkgrepoError
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
@@ -26,7 +27,6 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, File, Repository, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
-from pkgrepo.storage.pools import GilReleaser
 
 WHEEL: Final = ".whl"
 

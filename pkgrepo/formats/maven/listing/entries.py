@@ -17,13 +17,13 @@ from attrs import frozen
 from twisted.internet import reactor as _reactor
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_files, list_folders
-from pkgrepo.storage.pools import GilReleaser
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.maven.metadata.document import (
     POM,
@@ -53,7 +54,6 @@ from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.pools import GilReleaser
 
 ARTIFACT: Final = "artifact"
 SNAPSHOT_FORM: Final = "snapshot"

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from attrs import Factory, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, UNPUBLISH
 from pkgrepo.formats.npm.limits import MOST_TAGS
-from pkgrepo.storage.pools import GilReleaser
 from pkgrepo.untrusted.text import quoted
 
 from .written_document import WrittenDocument

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.limits import MOST_VERSIONS
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
-from pkgrepo.storage.pools import GilReleaser
 from pkgrepo.untrusted.strict_json import ATOM, BLANK, STRING, decode_as, decode_json
 from pkgrepo.untrusted.text import quoted
 

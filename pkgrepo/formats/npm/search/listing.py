@@ -15,6 +15,7 @@ from typing import IO, Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.rows import render_member
@@ -23,7 +24,6 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.pools import GilReleaser
 
 from .rows import LISTED, ROW, read_row
 

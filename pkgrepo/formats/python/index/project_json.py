@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, field, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.python.index.pages import JSON_PAGE, format_time, quote
 from pkgrepo.formats.python.names import FileName, find_version, parse_filename
@@ -20,7 +21,6 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.pools import GilReleaser
 
 UNKNOWN_COUNT: Final = -1  # downloads are not counted here: caches of installers make every figure wrong
 

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.index import pages
@@ -32,7 +33,6 @@ from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, Pac
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.pools import GilReleaser
 
 MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, GemSpec, render_requirement, spec_of
 from pkgrepo.formats.rubygems.names import is_prerelease
 from pkgrepo.formats.rubygems.paths import gem_path
@@ -18,7 +19,6 @@ from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.index import PackageIndex
 from pkgrepo.repositories.search_index import Entry, facet, join_text
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.pools import GilReleaser
 
 # Links that have a field of their own, by their key in the metadata of a gem.
 _LINKS: Final = (

@@ -21,6 +21,7 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.formats.rubygems.index.indexing import began_ms
 from pkgrepo.formats.rubygems.index.info import DIGESTS, TEXT_TYPE, render_time
@@ -35,7 +36,6 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.index_documents import ListState
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.pools import GilReleaser
 
 NAMES: Final = "names"
 

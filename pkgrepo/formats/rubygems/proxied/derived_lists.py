@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.formats.rubygems.index.info import info_md5
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASES, first_row, list_head, list_row
 from pkgrepo.formats.rubygems.names import RUBY, is_full_version, is_name, is_prerelease, order_key
-from pkgrepo.storage.pools import GilReleaser
 
 READ: Final = 1024 * 1024  # bytes of a list read at a time
 COMPRESSED: Final = 256 * 1024  # bytes of rows compressed at a time

@@ -14,6 +14,7 @@ from typing import Final
 
 from attrs import Factory, evolve, field, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound
@@ -33,7 +34,6 @@ from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.pools import GilReleaser
 
 VERSIONS: Final[DocumentRequest] = versions_question()
 

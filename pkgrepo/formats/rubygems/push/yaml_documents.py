@@ -18,9 +18,9 @@ from typing import Any, Final
 import yaml
 
 from pkgrepo.archives.source import Source
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.limits import LONGEST_BINARY, MOST_DEPTH, MOST_DIRECTIVES, MOST_EVENTS
-from pkgrepo.storage.pools import GilReleaser
 from pkgrepo.untrusted.text import quoted
 
 SPECIFICATION: Final = "Gem::Specification"
