@@ -7,30 +7,16 @@ their values as parameters.
 
 from __future__ import annotations
 
-from .explain import Explanation, explain, template
-from .kinds import Secret
+from .explain import explain, template
 from .reading import ConfigError, read_config
-from .settings import (
-    MOST_WORKERS,
-    Admin,
-    BootstrapRepository,
-    BootstrapStorage,
-    BootstrapToken,
-    BootstrapTokenScope,
-    Config,
-)
+from .settings import MOST_WORKERS, BootstrapRepository, BootstrapToken, Config
 
 __all__ = [
     "MOST_WORKERS",
-    "Admin",
     "BootstrapRepository",
-    "BootstrapStorage",
     "BootstrapToken",
-    "BootstrapTokenScope",
     "Config",
     "ConfigError",
-    "Explanation",
-    "Secret",
     "explain",
     "read_config",
     "template",

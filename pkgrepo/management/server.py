@@ -122,7 +122,7 @@ async def show_info(call: Call) -> Info:
         ],
         login_methods=["password", "token"],
         limits=Limits(
-            max_upload=call.services.shared.max_upload,
+            max_upload=call.shared.max_upload,
             max_body=BODY_LIMIT,
             max_page=MAX_LIMIT,
             token_max_days=call.services.token_max_days,

@@ -275,7 +275,7 @@ async def show_state(call: Call) -> ServerState:
 
 def _upstreams(call: Call) -> list[UpstreamStateRecord]:
     """The routes of all proxy repositories that this process has asked."""
-    health = call.services.shared.proxy.upstreams.health
+    health = call.shared.proxy.upstreams.health
     found = []
     for repository in call.registry.listed():
         if repository.type is not RepositoryType.PROXY:

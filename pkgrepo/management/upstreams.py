@@ -171,7 +171,7 @@ async def show_upstreams(call: Call) -> UpstreamRecord:
     counts = await call.catalog.look(cache_counts, repository.id)
     figures = {each.route: each for each in await call.catalog.scan(document_figures, repository.id)}
     config = proxy_config_of(repository)
-    health = call.services.shared.proxy.upstreams.health
+    health = call.shared.proxy.upstreams.health
     document_bytes = sum(each.size for each in figures.values())
     return UpstreamRecord(
         routes=[_route(each, health(repository.id, each), figures.get(each.name)) for each in config.routes],
@@ -198,7 +198,7 @@ async def check_upstreams(call: Call) -> UpstreamCheck:
     """
     repository = proxy_of(call.repository)
     probes = call.services.formats[repository.format].probes
-    found = await check_routes(call.services.shared.proxy.upstreams, repository, probes)
+    found = await check_routes(call.shared.proxy.upstreams, repository, probes)
     return UpstreamCheck(
         ok=all(each.ok for each in found),
         routes=[
@@ -255,7 +255,7 @@ async def purge_cache(call: Call, body: PurgeWish) -> Purged | Answer:
     given = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
 
     async def work(progress: Progress) -> Mapping[str, Any]:
-        await call.services.shared.proxy.settle()
+        await call.shared.proxy.settle()
         if body.limits:
             report = await purge.evict(repository, actor, progress, dry_run=dry)
         else:
@@ -275,7 +275,7 @@ def _selection(call: Call, body: PurgeWish) -> Selection:
     if body.limits and (body.documents_only or any(each is not None for each in chosen)):
         raise Invalid("limits takes no conditions", "/limits")
     older_s = None if body.older_than is None else seconds_of(body.older_than)
-    format_ = call.services.formats[call.repository.format]
+    format_ = call.format
     return Selection(
         package=None if body.package is None else format_.package_key(body.package),
         pattern=body.pattern,

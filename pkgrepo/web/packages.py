@@ -90,7 +90,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         advisories=advisories,
         severities=_severities(advisories),
         requires=_requires(found.metadata),
-        vouchers=await _vouchers(visit, {**place, "version": version}) if repository.format != "docker" else None,
+        vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
         links=_web_links(found.links),
         counted=_counted(await _downloads(visit, place, SPANS[1])),
     )
@@ -196,7 +196,7 @@ async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
         return None
 
 
-async def _vouchers(visit: Visit, place: dict[str, str]) -> Any:
+async def _attestations(visit: Visit, place: dict[str, str]) -> Any:
     return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/vouchers", place)
 
 

@@ -7,6 +7,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
@@ -71,6 +73,11 @@ class Call:
         self._seen: Serials | None = None
 
     @property
+    def shared(self) -> Services:
+        """The services that the API shares with the formats."""
+        return self.services.shared
+
+    @property
     def catalog(self) -> ICatalog:
         """The catalog of the server."""
         return self.services.shared.catalog
@@ -79,6 +86,11 @@ class Call:
     def registry(self) -> Registry:
         """The storages and repositories, in memory."""
         return self.services.shared.registry
+
+    @property
+    def format(self) -> Format:
+        """The format of the repository."""
+        return self.services.formats[self.repository.format]
 
     @property
     def repository(self) -> Repository:
@@ -93,7 +105,7 @@ class Call:
 
     async def fresh_repository(self) -> Repository:
         """The repository that the path names, with its present figures. :raises NotFound: it was removed meanwhile"""
-        fresh: Repository | None = await self.services.shared.catalog.look(find_repository, self.repository.uid)
+        fresh: Repository | None = await self.catalog.look(find_repository, self.repository.uid)
         if fresh is None:
             raise unknown(self.identity, self.repository.path)
         return fresh
@@ -106,7 +118,7 @@ class Call:
     @property
     def base_url(self) -> str:
         """The address of the server as clients see it, without a slash at the end."""
-        return self.services.shared.base_url(self.request)
+        return self.shared.base_url(self.request)
 
     async def find_package(self) -> Package:
         """The package that the path names. :raises NotFound: there is none"""
@@ -119,7 +131,7 @@ class Call:
         """The version that the path names, with its package. :raises NotFound: there is none"""
         package = await self.find_package()
         try:
-            key = self.services.formats[self.repository.format].version_key(text)
+            key = self.format.version_key(text)
         except Invalid:
             raise NotFound("version", text) from None
         version: Version | None = await self.catalog.look(versions.find_version, package.id, key)
@@ -130,11 +142,11 @@ class Call:
 
     async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may take this action in the repository, or on a package in it."""
-        return await self.services.shared.access.may(self.identity, action, repository, package)
+        return await self.shared.access.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:
         """Whether the caller may know that the repository exists."""
-        return await self.services.shared.access.knows(self.identity, repository)
+        return await self.shared.access.knows(self.identity, repository)
 
     # The query
 
@@ -238,8 +250,8 @@ class Call:
         It also refreshes the registry, which is then at least as new as the serials.
         """
         if self.route.conditional and self.request.header(b"if-match") is not None:
-            self._seen = await self.services.shared.catalog.look(_read_serials)
-        await self.services.shared.registry.refresh()
+            self._seen = await self.catalog.look(_read_serials)
+        await self.shared.registry.refresh()
 
     def check_unchanged(self, current: object) -> None:
         """Check If-Match against ``current``, the value to be changed. :raises PreconditionFailed: they differ"""
@@ -274,7 +286,7 @@ class Call:
         """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
         audit_log = self.services.audit_log
         with_row = audit_log.with_row(entry, command)
-        result: T = await self.services.shared.publisher.change(with_row, self.repository, *args)
+        result: T = await self.shared.publisher.change(with_row, self.repository, *args)
         audit_log.copy(entry)
         self.audited = True
         return result

@@ -148,7 +148,7 @@ class ProblemTable(ErrorTable):
         super().__init__({**STATUSES, PreconditionFailed: (412, "stale")}, render_problem)
 
     def answer(self, request: Request, error: BaseException) -> Answer:
-        """See L{ErrorTable.answer}."""
+        """The problem of an error; an invalid value has the pointer to it."""
         return super().answer(request, invalid(error) if isinstance(error, errors.Invalid) else error)
 
 

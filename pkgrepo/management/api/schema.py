@@ -58,7 +58,7 @@ class Record(msgspec.Struct, kw_only=True):
 
     @classmethod
     def from_attributes(cls, value: object, **others: Any) -> Self:
-        """See L{from_attributes}."""
+        """A record with the attributes of ``value`` that are named like its fields, and with ``others``."""
         return from_attributes(cls, value, **others)
 
 

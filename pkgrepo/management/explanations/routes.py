@@ -121,11 +121,11 @@ def _key(call: Call, repository: Repository, name: str) -> str:
 async def _labels(call: Call, repository: Repository) -> list[tuple[Repository, str]]:
     """The repositories behind this one, and what they are called to the caller."""
     behind: dict[int, Repository] = {}
-    for leaf in call.services.shared.proxy.resolver.ways(repository):
+    for leaf in call.shared.proxy.resolver.ways(repository):
         behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
     labels = []
     for number, each in enumerate(behind.values()):
-        known = each.id == repository.id or await call.services.shared.access.knows(call.identity, each)
+        known = each.id == repository.id or await call.shared.access.knows(call.identity, each)
         labels.append((each, each.path if known else f"member {number}"))
     return labels
 
@@ -135,9 +135,7 @@ async def _edited(call: Call, found: Explanation) -> set[int]:
     serving = {each.repository.id: each.repository for each in found.serving}
     if found.file is not None and not isinstance(found.file.file, File):
         serving[found.file.file.repository.id] = found.file.file.repository
-    may = await call.services.shared.access.may_each(
-        call.identity, [(Action.EDIT, each, None) for each in serving.values()]
-    )
+    may = await call.shared.access.may_each(call.identity, [(Action.EDIT, each, None) for each in serving.values()])
     return {each for each, allowed in zip(serving, may, strict=True) if allowed}
 
 

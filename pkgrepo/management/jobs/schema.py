@@ -126,8 +126,8 @@ class JobRecord(Record):
     A background job.
 
     state is running, done, failed or cancelled; status repeats it, and job_id repeats id. on is what it works on,
-    repository the one for which somebody started it, both for people. parts are what it has begun, in this order, as it
-    last noted it. cancel_asked: somebody has asked for its end. result is set once the job is done, in the form that
+    repository the one for which it was started, both for people. parts are what it has begun, in this order, as it
+    last noted it. cancel_asked: its end was asked for. result is set once the job is done, in the form that
     the operation which started the job returns.
     """
 

@@ -109,7 +109,7 @@ class RequestMetrics:
         return found
 
     def snapshot(self) -> Families:
-        """See L{MetricSource}."""
+        """The counters of all requests."""
         counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._counters.items()]
         refused, failures = self._refused, self._login_failures
         return lambda: _families(counted, refused, failures)
@@ -219,7 +219,7 @@ class ReactorLag(Service):
         return Histogram(LAG_BOUNDS, list(self._buckets))
 
     def snapshot(self) -> Families:
-        """See L{MetricSource}."""
+        """The histogram of the lags."""
         buckets, total_s = list(self._buckets), self._sum
 
         def families() -> Iterator[Metric]:

@@ -154,7 +154,7 @@ class UpstreamMetrics:
         self._registry = registry
 
     def snapshot(self) -> Families:
-        """See L{MetricSource}."""
+        """The states of the routes."""
         states = [
             (repository.path, route.name, health.state)
             for repository in self._registry.all()

@@ -42,7 +42,7 @@ class ServerMetrics:
         self._audit = audit
 
     def snapshot(self) -> Families:
-        """See L{MetricSource}."""
+        """The gauges; sizes of files are read in the other thread."""
         connections, active, expires_at = len(self._site.channels), self._site.active, self._expires_at()
         caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
 

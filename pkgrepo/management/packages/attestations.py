@@ -20,7 +20,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.packages.schema import VoucherRecord, Vouchers
+from pkgrepo.management.packages.schema import AttestationRecord, Attestations
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.files import list_files_of_version
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
@@ -102,8 +102,8 @@ def subject_of(path: str) -> str:
     return path.removesuffix(suffix)
 
 
-def read_vouchers(path: str, data: bytes) -> list[VoucherRecord]:
-    """Who vouches for a file, and for what, by the document at a path. Takes some milliseconds."""
+def read_attestations(path: str, data: bytes) -> list[AttestationRecord]:
+    """Who attests a file, and what, by the document at a path. Takes some milliseconds."""
     kind = kind_of(path) or ""
     try:
         check_value_count(data, MOST_VALUES, path)
@@ -118,7 +118,7 @@ def read_vouchers(path: str, data: bytes) -> list[VoucherRecord]:
         found = [(UNREADABLE, "")]
     about = subject_of(path)
     return [
-        VoucherRecord(kind=kind, path=path, about=about, by=by[:LONGEST], says=says[:LONGEST], verified=False)
+        AttestationRecord(kind=kind, path=path, about=about, by=by[:LONGEST], says=says[:LONGEST], verified=False)
         for by, says in found[:MOST_BUNDLES]
     ]
 
@@ -190,7 +190,7 @@ table = Table("packages")
     CONTENT_READERS,
     "Show who vouches for the files of a version",
 )
-async def list_attestations(call: Call, version: str) -> Vouchers:
+async def list_attestations(call: Call, version: str) -> Attestations:
     """
     From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
 
@@ -198,7 +198,7 @@ async def list_attestations(call: Call, version: str) -> Vouchers:
     """
     _, found = await call.find_version(version)
     documents = await call.catalog.scan(_documents, found.id)
-    shared = call.services.shared
+    shared = call.shared
     items = []
     for each in documents[:MOST_DOCUMENTS]:
         if each.size > LARGEST:
@@ -207,8 +207,8 @@ async def list_attestations(call: Call, version: str) -> Vouchers:
             data = await shared.files.read(each.storage_id, each.locator, each.size)
         except BlobMissing:
             continue
-        items += await shared.pools.cpu(read_vouchers, each.path, data)
-    return Vouchers(items=items, complete=len(documents) <= MOST_DOCUMENTS)
+        items += await shared.pools.cpu(read_attestations, each.path, data)
+    return Attestations(items=items, complete=len(documents) <= MOST_DOCUMENTS)
 
 
 def _documents(r: Reader, version_id: int) -> Sequence[File]:

@@ -175,7 +175,7 @@ table = Table("packages")
 @table.get("/package/<repository>/<package>/versions/<version>/image", CONTENT_READERS, "Show what an image is made of")
 async def show_image(call: Call, version: str) -> ImageRecord:
     """
-    Only for images. Commands, labels and sizes are those in the image's documents, which nobody has verified.
+    Only for images. Commands, labels and sizes are those in the image's documents, which are not verified.
 
     platforms has at most 24; platform_count is their number in the index. referrers are manifests about this one,
     such as signatures and SBOMs; signed_by are the ids of the keys that the repository trusts, and whose signatures
@@ -235,7 +235,7 @@ async def _platform(
         for blob in held.blobs:
             if blob.digest == document.config.digest:
                 configuration = await _read(call, blob.locator, blob.size, budget)
-    return await call.services.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
+    return await call.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
 
 
 async def _document(call: Call, manifest: StoredManifest, budget: _Budget) -> ImageDocument | None:
@@ -244,7 +244,7 @@ async def _document(call: Call, manifest: StoredManifest, budget: _Budget) -> Im
     if data is None:
         return None
     try:
-        return await call.services.shared.pools.cpu(read_document, data)
+        return await call.shared.pools.cpu(read_document, data)
     except Invalid:
         return None
 
@@ -258,7 +258,7 @@ async def _read(call: Call, locator: str, size: int, budget: _Budget) -> bytes |
     if not locator or not budget.take(size):
         return None
     try:
-        return await call.services.shared.files.read(call.repository.storage_id, locator, size)
+        return await call.shared.files.read(call.repository.storage_id, locator, size)
     except BlobMissing:
         return None
 

@@ -148,7 +148,7 @@ async def _keys(call: Call, package: str) -> Keys:
 
 def signature_keys(call: Call) -> Keys:
     """Ids of the keys that the repository trusts; None where no signature is needed."""
-    images = call.services.formats[call.repository.format].images
+    images = call.format.images
     return None if images is None else images.signature_keys(call.repository)
 
 

@@ -111,7 +111,7 @@ async def unyank(call: Call, version: str) -> schemas.VersionState:
 
 async def _settle(call: Call, repository: Repository) -> None:
     if repository.type is RepositoryType.PROXY:
-        await call.services.shared.proxy.settle()
+        await call.shared.proxy.settle()
 
 
 async def _set_state(call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
@@ -119,7 +119,7 @@ async def _set_state(call: Call, version: str, state: VersionState, reason: str)
         raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
     check_yanks(call.repository)
     package, found = await call.find_version(version)
-    indexer = call.services.formats[call.repository.format].index
+    indexer = call.format.index
     reason = " ".join(reason.split())
     entry = call.entry(detail={"reason": reason})
     changed = await call.change_content(
@@ -140,7 +140,7 @@ async def _delete_path(call: Call, path: str) -> None:
         await _require_delete(call, None)
         folder = file.path.rpartition("/")[0]
         if folder:  # which may be of a project
-            access = call.services.shared.access
+            access = call.shared.access
             await access.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
         entry = call.entry(f"{repository.path}/{file.path}")
         await call.change_content(entry, remove_plain_file, file.path, call.actor)
@@ -175,7 +175,7 @@ async def _with_companions(call: Call, file: File) -> list[str]:
 
 async def _require_delete(call: Call, package: str | None) -> None:
     # not ``require``: what a proxy repository has cached can be removed
-    access = call.services.shared.access
+    access = call.shared.access
     await access.require_permission(call.identity, Action.DELETE, call.repository, package)
     await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
 

@@ -108,7 +108,7 @@ async def _requirements(call: Call, version: Version) -> list[Requirement]:
     found, keys = read_requirements(version.meta), dict[str, str]()
     for each in found:
         with suppress(Invalid):
-            keys[each.name] = call.services.formats[call.repository.format].package_key(each.name)
+            keys[each.name] = call.format.package_key(each.name)
     known = await call.catalog.scan(packages.names_of, call.repository.id, sorted(set(keys.values())))
     for each in found:
         each.package = known.get(keys.get(each.name, ""))
@@ -283,10 +283,10 @@ async def list_advisories(call: Call, version: str) -> Advisories:
     checked is false if there is none for this format: then nothing is known of any version.
     """
     package, found = await call.find_version(version)
-    format_ = call.services.formats[call.repository.format]
+    format_ = call.format
     known = None
     if format_.find_advisories is not None:
-        shared = call.services.shared
+        shared = call.shared
         known = await format_.find_advisories(package.key, found.text, shared.pools, shared.clock)
     if known is None:
         return Advisories(items=[], total=0, checked=False)

@@ -325,7 +325,7 @@ class PlatformRecord(Record):
     """
     An image for one platform. size is that of its layers, compressed.
 
-    stored is false if the server does not have its manifest, as of platforms of a proxied image that nobody has pulled.
+    stored is false if the server does not have its manifest, as of platforms of a proxied image that were not pulled.
     """
 
     digest: str
@@ -368,7 +368,7 @@ class ImageRecord(Record):
     signed_by: list[str]
 
 
-class VoucherRecord(Record):
+class AttestationRecord(Record):
     """
     What a signature or an attestation says of a file: by is who has signed, says the type of the statement.
 
@@ -383,10 +383,10 @@ class VoucherRecord(Record):
     verified: bool
 
 
-class Vouchers(Record):
-    """Who vouches for the files of a version; complete is false if there are more documents than were read."""
+class Attestations(Record):
+    """Who attests the files of a version; complete is false if there are more documents than were read."""
 
-    items: list[VoucherRecord]
+    items: list[AttestationRecord]
     complete: bool
 
 

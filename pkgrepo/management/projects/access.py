@@ -143,7 +143,7 @@ async def visible_projects(call: Call, some: Sequence[Project]) -> list[Project]
 async def project_record(call: Call, project: Project) -> ProjectRecord:
     """The record of a project without the bindings in repositories that the caller may not read."""
     bound = await call.catalog.look(projects.list_bindings, project_id=project.id)
-    places = [(call.services.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
+    places = [(call.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
     there = [(repository, pattern) for repository, pattern in places if repository is not None]
     readable = await call.services.authorizer.may_each(
         call.identity, [(Action.READ, repository, None) for repository, _ in there]

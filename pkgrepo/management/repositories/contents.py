@@ -67,7 +67,7 @@ async def cancel_upload(call: Call, id: str) -> CancelledUpload:
         raise NotFound("upload", id[:_LONGEST_ID])
     call.object = f"{repository.path}/{found[0].package_key}"
     try:
-        shared = call.services.shared
+        shared = call.shared
         leases = UploadLeases(shared.catalog, shared.clock)
         await shield(leases.cancel(id, shared.publisher.stage(repository)))
     except UploadUnknown:
@@ -124,8 +124,8 @@ async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
     audit="name.release",
 )
 async def release_name(call: Call, body: Release) -> Released:
-    """From then on virtual repositories around this one ask upstreams for it, whoever publishes it there."""
-    key = call.services.formats[call.repository.format].package_key(body.package)
+    """From then on virtual repositories around this one ask upstreams for it, from any publisher."""
+    key = call.format.package_key(body.package)
     await call.write(call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key)
     return Released(key=key)
 

@@ -106,7 +106,7 @@ async def show_setup(call: Call) -> list[Snippet]:
     With package and version they install that version, which is not looked for.
     """
     client = call.query("client").lower()
-    format_ = call.services.formats[call.repository.format]
+    format_ = call.format
     name, version = call.query("package"), call.query("version")
     url = f"{call.base_url}/repositories/{call.repository.path}"
     if name and version:

@@ -108,7 +108,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
         pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
     fixed, settings = validated(format_, given, pointer)
     format_.check_place(storage.name, body.name)
-    default = call.services.shared.images.pinned_default
+    default = call.shared.images.pinned_default
     await call.catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
     visibility = parse_visibility(body.visibility)
     call.object = f"{storage.name}/{body.name}"

@@ -52,14 +52,14 @@ def warnings_of(call: Call, repository: Repository) -> list[str]:
     """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
     format_ = call.services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
-    faults = route_warnings(call.services.shared.proxy.upstreams, repository)
+    faults = route_warnings(call.shared.proxy.upstreams, repository)
     return [*own, *faults, *exposure_warnings(call.registry, repository)]
 
 
 async def try_routes(call: Call, repository: Repository) -> None:
     """Connect to the routes of a proxy that was just configured, so that ``warnings_of`` knows which cannot be used."""
     if repository.type is RepositoryType.PROXY and repository.active:
-        await call.services.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
+        await call.shared.proxy.upstreams.try_connections(repository.id, proxy_config_of(repository).routes)
 
 
 def joined(format_: Format, configs: Mapping[str, Any]) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _candidates(call: Call, authority: bytes | None, name: str) -> Iterator[tupl
     repository = call.registry.find(storage, repository_name)
     if repository is not None and (repository.format != FORMAT or not package):
         yield repository, package
-    images = call.services.shared.images
+    images = call.shared.images
     for found in (images.find(authority, name), images.find_default(authority, name)):
         if found is not None:
             yield found.repository, found.image

@@ -149,7 +149,7 @@ def shell(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text of strangers without characters that change the direction of what follows: they can disguise names."""
+    """A foreign text without characters that change the direction of what follows: they can disguise names."""
     return text.translate(_DIRECTIONS)
 
 

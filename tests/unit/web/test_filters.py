@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from pkgrepo.web.rendering.filters import brief, browser, latency, moment, size, when
+from pkgrepo.web.account import sentence_of
+from pkgrepo.web.rendering.filters import HEIGHT, WIDTH, bars, brief, browser, latency, moment, share, size, when
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
 
@@ -74,3 +77,68 @@ def test_sizes_have_no_exponent(count: int, shown: str) -> None:
 )
 def test_latencies_have_the_unit_that_people_use(seconds: float | None, shown: str) -> None:
     assert latency(seconds) == shown
+
+
+LISTED = [{"repository": "main/py", "actions": ["read", "write"], "packages": []}]
+
+
+@pytest.mark.parametrize(
+    ("access", "repositories", "scopes", "text"),
+    [
+        ("owner", [], [], "do in every repository what you may do there"),
+        ("none", [], [], "do nothing that needs a permission"),
+        ("none", [], ["audit"], "read the audit log"),
+        ("listed", LISTED, [], "read and publish packages in main/py"),
+        (
+            "listed",
+            [{"repository": "*/*", "actions": ["read"], "packages": ["acme-*"]}],
+            ["users", "metrics"],
+            "read the packages acme-* in every repository, manage users and read the metrics of the server",
+        ),
+        (
+            "listed",
+            [{"repository": "main/*", "actions": ["read", "write", "delete"], "packages": ["*"]}],
+            [],
+            "read, publish and delete packages in the repositories that are named like main/*",
+        ),
+    ],
+    ids=["owner", "nothing", "scope", "listed", "packages", "pattern"],
+)
+def test_what_a_token_may_do_is_one_sentence(access: str, repositories: list, scopes: list, text: str) -> None:
+    assert sentence_of(access, repositories, scopes) == (
+        f"Programs that have this token may {text}, as long as you may do so yourself."
+    )
+
+
+def test_the_end_is_named() -> None:
+    assert "py for 1 day, as" in sentence_of("listed", LISTED, [], days=1)
+    assert "py until 2027-01-31, as" in sentence_of("listed", LISTED, [], until=datetime(2027, 1, 31, tzinfo=UTC))
+
+
+def test_bars_are_as_high_as_their_numbers_say() -> None:
+    picture = ET.fromstring(bars([("<a>", 10), ("b", 0), ("c", 5), ("d", 1)], 'what "it" shows'))
+    assert picture.get("aria-label") == 'what "it" shows'
+    drawn = [each for each in picture if len(each)]
+    assert [each[0].text for each in drawn] == ["<a>: 10", "c: 5", "d: 1"]
+    places = [tuple(map(float, re.findall(r"[\d.]+", each.get("d") or ""))) for each in drawn]
+    heights = [base - top for _, top, _, base, _ in places]
+    assert heights[0] == HEIGHT - 1
+    assert abs(heights[1] - heights[0] / 2) < 1
+    assert places[1][0] == WIDTH / 2
+
+
+def test_nothing_is_drawn_for_zeros_and_little_for_little() -> None:
+    assert bars([("a", 0), ("b", 0)], "").count("<title>") == 0
+    assert bars([], "").startswith("<svg")
+    assert bars([("a", 10**9), ("b", 1)], "").count("<title>") == 2
+
+
+def test_numbers_are_written_as_the_caller_says_and_compared_with_what_is_full() -> None:
+    drawn = bars([("day", 1), ("full", 2)], "x", lambda value: f"{value}!", 4)
+    assert "day: 1!" in drawn
+    assert f"M0 {(HEIGHT - 1) * 0.75:.3g}h" in drawn
+
+
+def test_a_share_is_a_part_of_the_whole() -> None:
+    assert "h50v8" in share(1, 2)
+    assert "h0v8" in share(0, 0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
+from pkgrepo.management.api.names import action_names, parse_action
 from pkgrepo.management.api.pages import PageRequest, cursor_of
+from pkgrepo.model import Action
 
 
 @given(st.text() | st.integers(0, 2**60))
@@ -37,3 +40,22 @@ def test_the_pages_of_a_list_in_memory_contain_the_list(names: list[str], limit:
         if cursor is None:
             break
     assert seen == every
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("read", Action.READ),
+        ("Write", Action.WRITE),
+        ("repository:delete", Action.DELETE),
+        ("EditRepository", Action.EDIT),
+        ("fly", None),
+        ("", None),
+    ],
+)
+def test_actions_are_parsed_in_several_spellings(text: str, action: Action | None) -> None:
+    assert parse_action(text) == action
+
+
+def test_action_names_are_ordered_from_the_least_to_the_most() -> None:
+    assert action_names(set(Action)) == ["read", "write", "overwrite", "delete", "edit", "admin"]

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from pysequoia import SignatureMode, Tsk, sign
 
-from pkgrepo.management.packages.attestations import MOST_BUNDLES, UNREADABLE, read_vouchers
+from pkgrepo.management.packages.attestations import MOST_BUNDLES, UNREADABLE, read_attestations
 from pkgrepo.management.packages.records import read_requirements
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
@@ -43,7 +43,7 @@ def statement(kind: str) -> str:
 
 def vouchers(path: str, document: Any) -> list[tuple[str, str]]:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return [(each.by, each.says) for each in read_vouchers(path, data)]
+    return [(each.by, each.says) for each in read_attestations(path, data)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_bundle_names_the_workflow_of_its_certificate(material: Any) -> None:
     text = json.dumps({"verificationMaterial": material, "dsseEnvelope": {"payload": statement("slsa")}})
     text = text.replace("CERTIFICATE", make_certificate())
     assert vouchers("a/-/a-1.tgz.sigstore", text.encode()) == [(WORKFLOW, "slsa")]
-    (found,) = read_vouchers("a/-/a-1.tgz.sigstore", text.encode())
+    (found,) = read_attestations("a/-/a-1.tgz.sigstore", text.encode())
     assert (found.kind, found.about, found.verified) == ("Sigstore bundle", "a/-/a-1.tgz", False)
 
 
@@ -66,7 +66,7 @@ def test_a_bundle_made_with_a_key_names_its_hint() -> None:
     document = {"verificationMaterial": {"publicKey": {"hint": "k1"}}, "dsseEnvelope": {"payload": "%"}}
     assert vouchers("a.jar.sigstore.json", document) == [("key k1", "")]
     assert vouchers("a.jar.sigstore.json", {}) == [("a key that it does not name", "")]
-    assert read_vouchers("a.jar.sigstore.json", b"{}")[0].about == "a.jar"
+    assert read_attestations("a.jar.sigstore.json", b"{}")[0].about == "a.jar"
 
 
 def test_a_provenance_document_names_publishers_or_those_in_certificates() -> None:
