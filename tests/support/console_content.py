@@ -44,6 +44,7 @@ PAGES: Final = (
     "/ui/repositories/main/py/packages/demo",
     "/ui/repositories/main/py/packages/demo/versions",
     "/ui/repositories/main/py/packages/demo/downloads",
+    "/ui/repositories/main/py/packages/demo/difference?before=1.0&after=1.1",
     "/ui/repositories/main/py/packages/demo/versions/1.0/files",
     f"/ui/repositories/main/py/contents/{WHEEL}",
     f"/ui/repositories/main/py/contents/{WHEEL}?entry={quote(INSIDE)}",

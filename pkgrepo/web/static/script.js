@@ -50,12 +50,92 @@ async function refresh() {
 }
 setTimeout(refresh, 1000);
 
+// The menu of the person closes like those of programs.
+for (const menu of document.querySelectorAll("details.me")) {
+  document.addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+}
+
+// A window to go somewhere by typing, and one that lists the keys. Both are made when they are first wanted.
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function makeWindow(label, ...children) {
+  const made = element("dialog", { "aria-label": label, class: "window" }, ...children);
+  made.addEventListener("click", (event) => { if (event.target === made) made.close(); });
+  document.body.append(made);
+  return made;
+}
+
+let palette = null;
+function openPalette() {
+  if (!palette) {
+    const input = element("input", { type: "search", "aria-label": "Go to", placeholder: "Go to a page or a package", autocomplete: "off" });
+    const list = element("ul", { class: "plain goto" });
+    palette = makeWindow("Go to", input, list);
+    const places = [...document.querySelectorAll(".top a, .tabs a, a.row")].map((link) => [link.textContent.trim(), link.href]);
+    let asked = 0;
+    const show = (found) => list.replaceChildren(...found.slice(0, 12).map(([label, href, about]) =>
+      element("li", {}, element("a", { href }, label), element("span", { class: "quiet" }, about ? ` ${about}` : ""))));
+    input.addEventListener("input", async () => {
+      const text = input.value.trim(), mine = ++asked;
+      const near = places.filter(([label]) => label.toLowerCase().includes(text.toLowerCase()));
+      show(near);
+      if (text.length < 2) return;
+      const answer = await fetch(`/api/search/packages?limit=10&q=${encodeURIComponent(text)}`).catch(() => null);
+      if (!answer?.ok || mine !== asked) return;
+      const hits = (await answer.json()).items.map((each) => [each.name, packagePage(each), `${each.format} in ${each.repository}`]);
+      if (mine === asked) show([...near, ...hits]);
+    });
+    palette.addEventListener("keydown", (event) => {
+      const links = [...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+      if (event.key === "Enter" && document.activeElement === input && links.length) links[0].click();
+      else if (event.key === "ArrowDown" && links.length) links[Math.min(at + 1, links.length - 1)].focus();
+      else if (event.key === "ArrowUp") (links[at - 1] ?? input).focus();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    show(places);
+  }
+  palette.showModal();
+  palette.querySelector("input").select();
+}
+
+function packagePage(found) {
+  const [storage, ...rest] = found.repository.split("/");
+  return `/ui/repositories/${[storage, rest.join("/"), "packages", found.name].map(encodeURIComponent).join("/")}`;
+}
+
+let help = null;
+function openHelp() {
+  const keys = [["/", "search packages"], ["Ctrl K", "go to a page or a package"], ["↓ ↑", "through the rows of a list"], ["Enter", "open the row"], ["Esc", "leave a field or a window"], ["?", "these keys"]];
+  help ??= makeWindow("Keys", element("h2", {}, "Keys"), element("dl", { class: "figures" }, ...keys.flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])));
+  help.showModal();
+}
+
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "/" && !typing) {
     event.preventDefault();
     document.querySelector("[data-key='/']").focus();
+  } else if (event.key === "?" && !typing) {
+    event.preventDefault();
+    openHelp();
   } else if (event.key === "Escape" && typing) {
     document.activeElement.blur();
   } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !typing) {

@@ -97,6 +97,26 @@ def test_hostile_texts_run_and_load_nothing(window: Chromium, pages: tuple[str, 
     assert "click" in window.find(".prose").text
 
 
+def test_a_person_goes_to_a_package_by_typing_and_reads_the_keys(window: Chromium, pages: tuple[str, ...]) -> None:
+    window.look(dark=False, width=WIDE)
+    window.show("/ui/admin")
+    window.find("body").send_keys("?")
+    window.wait_for("through the rows of a list")
+    assert not window.findings()
+    window.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    window.find("body").send_keys(Keys.CONTROL + "k")
+    window.driver.switch_to.active_element.send_keys("dem")
+    window.wait_for("python in main/py")
+    assert not window.findings()
+    window.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    window.wait_for("Install")
+    assert window.path == "/ui/repositories/main/py/packages/demo"
+    window.find(".me > summary").click()
+    window.wait_for("Log out")
+    window.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert "Log out" not in window.text
+
+
 def test_pages_and_forms_work_without_scripts(window: Chromium) -> None:
     window.look(dark=False, width=NARROW)
     window.run_scripts(False)
