@@ -132,7 +132,7 @@ class Lease:
 
 
 def _open(path: Path) -> int:
-    """Open a lock file, which is made if needed; nobody else may hold up the owner by a lock."""
+    """Open a lock file, which is made if needed; other users cannot hold up the owner by a lock."""
     tighten(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
 

@@ -1,7 +1,7 @@
 """
 What proxy repositories keep of upstreams: documents, a row for each question; and the units of all that is kept.
 
-A question is named by its key. Its present answer is either normalised and kept as a blob, or short and kept in
+A question is named by its key. Its present response is either normalised and kept as a blob, or short and kept in
 ``meta``, or that no upstream has it (an empty ``route``).
 
 A unit is what is removed from a cache as a whole:
@@ -12,7 +12,7 @@ kind      name                                       used last
 version   the key of a version of a package          when a file of it was fetched, or the end of the day (UTC)
                                                      of the last download of one
 manifest  the digest of a manifest of an image       the same; pulls count as downloads
-document  the key of a question to upstreams         when an upstream last confirmed the answer, or the end of the day
+document  the key of a question to upstreams         when an upstream last confirmed the response, or the end of the day
                                                      of the last download of the package, which counts while
                                                      upstreams fail
 ========  =========================================  ============================================================
@@ -35,11 +35,11 @@ from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, dump, every, fi
 @frozen(kw_only=True)
 class UpstreamDocument:
     """
-    The present answer to one question. Times are in milliseconds since the epoch.
+    The present response to one question. Times are in milliseconds since the epoch.
 
-    ``route`` is the name of the route that answered, empty if no route has it. ``source`` is the sha256 (hex) of the
-    answer as it was sent. ``locator`` and ``size`` are those of the blob of the normalised answer, with the ``sha256``;
-    all are empty if there is none. ``fetched_ms`` grows with each change of the content.
+    ``route`` is the name of the route that had it, empty if no route has it. ``source`` is the sha256 (hex) of the
+    response as it was sent. ``locator``, ``size`` and ``sha256`` are those of the blob of the normalised response, and
+    empty without one. ``fetched_ms`` grows with each change of the content.
     """
 
     key: str
@@ -67,7 +67,7 @@ class UpstreamDocument:
 
 @frozen
 class DocumentFigures:
-    """What is kept of a route (empty: that no route has something): answers, their bytes, the last confirmation."""
+    """What is kept of a route (empty: that no route has something): responses, their bytes, the last confirmation."""
 
     route: str
     count: int
@@ -78,9 +78,9 @@ class DocumentFigures:
 @frozen
 class Stored:
     """
-    The result of storing an answer: ``surplus`` are locators of copies that the catalog does not use.
+    The result of storing a response: ``surplus`` are locators of copies that the catalog does not use.
 
-    ``locator`` is that of its blob; empty without one, and for several answers.
+    ``locator`` is that of its blob; empty without one, and for several responses.
     """
 
     surplus: tuple[str, ...] = ()
@@ -108,18 +108,18 @@ _SELECT, _document = rows(
 
 
 def find_document(r: Reader, repository_id: int, key: str) -> UpstreamDocument | None:
-    """The present answer to a question, or None if it was not asked."""
+    """The present response to a question, or None if it was not asked."""
     return find(r, _document, f"{_SELECT} WHERE d.repository_id = ? AND d.key = ?", (repository_id, key))
 
 
 def fetched_at(r: Reader, repository_id: int, key: str) -> int | None:
-    """When the present answer was fetched (ms); another value means another content. None if there is no answer."""
+    """When the present response was fetched (ms); another value means another content. None if there is no response."""
     row = r.one("SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?", (repository_id, key))
     return None if row is None else row[0]
 
 
 def latest_fetched_at(r: Reader, repository_id: int, keys: tuple[str, str]) -> int:
-    """When the newest of two answers that upstreams have was fetched (ms); 0 if there is none."""
+    """When the newest of two responses that upstreams have was fetched (ms); 0 if there is none."""
     row = r.one(
         "SELECT MAX(fetched_at) FROM upstream_document WHERE repository_id = ? AND key IN (?, ?) AND route <> ''",
         (repository_id, *keys),
@@ -128,7 +128,7 @@ def latest_fetched_at(r: Reader, repository_id: int, keys: tuple[str, str]) -> i
 
 
 def documents_of_package(r: Reader, repository_id: int, package_key: str) -> list[UpstreamDocument]:
-    """All answers about a package, by key."""
+    """All responses about a package, by key."""
     return every(
         r,
         _document,
@@ -138,7 +138,7 @@ def documents_of_package(r: Reader, repository_id: int, package_key: str) -> lis
 
 
 def list_documents(r: Reader, repository_id: int, *, after: str = "", limit: int = 100) -> list[UpstreamDocument]:
-    """A page of answers after a key, ordered by key."""
+    """A page of responses after a key, ordered by key."""
     return every(
         r,
         _document,
@@ -148,7 +148,7 @@ def list_documents(r: Reader, repository_id: int, *, after: str = "", limit: int
 
 
 def document_figures(r: Reader, repository_id: int) -> list[DocumentFigures]:
-    """What is kept of each route. Reads all answers of the repository: call it on a reader thread."""
+    """What is kept of each route. Reads all responses of the repository: call it on a reader thread."""
     return every(
         r,
         lambda row: DocumentFigures(*row),
@@ -164,7 +164,7 @@ def document_figures(r: Reader, repository_id: int) -> list[DocumentFigures]:
 def put_document(
     tx: Transaction, repository: Repository, document: UpstreamDocument, blob: BlobInfo | None, now_ms: int
 ) -> Stored:
-    """Store the answer to a question in place of the one before; ``blob`` is the normalised one, which is durable."""
+    """Store the response to a question in place of the one before; ``blob`` is the normalised one, which is durable."""
     claimed = None if blob is None else blobs.claim_blob(tx, repository.storage_id, blob, now_ms)
     put(
         tx,
@@ -200,7 +200,7 @@ def put_documents(
 
 
 def renew_document(tx: Transaction, repository: Repository, document: UpstreamDocument, _now_ms: int) -> None:
-    """Store that an upstream has confirmed an answer: its times, validators and trace."""
+    """Store that an upstream has confirmed a response: its times, validators and trace."""
     tx.execute(
         """
         UPDATE upstream_document SET checked_at = ?, fresh_until = ?, etag = ?, last_modified = ?, trace = ?
@@ -220,19 +220,19 @@ def renew_document(tx: Transaction, repository: Repository, document: UpstreamDo
 
 
 def remove_document(tx: Transaction, repository: Repository, key: str) -> None:
-    """Forget the answer to a question, if there is one."""
+    """Forget the response to a question, if there is one."""
     tx.execute("DELETE FROM upstream_document WHERE repository_id = ? AND key = ?", (repository.id, key))
 
 
 def remove_documents(tx: Transaction, repository: Repository, keys: Sequence[str], _now_ms: int) -> None:
-    """Forget the answers to some questions."""
+    """Forget the responses to some questions."""
     for key in keys:
         remove_document(tx, repository, key)
 
 
 def remove_unused_documents(tx: Transaction, repository: Repository, before_ms: int, limit: int, _now_ms: int) -> int:
     """
-    Forget answers last confirmed before a time, about packages of which nothing else is kept. Returns how many.
+    Forget responses last confirmed before a time, about packages of which nothing else is kept. Returns how many.
 
     At most ``limit`` are removed. The others are needed to serve what is kept while an upstream fails.
     """

@@ -24,7 +24,6 @@ from .documents import (
     read_parts,
     read_upload_id,
     read_uploads,
-    render_parts,
 )
 from .requests import Body, Incoming, Query, Reply, Requests, Unanswered, reason_of
 
@@ -60,7 +59,7 @@ class Bucket:
         headers = {"x-amz-checksum-sha256": base64_of(body.sha256), "Content-Type": "application/octet-stream"}
         reply = await self._write_new("PUT", key, (), headers, body)
         if reply.status == 412:
-            # Our own, if the answer to an earlier try was lost: keys are random.
+            # Our own, if the response to an earlier try was lost: keys are random.
             return False
         self._check(reply, "PUT", key)
         return True
@@ -150,10 +149,10 @@ class Bucket:
         return Part(number, etag, len(body.data), checksum)
 
     async def complete_parts(self, key: str, parts_id: str, parts: Sequence[Part], body: Body) -> None:
-        """Make the object of its parts; ``body`` is their document, rendered by ``parts_document``."""
+        """Make the object of its parts; ``body`` is their document, rendered by ``render_parts``."""
         reply = await self._write_new("POST", key, [("uploadId", parts_id)], {"Content-Type": "application/xml"}, body)
         if reply.status in (404, 412):
-            # The answer to an earlier try may have been lost; its object has all the parts.
+            # The response to an earlier try may have been lost; its object has all the parts.
             found = await self.stat(key)
             if found is not None and found[0] == sum(part.size for part in parts):
                 return
@@ -238,11 +237,6 @@ class Bucket:
             reason=reason,
         )
         raise BucketFailed(self._storage, f"{method} of {key!r}: {reason}")
-
-
-def parts_document(parts: Sequence[Part]) -> bytes:
-    """The document that says of which parts an object is made."""
-    return render_parts(parts)
 
 
 def base64_of(sha256: str) -> str:

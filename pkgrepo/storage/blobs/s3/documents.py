@@ -90,7 +90,7 @@ def read_parts(data: bytes) -> Page:
 
 
 def read_upload_id(data: bytes) -> str:
-    """The id in the answer to CreateMultipartUpload. :raises DocumentBroken: there is none"""
+    """The id in the response to CreateMultipartUpload. :raises DocumentBroken: there is none"""
     return _text(_parse(data), "UploadId")
 
 

@@ -23,8 +23,8 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.blobs.durability import forget
-from pkgrepo.storage.blobs.s3.bucket import Bucket, parts_document
-from pkgrepo.storage.blobs.s3.documents import Part
+from pkgrepo.storage.blobs.s3.bucket import Bucket
+from pkgrepo.storage.blobs.s3.documents import Part, render_parts
 from pkgrepo.storage.blobs.s3.requests import Body
 from pkgrepo.storage.free_space import free_and_total, low_water
 
@@ -94,7 +94,7 @@ class SpoolFile:
         return Body(data, hashlib.sha256(data).hexdigest())
 
     def forget(self, start: int, count: int) -> None:
-        """Free the space of bytes that nobody reads again; the size stays."""
+        """Free the space of bytes that are not read again; the size stays."""
         if self._fd is not None:
             forget(self._fd, start, count)
 
@@ -207,7 +207,7 @@ class PartSender:
             await self.send_whole_parts(size)
         assert self.id is not None, "an object has a part"
         parts = [self._parts[number] for number in sorted(self._parts)]
-        await self._bucket.complete_parts(self._key, self.id, parts, await self._digest(parts_document(parts)))
+        await self._bucket.complete_parts(self._key, self.id, parts, await self._digest(render_parts(parts)))
 
     async def abort(self) -> None:
         """Remove what was sent. :raises StorageFailed: it stays until it is swept"""

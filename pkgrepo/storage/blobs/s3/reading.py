@@ -64,7 +64,7 @@ async def read_range(
 
 
 def _size_of(incoming: Incoming, start: int) -> int | None:
-    """The size of the whole object, as the answer has it; None if it does not fit."""
+    """The size of the whole object, as the response has it; None if it does not fit."""
     if incoming.status != 206:
         return incoming.length
     match = _CONTENT_RANGE.fullmatch(incoming.fields.get(b"content-range", b"").decode("latin-1"))

@@ -42,9 +42,9 @@ Query = Sequence[tuple[str, str]]
 TRIES: Final = 5
 FIRST_PAUSE_S: Final = 0.2
 CONNECT_S: Final = 10.0
-ANSWER_S: Final = 30.0  # seconds until the head of an answer, from when the connection took the last of the body
+ANSWER_S: Final = 30.0  # seconds until the head of a response, from when the connection took the last of the body
 REPEATED_S: Final = 60.0  # seconds from the first try, after which no other is made
-IDLE_S: Final = 30.0  # seconds without a byte of an answer's body
+IDLE_S: Final = 30.0  # seconds without a byte of a response's body
 KEPT_CONNECTIONS: Final = 32  # idle ones
 KEPT_S: Final = 20.0  # seconds; some servers close idle connections after 30
 LARGEST: Final = 16 * 1024 * 1024  # bytes of a document
@@ -85,7 +85,7 @@ class Body:
 
 @frozen
 class Reply:
-    """An answer with its whole body."""
+    """A response with its whole body."""
 
     status: int
     fields: Mapping[bytes, bytes]
@@ -98,12 +98,12 @@ class Reply:
 
 
 class Unanswered(Exception):  # noqa: N818 - named for what happened
-    """No answer that helps came, however often the request was sent; the text says why."""
+    """No response that helps came, however often the request was sent; the text says why."""
 
 
 class Incoming:
     """
-    An answer whose body is read piece by piece; ``close`` it unless it was read to its end.
+    A response whose body is read piece by piece; ``close`` it unless it was read to its end.
 
     ``fields`` of its head are by lower-case name, and ``length`` is that of its body in bytes, if it is known.
     """
@@ -179,9 +179,9 @@ class Requests:
         body: Body | None = None,
     ) -> Reply:
         """
-        Send a request, and return its answer, which is an error only if repeating it does not help.
+        Send a request, and return its response, which is an error only if repeating it does not help.
 
-        :raises Unanswered: no such answer came
+        :raises Unresponseed: no such answer came
         """
         reason = ""
         async for _ in self._tries():
@@ -202,9 +202,9 @@ class Requests:
 
     async def open(self, key: str, headers: Mapping[str, str]) -> Incoming:
         """
-        Begin to read an object: an answer that is an error only if repeating the request does not help.
+        Begin to read an object: a response that is an error only if repeating the request does not help.
 
-        :raises Unanswered: no such answer came
+        :raises Unresponseed: no such answer came
         """
         reason = ""
         async for _ in self._tries():

@@ -19,7 +19,7 @@ from pkgrepo.errors import Conflict
 
 @frozen
 class AccessKey:
-    """A static key; without ``secret`` nobody can sign."""
+    """A static key; without ``secret`` no request can be signed."""
 
     id: str
     secret: str = field(repr=False)

@@ -102,7 +102,7 @@ def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bo
     """
     Restart the grace period of a live blob; returns False if there is no live blob with this sha256.
 
-    Call this before any answer that lets a client skip the upload of these bytes.
+    Call this before any response that lets a client skip the upload of these bytes.
     """
     row = tx.one(
         "SELECT touched_at FROM blob WHERE storage_id = ? AND sha256 = ? AND state = 'live'",

@@ -117,7 +117,7 @@ class SqliteCatalog:
         self._reader: SqliteReader | None = None
         self._commits: CommitCount | None = None
         self._generation: Generation | None = None
-        self._moment = GenerationPin(self._read_generation)
+        self._pin = GenerationPin(self._read_generation)
         self._reserve = DiskReserve(path)
 
     async def start(self) -> None:
@@ -161,11 +161,11 @@ class SqliteCatalog:
 
     def pinned(self) -> GenerationPin:
         """Return a context manager, for code that does not wait, within which ``generation`` is read once."""
-        return self._moment
+        return self._pin
 
     def generation(self) -> int:
         """Return a number that changes whenever a commit of any process has become visible."""
-        pinned = self._moment.pinned
+        pinned = self._pin.pinned
         return self._read_generation() if pinned is None else pinned
 
     async def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -39,7 +39,7 @@ class LinkedBlob:
     """
     A blob that is linked to an image; ``size`` in bytes, ``locator`` is empty if the blob is suspect.
 
-    ``touched_ms`` is the time of the last answer that let a client skip the upload.
+    ``touched_ms`` is the time of the last response that let a client skip the upload.
     """
 
     package_id: int

@@ -228,7 +228,7 @@ def forget_deployment(tx: Transaction, deployment_id: int) -> None:
 
 
 def forget_published(tx: Transaction, deployment_id: int) -> None:
-    """Remove a deployment that is published, and that nobody will ask for."""
+    """Remove a deployment that is published, and that no client will ask for."""
     tx.send("DELETE FROM deployment WHERE id = ? AND state = 'PUBLISHED'", (deployment_id,))
 
 

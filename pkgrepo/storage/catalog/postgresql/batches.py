@@ -114,7 +114,7 @@ class PostgresBatches:
 
         Returns None if it was not committed, otherwise a number of a commit that is not older.
 
-        :raises psycopg.Error: nobody can be asked; whether it was committed stays unknown
+        :raises psycopg.Error: no server can be asked; whether it was committed stays unknown
         """
         until = time.monotonic() + OUTCOME_S
         while True:

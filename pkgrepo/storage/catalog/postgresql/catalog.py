@@ -57,7 +57,7 @@ class PostgresCatalog:
         self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
         self._primary = Readers(lambda: PostgresReader(open_reader(address)), reactor)
         self._replica = None if replica is None else Replica(replica, reactor)
-        self._moment = GenerationPin(self._read_generation)
+        self._pin = GenerationPin(self._read_generation)
         self._running = False
 
     async def start(self) -> None:
@@ -100,11 +100,11 @@ class PostgresCatalog:
 
     def pinned(self) -> GenerationPin:
         """Return a context manager, for code that does not wait, within which ``generation`` is read once."""
-        return self._moment
+        return self._pin
 
     def generation(self) -> int:
         """Return a number that changes when a commit of any node has become visible, see L{changes}."""
-        pinned = self._moment.pinned
+        pinned = self._pin.pinned
         return self._read_generation() if pinned is None else pinned
 
     def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:

@@ -2,7 +2,7 @@
 Reads from a replica, which takes queries off the primary.
 
 A replica replays the commits of the primary in their order. It answers a query only if it has replayed the newest
-commit that this process knows of, so that nobody misses what the primary would show:
+commit that this process knows of, so that no reader misses what the primary would show:
 
 ==============================  ====================================================================================
 what happens                    who answers
@@ -72,7 +72,7 @@ class _AnotherDatabase(psycopg.OperationalError):
 
 
 class _Unwanted(Exception):  # noqa: N818 - named for what happened
-    """Nobody waits for the query any more."""
+    """The query is not waited for any more."""
 
 
 class _Query:

@@ -49,7 +49,7 @@ class Job:
     One job: ``data`` are the parameters that it was started with, ``result`` is empty until it ends.
 
     ``progress`` are the parts of its work that have begun, as its process last noted them. ``lease_until`` is None once
-    it has ended. ``cancel_asked``: somebody has asked for its end.
+    it has ended. ``cancel_asked``: its cancellation was requested.
     """
 
     id: int

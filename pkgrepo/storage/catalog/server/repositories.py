@@ -5,7 +5,7 @@ Repositories, and the serials that show changes to caches.
 serial            increases with                                             read by
 ================  =========================================================  ==============================
 config serial     any change of a storage or repository                      the registry of every process
-``serial``        any change of a repository's content                       documents, caches of answers
+``serial``        any change of a repository's content                       documents, caches of responses
 ``names_serial``  a package that is added, removed or renamed                lists of all packages
 ================  =========================================================  ==============================
 """
@@ -146,7 +146,7 @@ def update_repository(
     tx: Transaction, repository_id: int, *, now_ms: int, **changes: Unpack[RepositoryChanges]
 ) -> Repository:
     """
-    Change the given fields. Also increments the serial of the repository and its companions, since answers may depend
+    Change the given fields. Also increments the serial of the repository and its companions, since responses may depend
     on the fields. The companions are renamed with it.
 
     :raises NotFound: no such repository; :raises AlreadyExists: the new name is taken
