@@ -63,15 +63,12 @@ class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    One upstream. The route with the highest priority is asked first. Readers see its name in errors; unless given,
-    it is the host of the URL.
+    One upstream.
 
-    ca_file is the absolute path of a PEM file on the server, which only system managers may name. hosts has URLs for
-    hosts that the upstream names, in redirects and as its token service, and that are reached there. With packages
-    (globs) the upstream is asked only for packages whose names match one of them, for example com.example.* of the
-    groups of Java artifacts. token_hosts are hosts beside those of its own site that get the credentials if a registry
-    of container images names them as its token service; a host may have a port. connect_timeout and idle_timeout are
-    times for this upstream instead of those of the server: seconds, or a text such as 5s or 2m.
+    Only system managers may name a ca_file. hosts has URLs for hosts that the upstream names, in redirects and as its
+    token service. packages are globs, for example com.example.* of the groups of Java artifacts. token_hosts get the
+    credentials if a registry of container images names them as its token service; a host may have a port. Times are
+    seconds, or texts such as 5s or 2m.
     """
 
     url: Annotated[str, meaning("Where the upstream is, such as https://registry.example/.")]
@@ -198,10 +195,8 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
     """
     Rules for packages of upstreams.
 
-    Names that match a glob of reserved_names are never asked of an upstream. minimum_release_age may be a number of
-    days. pass_searches tells whether upstreams get what people search for; unless it is set, they do not if they are
-    behind one address with a hosted repository that is private. With keep_removed a proxy goes on serving what it has
-    cached of versions that its upstream has removed, by their exact addresses; a virtual repository does what each
+    minimum_release_age may be a number of days. Unless pass_searches is set, upstreams get no searches if they are
+    behind one address with a hosted repository that is private. For keep_removed a virtual repository does what each
     member says.
     """
 
@@ -222,11 +217,7 @@ class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, om
 
 
 class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
-    """
-    Rules for packages of upstreams behind a virtual repository, see L{UpstreamPolicy}.
-
-    With refuse_upstream_names a package is not published here for the first time if an upstream has one of its name.
-    """
+    """Rules for packages of upstreams behind a virtual repository, see L{UpstreamPolicy}."""
 
     refuse_upstream_names: Annotated[bool, meaning("The first publish of a name that an upstream has is refused.")] = (
         False

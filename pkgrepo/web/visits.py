@@ -176,5 +176,5 @@ class Visit:
 
 
 async def find_repository(visit: Visit, storage: str, name: str) -> Any:
-    """The record of a repository. :raises NotFound: there is none that the caller may read"""
+    """The record of a repository. :raises NotFound: the caller may read no such one"""
     return await visit.api("GET", "/repository/<repository>", {"repository": f"{storage}/{name}"})

@@ -121,14 +121,14 @@ class Call:
         return self.shared.base_url(self.request)
 
     async def find_package(self) -> Package:
-        """The package that the path names. :raises NotFound: there is none"""
+        """The package that the path names. :raises NotFound: it does not exist"""
         package: Package | None = await self.catalog.look(packages.find_package, self.repository.id, self.package or "")
         if package is None:
             raise NotFound("package", self.package or "")
         return package
 
     async def find_version(self, text: str) -> tuple[Package, Version]:
-        """The version that the path names, with its package. :raises NotFound: there is none"""
+        """The version that the path names, with its package. :raises NotFound: it does not exist"""
         package = await self.find_package()
         try:
             key = self.format.version_key(text)

@@ -11,6 +11,7 @@ of the catalog, which are read once.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
@@ -114,36 +115,45 @@ def _render(families: Sequence[Families], *, own: bool = False, platform: bool =
     return generate_latest(registry)
 
 
+def family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: Sequence[str],
+    samples: Iterable[tuple[Sequence[str], float]],
+) -> Metric:
+    """A family of metrics with these samples, each with the values of its labels."""
+    found = kind(name, text, labels=labels)
+    for values, number in samples:
+        found.add_metric(values, number)
+    return found
+
+
+gauge = partial(family, GaugeMetricFamily)
+counter = partial(family, CounterMetricFamily)
+
+
 def _build() -> Iterator[Metric]:
-    build = GaugeMetricFamily("pkgrepo_build_info", "Version of the running server.", labels=["version"])
-    build.add_metric([__version__], 1)
-    yield build
+    yield gauge("pkgrepo_build_info", "Version of the running server.", ["version"], [([__version__], 1)])
 
 
-def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
-    size = GaugeMetricFamily("pkgrepo_repository_bytes", "Total size of published files.", labels=["repo"])
-    packages = GaugeMetricFamily("pkgrepo_repository_packages", "Number of packages.", labels=["repo"])
-    for repository in repositories:
-        size.add_metric([repository.path], repository.bytes_used)
-        packages.add_metric([repository.path], repository.package_count)
-    yield from (size, packages)
+def _repositories(every: Sequence[Repository]) -> Iterator[Metric]:
+    sizes = [([each.path], each.bytes_used) for each in every]
+    yield gauge("pkgrepo_repository_bytes", "Total size of published files.", ["repo"], sizes)
+    counts = [([each.path], each.package_count) for each in every]
+    yield gauge("pkgrepo_repository_packages", "Number of packages.", ["repo"], counts)
 
 
-def _proxies(proxies: Iterable[tuple[str, CacheCounts]]) -> Iterator[Metric]:
-    labels = ["repo"]
-    requests = CounterMetricFamily(
-        "pkgrepo_proxy_requests", "Requests to proxy repositories, as they were answered.", labels=["repo", "result"]
-    )
-    saved = CounterMetricFamily("pkgrepo_proxy_saved_bytes", "Size of the kept files that were sent.", labels=labels)
-    fetched = CounterMetricFamily("pkgrepo_upstream_bytes", "Bytes that upstreams sent.", labels=labels)
-    seconds = CounterMetricFamily("pkgrepo_upstream_seconds", "Time of requests to upstreams.", labels=labels)
-    for path, counts in proxies:
-        for result, name in _COUNTS.items():
-            requests.add_metric([path, result], getattr(counts, name))
-        saved.add_metric([path], counts.saved_bytes)
-        fetched.add_metric([path], counts.fetched_bytes)
-        seconds.add_metric([path], counts.upstream_ms / 1000)
-    yield from (requests, saved, fetched, seconds)
+def _proxies(every: Sequence[tuple[str, CacheCounts]]) -> Iterator[Metric]:
+    results = [([path, result], getattr(each, name)) for path, each in every for result, name in _COUNTS.items()]
+    text = "Requests to proxy repositories, as they were answered."
+    yield counter("pkgrepo_proxy_requests", text, ["repo", "result"], results)
+    saved = [([path], each.saved_bytes) for path, each in every]
+    yield counter("pkgrepo_proxy_saved_bytes", "Size of the kept files that were sent.", ["repo"], saved)
+    fetched = [([path], each.fetched_bytes) for path, each in every]
+    yield counter("pkgrepo_upstream_bytes", "Bytes that upstreams sent.", ["repo"], fetched)
+    seconds = [([path], each.upstream_ms / 1000) for path, each in every]
+    yield counter("pkgrepo_upstream_seconds", "Time of requests to upstreams.", ["repo"], seconds)
 
 
 class UpstreamMetrics:
@@ -163,43 +173,31 @@ class UpstreamMetrics:
             if (health := self._upstreams.health(repository.id, route)) is not None
         ]
 
-        def families() -> Iterator[Metric]:
-            up = GaugeMetricFamily(
-                "pkgrepo_upstream_up", "1 if requests are sent to a route, 0 if it failed.", labels=["repo", "route"]
-            )
-            for path, route, state in states:
-                up.add_metric([path, route], int(state is UpstreamState.CLOSED))
-            yield up
-
-        return families
+        samples = [([path, route], int(state is UpstreamState.CLOSED)) for path, route, state in states]
+        text = "1 if requests are sent to a route, 0 if it failed."
+        return lambda: [gauge("pkgrepo_upstream_up", text, ["repo", "route"], samples)]
 
 
-def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:
-    labels = ["storage"]
-    active = GaugeMetricFamily("pkgrepo_storage_active", "1 if the storage is active, else 0.", labels=labels)
-    free = GaugeMetricFamily("pkgrepo_disk_free_bytes", "Free space on the file system of a storage.", labels=labels)
-    total = GaugeMetricFamily("pkgrepo_disk_bytes", "Size of the file system of a storage.", labels=labels)
-    for storage, store in stores:
-        active.add_metric([storage.name], int(storage.active))
-        try:
-            capacity = None if store is None else store.capacity()
-        except StorageFailed:
-            capacity = None
-        if capacity is not None:
-            free.add_metric([storage.name], capacity[0])
-            total.add_metric([storage.name], capacity[1])
-    yield from (active, free, total)
+def _storages(stores: Sequence[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:
+    active = [([storage.name], int(storage.active)) for storage, _ in stores]
+    yield gauge("pkgrepo_storage_active", "1 if the storage is active, else 0.", ["storage"], active)
+    rooms = [([storage.name], room) for storage, store in stores if (room := _capacity(store)) is not None]
+    free, total = ([(name, room[index]) for name, room in rooms] for index in (0, 1))
+    yield gauge("pkgrepo_disk_free_bytes", "Free space on the file system of a storage.", ["storage"], free)
+    yield gauge("pkgrepo_disk_bytes", "Size of the file system of a storage.", ["storage"], total)
+
+
+def _capacity(store: IBlobStore | None) -> tuple[int, int] | None:
+    try:
+        return None if store is None else store.capacity()
+    except StorageFailed:
+        return None
 
 
 def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "pkgrepo_layout_backlog", "Changes not yet written to the readable layout.", value=found.behind
     )
-    failed = GaugeMetricFamily(
-        "pkgrepo_layout_failed",
-        "Entries that could not be written to the readable layout and are retried.",
-        labels=["storage"],
-    )
-    for storage in storages:
-        failed.add_metric([storage.name], found.failed.get(storage.id, 0))
-    yield failed
+    failed = [([each.name], found.failed.get(each.id, 0)) for each in storages]
+    text = "Entries that could not be written to the readable layout and are retried."
+    yield gauge("pkgrepo_layout_failed", text, ["storage"], failed)

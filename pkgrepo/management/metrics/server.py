@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
 
+from .exposition import counter, gauge
 from .sums import Families
 
 
@@ -58,15 +59,13 @@ class ServerMetrics:
             if expires_at is not None:
                 certificate.add_metric([], expires_at.timestamp())
             yield certificate
-            lookups = CounterMetricFamily("pkgrepo_cache_lookups", "Look-ups in a cache.", labels=["cache", "result"])
-            size = GaugeMetricFamily("pkgrepo_cache_bytes", "Memory used by a cache.", labels=["cache"])
-            entries = GaugeMetricFamily("pkgrepo_cache_entries", "Entries in a cache.", labels=["cache"])
-            for name, hits, misses, bytes_, count in caches:
-                lookups.add_metric([name, "hit"], hits)
-                lookups.add_metric([name, "miss"], misses)
-                size.add_metric([name], bytes_)
-                entries.add_metric([name], count)
-            yield from (lookups, size, entries)
+            hits = [([name, "hit"], hits) for name, hits, *_ in caches]
+            misses = [([name, "miss"], misses) for name, _, misses, *_ in caches]
+            yield counter("pkgrepo_cache_lookups", "Look-ups in a cache.", ["cache", "result"], hits + misses)
+            sizes = [([name], size) for name, _, _, size, _ in caches]
+            yield gauge("pkgrepo_cache_bytes", "Memory used by a cache.", ["cache"], sizes)
+            entries = [([name], count) for name, _, _, _, count in caches]
+            yield gauge("pkgrepo_cache_entries", "Entries in a cache.", ["cache"], entries)
             yield from self._files()
 
         return families

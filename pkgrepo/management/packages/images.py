@@ -88,7 +88,7 @@ async def version(call: Call, package: Package, name: str) -> VersionRecord:
 
 
 async def find(call: Call, package: Package, name: str) -> ImageVersion:
-    """The version with this name. :raises NotFound: there is none that the caller may see"""
+    """The version with this name. :raises NotFound: the caller may see no such one"""
     found: ImageVersion | None = await call.catalog.look(
         find_image_version, package.id, name, await _keys(call, package.key)
     )

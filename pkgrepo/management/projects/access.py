@@ -116,7 +116,7 @@ async def find_project(call: Call, key: str, role: ProjectRole | None = None) ->
     """
     The project with this id or key.
 
-    :raises NotFound: there is none that the caller may see
+    :raises NotFound: the caller may see no such one
     :raises AuthenticationRequired: a ``role`` is needed, and the caller is anonymous
     :raises Forbidden: the caller has neither this ``role`` in the project nor a higher one
     """

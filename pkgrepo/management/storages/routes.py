@@ -287,7 +287,7 @@ def _record(call: Call, storage: Storage, usage: Usage) -> StorageRecord:
 
 
 async def get_storage(call: Call, id: str) -> Storage:
-    """The storage with this id or name. :raises NotFound: there is none"""
+    """The storage with this id or name. :raises NotFound: it does not exist"""
     storage: Storage = existing(await call.catalog.look(storages.find_storage, id), "storage", id)
     return storage
 

@@ -22,7 +22,7 @@ FLAGS = ("admin", "user_manager", "system_manager")
 
 
 async def find_user(call: Call, id: str) -> User:
-    """The user with this id or name. :raises NotFound: there is none"""
+    """The user with this id or name. :raises NotFound: it does not exist"""
     return existing(await call.catalog.look(users.find_user_by_id, id), "user", id)
 
 

@@ -48,7 +48,7 @@ class Assets:
         return self._addresses[name]
 
     def answer(self, request: Request, addressed: str) -> Answer:
-        """The file with this name and hash. :raises NotFound: there is none"""
+        """The file with this name and hash. :raises NotFound: it does not exist"""
         document = self._documents.get(addressed)
         if document is None:
             raise NotFound("file", addressed)
