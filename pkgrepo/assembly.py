@@ -19,9 +19,9 @@ from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
-from pkgrepo.gateway.answers.answer_cache import AnswerCache, CachedAnswer
-from pkgrepo.gateway.answers.content import Files
+from pkgrepo.gateway.answer_cache import AnswerCache, CachedAnswer
 from pkgrepo.gateway.cached_reads import CachedReads
+from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services

@@ -18,7 +18,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
-from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pkgrepo.gateway.answers.answer_cache import AnswerCache
-from pkgrepo.gateway.answers.content import sends_all
-from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.answer_cache import AnswerCache
+from pkgrepo.gateway.content import sends_all
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S, Repeatable

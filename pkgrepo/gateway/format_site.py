@@ -13,12 +13,11 @@ from typing import Generic, TypeVar
 from attrs import frozen
 from twisted.web.resource import IResource
 
-from pkgrepo.http.answering.dispatch import ErrorTable, answer_with
+from pkgrepo.http.answering.dispatch import ErrorTable, answer_with, new_app
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
-from .klein_app import new_app
 from .new_names import publish_context
 from .services import Context, Services
 

@@ -17,10 +17,9 @@ from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.gateway.answers.refusals import refusal_answer
-from pkgrepo.gateway.answers.statuses import STATUSES
-from pkgrepo.gateway.callers.access import unknown
-from pkgrepo.gateway.callers.session_cookies import session_secret
+from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.browsers import session_secret
+from pkgrepo.gateway.refusals import STATUSES, refusal_answer
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request

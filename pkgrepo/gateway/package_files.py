@@ -9,8 +9,8 @@ from attrs import evolve
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import UpstreamMismatch
-from pkgrepo.gateway.answers.content import SAFE, Present, arriving, sends_all
-from pkgrepo.gateway.answers.pieces import deliver_pieces
+from pkgrepo.gateway.content import SAFE, Present, arriving, sends_all
+from pkgrepo.gateway.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request

@@ -11,16 +11,15 @@ from twisted.web.resource import IResource, Resource
 from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
-from pkgrepo.gateway.answers.refusals import ERRORS
-from pkgrepo.gateway.callers.access import SAFE_METHODS, Access
-from pkgrepo.gateway.callers.browsers import shows_page, to_console
-from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
+from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.bodies import UPLOADS
+from pkgrepo.gateway.browsers import SAFE_METHODS, shows_page, to_console
+from pkgrepo.gateway.refusals import ERRORS
+from pkgrepo.http.answering.dispatch import answer_with, answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 
-from .klein_app import new_app
 from .mounts import Entry, Mount, Mounts, split, unknown_place
-from .uploads import UPLOADS
 
 GEMS: Final = b"/api/v1/gems"  # of ``gem push --host`` with the address of the server instead of a repository
 

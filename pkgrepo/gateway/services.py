@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
-from pkgrepo.gateway.answers.answer_cache import AnswerCache
-from pkgrepo.gateway.answers.content import Files
-from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.answer_cache import AnswerCache
+from pkgrepo.gateway.content import Files
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository

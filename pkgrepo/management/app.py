@@ -8,8 +8,7 @@ from attrs import evolve
 from klein import Klein
 from twisted.web.resource import IResource
 
-from pkgrepo.gateway.klein_app import new_app
-from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.management import audit, server, statistics, upstreams

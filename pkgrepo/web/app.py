@@ -10,10 +10,9 @@ from twisted.web.resource import IResource
 
 from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import AuthenticationRequired
-from pkgrepo.gateway.callers.access import Access
-from pkgrepo.gateway.callers.session_cookies import session_secret
-from pkgrepo.gateway.klein_app import new_app
-from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
+from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.browsers import session_secret
+from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource

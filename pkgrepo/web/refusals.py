@@ -7,7 +7,7 @@ from typing import Final
 
 from pkgrepo import errors
 from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
-from pkgrepo.gateway.answers.statuses import STATUSES
+from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

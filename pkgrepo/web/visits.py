@@ -10,9 +10,8 @@ from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.answers.statuses import refusal_headers
-from pkgrepo.gateway.callers.browsers import CONSOLE
-from pkgrepo.gateway.callers.session_cookies import session_secret
+from pkgrepo.gateway.browsers import CONSOLE, session_secret
+from pkgrepo.gateway.refusals import refusal_headers
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher

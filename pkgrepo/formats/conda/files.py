@@ -33,10 +33,10 @@ from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name, version_key
 from pkgrepo.formats.conda.paths import PackagePath, media_type, package_path
 from pkgrepo.formats.conda.versions import order_key
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request

@@ -24,12 +24,11 @@ from pkgrepo.formats.conda.proxied.channels import MemberChannels, MemberIndexRe
 from pkgrepo.formats.conda.proxied.restoring import upstream_folders
 from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.following import UnconvertedRequests
-from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType

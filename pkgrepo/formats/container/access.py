@@ -29,7 +29,7 @@ from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidd
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer

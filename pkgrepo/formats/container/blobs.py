@@ -7,7 +7,7 @@ from pkgrepo.formats.container.access import Authorization, check_deletion
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
-from pkgrepo.gateway.answers.content import SAFE, file_cache_control, sends_all
+from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request

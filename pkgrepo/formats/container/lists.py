@@ -14,7 +14,7 @@ from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, cache_answer
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.gateway.answers.content import document_cache_control
+from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer

@@ -27,7 +27,7 @@ from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.proxied.holders import Outcome
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.target import Target, cache_answer
-from pkgrepo.gateway.answers.content import arriving
+from pkgrepo.gateway.content import arriving
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request

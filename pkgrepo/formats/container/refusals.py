@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo import errors
-from pkgrepo.gateway.answers.statuses import refusal_headers
+from pkgrepo.gateway.refusals import refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge

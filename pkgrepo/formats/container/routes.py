@@ -24,9 +24,8 @@ from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.formats.container.uploads import BlobMounts, UploadSessionRequests, UploadStartRequests
 from pkgrepo.gateway.image_addresses import ImageAddresses
-from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType

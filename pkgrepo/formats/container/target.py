@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.gateway.answers.answer_cache import AnswerCache
+from pkgrepo.gateway.answer_cache import AnswerCache
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request

@@ -24,9 +24,9 @@ from pkgrepo.formats.container.names import HEX_LENGTHS, Digest, DigestInvalid, 
 from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, client_of
+from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length, finish_without_client, receive_body, write_body
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received

@@ -10,7 +10,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
 from pkgrepo.formats.maven.push_rules import require_any
-from pkgrepo.gateway.answers.content import SAFE, FileHead, is_private
+from pkgrepo.gateway.content import SAFE, FileHead, is_private
 from pkgrepo.gateway.package_files import answer_file, find_package_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, text_answer

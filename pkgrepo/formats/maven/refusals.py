@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answering.send import usual_reason

@@ -27,7 +27,7 @@ from pkgrepo.formats.maven.paths import (
     package_key_of,
 )
 from pkgrepo.formats.maven.push_rules import check_token, require_change
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

@@ -36,13 +36,12 @@ from pkgrepo.formats.maven.removal import EvictionRequests, RemovalRequests
 from pkgrepo.formats.maven.search.query import scope_of
 from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import UploadRequests
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
-from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publishing_through
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import misplaced_upload
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType

@@ -28,10 +28,9 @@ from pkgrepo.formats.npm.publish.requests import publish
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
 from pkgrepo.formats.npm.refusals import REGISTRY
-from pkgrepo.gateway.bodies import read_pieces
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import check_declared_length, misplaced_upload, read_pieces
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import check_declared_length, misplaced_upload
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, BlobInfo, Identity

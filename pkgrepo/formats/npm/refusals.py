@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo import errors
-from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request

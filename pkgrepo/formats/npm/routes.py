@@ -41,12 +41,11 @@ from pkgrepo.formats.npm.search.requests import (
     stars,
     stars_of_caller,
 )
-from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.gateway.uploads import misplaced_upload
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository, RepositoryType

@@ -7,9 +7,9 @@ twine, hatch and poetry print the reason phrase, uv prints the body: the sentenc
 from __future__ import annotations
 
 from pkgrepo import errors
-from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.bodies import misplaced_upload
+from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import misplaced_upload
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answering.send import usual_reason

@@ -34,11 +34,10 @@ from pkgrepo.formats.python.upload.requests import (
     upload_form,
     upload_form_of,
 )
-from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.bodies import UPLOADS
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.gateway.uploads import UPLOADS
-from pkgrepo.http.answering.dispatch import answering, refusal_of
+from pkgrepo.http.answering.dispatch import answering, new_app, refusal_of
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository

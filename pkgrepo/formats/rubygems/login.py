@@ -12,9 +12,9 @@ from typing import Final
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
 from pkgrepo.formats.rubygems.changes import read_fields
-from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.callers.token_limits import PERSONAL, limits_in
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.tokens import PERSONAL, limits_in
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity

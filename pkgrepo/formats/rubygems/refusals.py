@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, text_answer
 from pkgrepo.http.request import Request

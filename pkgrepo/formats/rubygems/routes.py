@@ -16,9 +16,9 @@ from pkgrepo.formats.rubygems.index.requests import file, info
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
+from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import UPLOADS, misplaced_upload
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action

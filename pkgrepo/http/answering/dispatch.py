@@ -17,7 +17,7 @@ from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import RequestRedirect
+from werkzeug.routing import PathConverter, RequestRedirect
 
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.failure_log import is_out_of_descriptors
@@ -234,3 +234,19 @@ def _is_utf8(parts: list[bytes]) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+class RawConverter(PathConverter):
+    """Matches any rest of a path, also one with empty segments or line ends: ``<raw:rest>``."""
+
+    regex = r"[\s\S]*?"
+    part_isolating = False  # it has slashes
+
+
+def new_app() -> Klein:
+    """An application whose routes match with and without a trailing slash, and never merge slashes or redirect."""
+    app = Klein()
+    app.url_map.merge_slashes = False
+    app.url_map.strict_slashes = False
+    app.url_map.converters["raw"] = RawConverter
+    return app

@@ -23,9 +23,8 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.callers.access import unknown
-from pkgrepo.gateway.klein_app import new_app
-from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
+from pkgrepo.gateway.access import unknown
+from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of

@@ -8,7 +8,7 @@ import msgspec
 from attrs import define
 
 from pkgrepo import errors
-from pkgrepo.gateway.answers.statuses import STATUSES, refusal_headers
+from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.http.answers import Answer
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS

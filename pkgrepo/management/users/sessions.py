@@ -8,7 +8,7 @@ from typing import Self
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
-from pkgrepo.gateway.callers.session_cookies import cookie_field
+from pkgrepo.gateway.browsers import cookie_field
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
 from pkgrepo.management.api.call import Call

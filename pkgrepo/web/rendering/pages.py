@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.answers.content import choose_encoding, document_answer
+from pkgrepo.gateway.content import choose_encoding, document_answer
 from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document

@@ -31,10 +31,10 @@ from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import FileRequests, Upload, check_sha256, make_release
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.paths import PackagePath
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_body, read_object
-from pkgrepo.gateway.callers.access import actor_of
-from pkgrepo.gateway.callers.token_limits import limits_in
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.tokens import limits_in
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

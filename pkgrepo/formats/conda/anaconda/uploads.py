@@ -46,10 +46,9 @@ from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.formats.conda.refusals import POST_ERRORS
-from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request

@@ -10,8 +10,8 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, IndexCaches, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.answers.answer_cache import CachedAnswer
-from pkgrepo.gateway.answers.content import choose_encoding, document_cache_control, file_cache_control
+from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, Fields, json_answer
 from pkgrepo.http.request import Request

@@ -37,7 +37,7 @@ from pkgrepo.formats.conda.index.requests import IndexRequests, in_coding_for, s
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
-from pkgrepo.gateway.answers.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request

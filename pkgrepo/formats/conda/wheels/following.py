@@ -30,7 +30,7 @@ from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.wheels.publishing import Difference, compare_packages, is_final, publish_wheels
-from pkgrepo.gateway.answers.content import document_cache_control
+from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request

@@ -15,7 +15,7 @@ from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyTooLarge

@@ -10,8 +10,8 @@ from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_t
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
 from pkgrepo.formats.container.trust.visibility import View, Visibility
-from pkgrepo.gateway.answers.content import SAFE, document_cache_control, file_cache_control, sends_all
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request

@@ -28,7 +28,7 @@ from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
-from pkgrepo.gateway.answers.statuses import STATUSES
+from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader, Transaction

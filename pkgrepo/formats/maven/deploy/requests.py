@@ -22,9 +22,9 @@ from pkgrepo.formats.maven.deploy.work import STOPPED, Bundles, Publication, Tra
 from pkgrepo.formats.maven.media_types import media_type as media_type_of
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, parse_path
 from pkgrepo.formats.maven.refusals import reason_of
-from pkgrepo.gateway.answers.content import SAFE
+from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.content import SAFE
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form

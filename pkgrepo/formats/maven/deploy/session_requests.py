@@ -26,9 +26,8 @@ from pkgrepo.formats.maven.metadata.plugins import find_plugin
 from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_version
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path, parse_text
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
-from pkgrepo.gateway.bodies import read_json
+from pkgrepo.gateway.bodies import read_json, receive_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import receive_body
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction

@@ -14,8 +14,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.listing.entries import Cursor, Directory, ListingTurns, find_directory, read_page
 from pkgrepo.formats.maven.listing.rendering import HtmlPage, JsonPage, Page, reference
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
-from pkgrepo.gateway.answers.content import document_cache_control
-from pkgrepo.gateway.answers.pieces import deliver_pieces
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.long_bodies import deliver_pieces
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.answers import Answer, Content, Refusal

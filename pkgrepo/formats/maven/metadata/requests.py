@@ -28,9 +28,9 @@ from pkgrepo.formats.maven.metadata.document import Uploaded, empty_document
 from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, document_key, of_version, splice
 from pkgrepo.formats.maven.metadata.reading import VERSION
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.package_files import STALE, answer_file
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

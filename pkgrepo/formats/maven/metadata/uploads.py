@@ -41,7 +41,7 @@ from pkgrepo.formats.maven.metadata.reading import (
 )
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction

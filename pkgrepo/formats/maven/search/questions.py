@@ -33,7 +33,7 @@ from pkgrepo.formats.maven.metadata.reading import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
-from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
 from pkgrepo.http.request import Request

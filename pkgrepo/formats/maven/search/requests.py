@@ -23,9 +23,8 @@ from pkgrepo.formats.maven.search.query import (
     scope_of_all,
 )
 from pkgrepo.formats.maven.search.questions import Questions
-from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

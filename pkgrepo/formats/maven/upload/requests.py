@@ -31,9 +31,9 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, File
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import receive_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import receive_body
 from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request

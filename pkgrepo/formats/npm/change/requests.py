@@ -31,9 +31,9 @@ from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import find_package, get_package, state_of
 from pkgrepo.formats.npm.paths import PackagePath, TarballPath
 from pkgrepo.formats.npm.refusals import user_not_found
-from pkgrepo.gateway.answers.content import is_private
+from pkgrepo.gateway.access import may_see_email
 from pkgrepo.gateway.bodies import read_json, read_object
-from pkgrepo.gateway.callers.access import may_see_email
+from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request

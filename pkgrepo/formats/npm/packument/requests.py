@@ -15,11 +15,11 @@ from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.search.listing import Listings
-from pkgrepo.gateway.answers.answer_cache import CachedAnswer
-from pkgrepo.gateway.answers.content import SAFE, Encoding, document_answer, document_cache_control
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request

@@ -19,7 +19,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import PUBLISH_TAGS
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
-from pkgrepo.gateway.answers.content import SMALL
+from pkgrepo.gateway.content import SMALL
 from pkgrepo.untrusted.strict_json import decode_as
 from pkgrepo.untrusted.text import quoted
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pkgrepo.errors import Conflict, existing
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions

@@ -22,11 +22,11 @@ from pkgrepo.formats.python.names import (
     split_companion,
     version_key,
 )
-from pkgrepo.gateway.answers.answer_cache import CachedAnswer
-from pkgrepo.gateway.answers.content import SAFE, choose_encoding, document_answer, document_cache_control
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.content import SAFE, choose_encoding, document_answer, document_cache_control
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request

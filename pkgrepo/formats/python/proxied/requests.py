@@ -19,7 +19,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, project_json, read_document, read_listed
 from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, project_key, split_companion, version_key
 from pkgrepo.formats.python.proxied.upstream import read_fields
-from pkgrepo.gateway.answers.content import choose_encoding, document_answer, document_cache_control, is_private
+from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control, is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request

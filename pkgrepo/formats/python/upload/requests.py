@@ -29,9 +29,9 @@ from pkgrepo.formats.python.names import (
 )
 from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader

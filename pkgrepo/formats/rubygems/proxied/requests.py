@@ -14,7 +14,7 @@ from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, NAMES
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.index.requests import list_answer
 from pkgrepo.formats.rubygems.paths import CompactPath, SpecsPath
-from pkgrepo.gateway.answers.content import document_cache_control
+from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request

@@ -16,9 +16,9 @@ from pkgrepo.formats.rubygems.names import full_version, sort_key, spelling
 from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quick_path
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request

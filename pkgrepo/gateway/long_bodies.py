@@ -1,7 +1,10 @@
-"""Bodies that are made piece by piece while they are sent, as fast as the client reads."""
+"""Long bodies of responses: made piece by piece as fast as the client reads, or kept in temporary files."""
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
@@ -10,6 +13,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer, IPushProducer
 from zope.interface import implementer
 
+from pkgrepo.errors import StorageFull
+from pkgrepo.http.answers import Content
 from pkgrepo.storage.pools import Pool
 
 UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call
@@ -88,3 +93,29 @@ class _Pace:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.called:
             waiting.callback(None)
+
+
+class TemporaryFile:
+    """A file without a name, which is closed with its last reference. Its methods block."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with its last reference
+
+    def write(self, data: bytes, start: int) -> None:
+        """Write bytes at an offset. :raises StorageFull: there is no room for temporary files"""
+        try:
+            while data:
+                written = os.pwrite(self._file.fileno(), data, start)
+                data, start = data[written:], start + written
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StorageFull("temporary files") from error
+
+    def read(self, start: int, count: int) -> bytes:
+        """At most ``count`` bytes from an offset; fewer at the end of the file."""
+        return os.pread(self._file.fileno(), count, start)
+
+    def content(self, size: int) -> Content:
+        """The first ``size`` bytes as the body of an answer, which keeps the file."""
+        return Content(size, open=lambda: os.dup(self._file.fileno()))

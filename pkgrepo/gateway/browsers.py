@@ -1,11 +1,14 @@
-"""The cookie of a browser session."""
+"""Browsers: the cookie of a session, and whether a request was sent to show a page, not by a client of a format."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from pkgrepo.http.answers import NO_STORE, Answer
 from pkgrepo.http.request import Request
 
+CONSOLE: Final = "/ui"
+SAFE_METHODS: Final = (b"GET", b"HEAD")
 # A name with __Host- is bound to this very host and to https (RFC 6265bis section 4.1.3.2).
 SECURE_NAME: Final = b"__Host-pkgrepo"
 PLAIN_NAME: Final = b"pkgrepo_session"
@@ -30,6 +33,29 @@ def cookie_field(request: Request, secret: bytes, max_age_s: int) -> tuple[bytes
     secure = b"; Secure" if _is_secure(request) else b""
     value = b"%b=%b; Path=/; Max-Age=%d; HttpOnly; SameSite=Lax%b" % (_name(request), secret, max_age_s, secure)
     return b"Set-Cookie", value
+
+
+def shows_page(request: Request) -> bool:
+    """
+    Whether the answer will be shown to a person as a page.
+
+    Browsers say so (Fetch metadata, section 2.2). Older ones prefer HTML to all other types and name Mozilla; pip,
+    Gradle and others accept HTML among other types.
+    """
+    if request.method not in SAFE_METHODS:
+        return False
+    mode = request.header(b"sec-fetch-mode")
+    if mode is not None:
+        return mode == b"navigate"
+    agent, accept = request.header(b"user-agent") or b"", request.header(b"accept") or b""
+    return agent.startswith(b"Mozilla/") and accept.startswith(b"text/html,")
+
+
+def to_console(request: Request, path: str) -> Answer:
+    """Send a browser to a page of the console, a path below ``/ui``."""
+    location = f"{request.base_url}{CONSOLE}{path}".encode("ascii")
+    vary = (b"Vary", b"Sec-Fetch-Mode, User-Agent, Accept")
+    return Answer(303, headers=((b"Location", location), vary, *NO_STORE))
 
 
 def _name(request: Request) -> bytes:

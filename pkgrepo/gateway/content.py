@@ -11,6 +11,7 @@ from attrs import frozen
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import BlobMissing
+from pkgrepo.gateway.long_bodies import deliver_pieces, unpack_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Content, Fields
@@ -22,8 +23,6 @@ from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.pools import Pool
-
-from .pieces import deliver_pieces, unpack_pieces
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ import zstandard
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.gateway.answers.content import document_answer
-from pkgrepo.gateway.answers.pieces import UNPACKED
-from pkgrepo.gateway.answers.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.content import document_answer
+from pkgrepo.gateway.long_bodies import UNPACKED
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Content
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish import splicing

@@ -6,9 +6,9 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.concurrency.lru import ResponseCache
-from pkgrepo.gateway.answers.answer_cache import VARIANTS, AnswerCache, CachedAnswer
-from pkgrepo.gateway.answers.content import sends_all
+from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedAnswer
 from pkgrepo.gateway.cached_reads import CachedReads
+from pkgrepo.gateway.content import sends_all
 from pkgrepo.gateway.mounts import Entry
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import Factory, define
 
 from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.gateway.spliced_documents import Rendered
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
@@ -20,8 +21,6 @@ from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
-
-from .spliced_documents import Rendered
 
 VARIANTS = 32  # of one entry, by the header fields of content negotiation and the address
 ENTRY_BYTES = 2048  # of an entry beside its address and its documents, roughly

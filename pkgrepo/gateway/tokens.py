@@ -1,5 +1,5 @@
 """
-Access tokens that clients send elsewhere than in the Authorization header.
+Access tokens of package clients: sent elsewhere than in the Authorization header, and the limits of those from a login.
 
 =======================================  ==========================================================================
 place                                    clients
@@ -20,12 +20,20 @@ spelling of ``pkgr_u_...`` there; no token has a hyphen.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from attrs import evolve
 
+from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.auth.tokens.text import PREFIX
+from pkgrepo.errors import ReadOnly
 from pkgrepo.http.reading.head import FieldBlock, RequestLine
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
+from pkgrepo.proxy.virtual import publish_targets
+from pkgrepo.repositories.registry import Registry
 
 _AT_FRONT = b"/t/"
 _BELOW = re.compile(rb"(/repositories/[^/?]+/[^/?]+(?:/conda)?)/t/([^/?]+)(?=[/?]|$)")
@@ -74,3 +82,25 @@ def _spelt(raw: bytes) -> bytes:
 def _with_token(fields: FieldBlock, token: bytes) -> FieldBlock:
     word = token if _WORD.fullmatch(token) else _NO_TOKEN
     return evolve(fields, values={**fields.values, b"authorization": b"Token " + word})
+
+
+# The actions of a token from a login; administration of the repository is not among them.
+PERSONAL: Final = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
+
+
+def limits_in(
+    registry: Registry,
+    repository: Repository,
+    actions: Collection[Action] = PERSONAL,
+    packages: tuple[str, ...] = (),
+) -> TokenLimits:
+    """
+    The limits of a token that is issued in a repository; ``packages`` are globs, and empty for every package.
+
+    It also reaches the repositories that changes go to, which check permissions of their own.
+    """
+    reached = [repository]
+    with suppress(ReadOnly):
+        reached += publish_targets(registry, repository)
+    paths = dict.fromkeys(literal(each.path) for each in reached)
+    return TokenLimits(repositories=tuple(RepositoryScope(path, frozenset(actions), packages) for path in paths))

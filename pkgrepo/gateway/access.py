@@ -20,9 +20,8 @@ from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
 from pkgrepo.proxy.virtual import check_publishes
 
-from .session_cookies import session_secret
+from .browsers import SAFE_METHODS, session_secret
 
-SAFE_METHODS = (b"GET", b"HEAD")
 CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
 
 

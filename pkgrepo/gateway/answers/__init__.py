@@ -1,1 +1,0 @@
-"""What is answered: stored files, rendered documents, cached answers, and refusals with their statuses."""
