@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from attrs import frozen
@@ -106,64 +107,34 @@ def largest_body(max_tarball: int) -> int:
 
 async def put_document(context: Context[object], request: Request, path: DocumentPath) -> Answer:
     """Publish or change a package. :raises Forbidden: the caller may not do what the document asks for"""
+    services = context.services
     named = None if isinstance(path, RootPath) else path.name
     revision = path.revision if isinstance(path, PackagePath) else ""
-    identity = await context.services.access.identify(request)
+    identity = await services.access.identify(request)
     await require(context, identity, Action.WRITE, named, verb_of_put(request, revision))
-    check_declared_length(request, largest_body(context.services.max_upload))
-    async with context.services.publisher.stage(context.repository) as staged:
-        received = await Receiver(request, staged, max_tarball=context.services.max_upload).receive()
-        identity = await context.services.access.identify(request)  # again: the body may have taken hours
-        actor = actor_of(request, identity)
+    check_declared_length(request, largest_body(services.max_upload))
+    async with services.publisher.stage(context.repository) as staged:
+        received = await Receiver(request, staged, max_tarball=services.max_upload).receive()
+        identity = await services.access.identify(request)  # again: the body may have taken hours
+        actor, document, tarball = actor_of(request, identity), received.document, received.tarball
         try:
-            if received.tarball is None:
-                return await _change(context, received.document, path, named, revision, identity, actor)
-            return await _publish(context, received.document, received.tarball, staged, path, named, identity, actor)
+            if tarball is None:
+                name, change = await _parse(context, document, partial(_read_change, document, named, revision, actor))
+                if isinstance(path, VersionPath):
+                    raise Refusal(
+                        400, f"the document has no tarball attached; it is {name} that changes, at its address"
+                    )
+                return await _change(context, name, change, identity, actor)
+            publication = await _parse(context, document, partial(read_publication, document, named))
+            await require(context, identity, Action.WRITE, publication.name, "publish")
+            if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
+                raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
+            return await publish(context, staged, publication, tarball, identity, actor)
         except Invalid as error:
             if isinstance(path, VersionPath) and error.pointer == "name":  # ``<registry>/npm/<package>``
                 refusal = Refusal(400, str(error), "invalid")
-                raise misplaced_upload(context.services.base_url(request), request, refusal, REGISTRY) from None
+                raise misplaced_upload(services.base_url(request), request, refusal, REGISTRY) from None
             raise
-
-
-async def _change(
-    context: Context[object],
-    document: SentDocument,
-    path: DocumentPath,
-    named: str | None,
-    revision: str,
-    identity: Identity,
-    actor: Actor,
-) -> Answer:
-    def parse() -> tuple[str, DocumentChange]:
-        written = read_written(document)
-        change = read_change(written, revision, actor.name)
-        return read_name(written.members, named), change
-
-    name, change = await _parse(context, document, parse)
-    if isinstance(path, VersionPath):
-        raise Refusal(400, f"the document has no tarball attached; it is {name} that changes, at its address")
-    await require(context, identity, Action.WRITE, name, verb_of_change(change))
-    if await find_package(context, name) is None:
-        raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
-    return await apply_written(context, name, change, identity, actor)
-
-
-async def _publish(
-    context: Context[object],
-    document: SentDocument,
-    tarball: BlobInfo,
-    staged: Staged,
-    path: DocumentPath,
-    named: str | None,
-    identity: Identity,
-    actor: Actor,
-) -> Answer:
-    publication = await _parse(context, document, lambda: read_publication(document, named))
-    await require(context, identity, Action.WRITE, publication.name, "publish")
-    if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
-        raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
-    return await publish(context, staged, publication, tarball, identity, actor)
 
 
 async def _parse(context: Context[object], document: SentDocument, parse: Callable[[], T]) -> T:
@@ -171,3 +142,18 @@ async def _parse(context: Context[object], document: SentDocument, parse: Callab
     if len(document.text) <= SMALL_DOCUMENT:
         return parse()
     return await context.services.pools.cpu(parse)
+
+
+def _read_change(document: SentDocument, named: str | None, revision: str, actor: Actor) -> tuple[str, DocumentChange]:
+    written = read_written(document)
+    change = read_change(written, revision, actor.name)
+    return read_name(written.members, named), change
+
+
+async def _change(
+    context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
+) -> Answer:
+    await require(context, identity, Action.WRITE, name, verb_of_change(change))
+    if await find_package(context, name) is None:
+        raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
+    return await apply_written(context, name, change, identity, actor)

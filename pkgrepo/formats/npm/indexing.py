@@ -68,7 +68,7 @@ class Publishing:
     actor: Actor
 
     def __call__(self, index: PackageIndex, change: Change) -> None:
-        """See L{Indexer}."""
+        """Set tags, deprecation and maintainer, and index the new version."""
         package, version, meta = index.package, change.version, None
         assert version is not None
         for tag in self.tags:

@@ -99,7 +99,7 @@ def _find_version(text: str) -> Version | None:
 
 
 def highest_version(texts: Sequence[str]) -> Version | None:
-    """The last release in a sorted list of versions, or else the last version; None when there is none."""
+    """The last release in a sorted list of versions, or else the last version; None without versions."""
     # From the end: there may be thousands, and usually one of the last is a release.
     highest: Version | None = None
     for text in reversed(texts):

@@ -185,7 +185,7 @@ def change_owners(
     """
     The write command that adds or removes an owner, by name or email. Returns the owner's name.
 
-    :raises Refusal: there is no such gem, user or owner; :raises Invalid: nobody would be left, or there are too many
+    :raises Refusal: there is no such gem, user or owner; :raises Invalid: no owner would be left, or there are too many
     """
     package = packages.find_package(tx, repository.id, name)
     if package is None:

@@ -75,7 +75,7 @@ def quick_gemspec(spec: GemSpec) -> bytes:
 
 
 def marshal_gemspec(spec: GemSpec) -> bytes:
-    """The same before compression: a Gem::Specification, which dumps itself as an array in a stream of its own."""
+    """A gemspec before compression: a Gem::Specification dumps itself as an array in a stream of its own."""
     return VERSION + b"u" + Stream().symbol("Gem::Specification") + counted(_fields(spec))
 
 

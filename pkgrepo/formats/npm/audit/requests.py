@@ -112,11 +112,11 @@ async def _ask_all(context: Context[object], asked: Mapping[str, Sequence[str]],
 
 async def _proxies(context: Context[object], names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
     """The proxies behind this repository, and the names that each must not be told."""
-    leaves = context.services.proxy.resolver.flat_members(context.repository)
-    for each in leaves:
+    members = context.services.proxy.resolver.flat_members(context.repository)
+    for each in members:
         if each.type is RepositoryType.PROXY and each.active:
-            leaf = context.services.proxy.resolver.flat_member(context.repository, each)
-            yield each, await find_private(context.services.catalog, leaves, leaf, names)
+            member = context.services.proxy.resolver.flat_member(context.repository, each)
+            yield each, await find_private(context.services.catalog, members, member, names)
 
 
 async def _ask(context: Context[object], proxy: Repository, told: Mapping[str, Sequence[str]]) -> Entries:

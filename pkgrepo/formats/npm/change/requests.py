@@ -138,7 +138,7 @@ async def add_owner(context: Context[object], request: Request, name: str) -> An
 
 async def remove_owner(context: Context[object], request: Request, name: str, username: str) -> Answer:
     """
-    Remove an owner; it succeeds also when the user is none.
+    Remove an owner; it succeeds also when the user is not an owner.
 
     :raises NotFound: no such package; :raises Invalid: no owner would be left
     """

@@ -43,7 +43,7 @@ _EMPTY: Final = (msgspec.Raw(b"null"), msgspec.Raw(b"false"), msgspec.Raw(b'""')
 _READ: Final = frozenset(
     {"_id", "_rev", "_attachments", "name", "dist-tags", "versions", "time", "modified", "readme", "__proto__"}
 )
-# Members of a version that are written in a place of their own, and a readme for each version, which nobody reads.
+# Members of a version that are written in a place of their own, and a readme for each version, which no client reads.
 _SEPARATE: Final = frozenset({"deprecated", "readme"})
 _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 # The length of hexadecimal digests by algorithm, the strongest first.

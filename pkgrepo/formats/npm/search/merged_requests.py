@@ -52,10 +52,10 @@ async def search(context: Context[object], request: Request) -> Answer:
     identity = await identify(context, request)
     text = request.parameter(b"text") or ""
     page = read_page(request.parameter(b"size"), request.parameter(b"from"))
-    leaves = context.services.proxy.resolver.flat_members(context.repository)
-    present, count = await _search_here(context, request, identity, leaves, read_query(text), page)
+    members = context.services.proxy.resolver.flat_members(context.repository)
+    present, count = await _search_here(context, request, identity, members, read_query(text), page)
     shown = dict(list(present.items())[page.start : page.start + page.size])
-    found = await _search_upstreams(context, leaves, text, evolve(page, start=max(0, page.start - count)))
+    found = await _search_upstreams(context, members, text, evolve(page, start=max(0, page.start - count)))
     now = from_ms(context.services.clock.now_ms())
     answer = render_answer(list(shown.values()), count + found.total, now, context.url(request))
     ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
@@ -67,16 +67,16 @@ async def _search_here(
     context: Context[object],
     request: Request,
     identity: Identity,
-    leaves: Sequence[Repository],
+    members: Sequence[Repository],
     query: Query,
     page: Page,
 ) -> tuple[_Results, int]:
     """The best matches of all members, up to the end of the page, and the number of matches."""
     sees_all, found, total = await sees_all_packages(context, identity), _Results(), 0
-    for leaf in leaves:
-        if not leaf.active:
+    for member in members:
+        if not member.active:
             continue
-        index = await context.services.searches.get(leaf, ROW, read_entry)
+        index = await context.services.searches.get(member, ROW, read_entry)
         end = page.start + page.size
         if sees_all:
             matches = await work(context, request, index.find, query, 0, end)
@@ -85,23 +85,25 @@ async def _search_here(
             matches = await work(context, request, index.page, query, keys, 0, end)
         scores = dict(matches.keys)
         total += matches.total
-        if leaf.type is RepositoryType.PROXY:
+        if member.type is RepositoryType.PROXY:
             # It may have kept another package of this name before a hosted member had it.
-            private = await _private(context, leaves, leaf, scores)
+            private = await _private(context, members, member, scores)
             scores = {name: score for name, score in scores.items() if name not in private}
             total -= len(private)
-        for row in await context.services.catalog.scan(read_rows, leaf.id, scores):
+        for row in await context.services.catalog.scan(read_rows, member.id, scores):
             found.setdefault(row.name, (scores[row.name], row))
     return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
 
 
 async def _search_upstreams(
-    context: Context[object], leaves: Sequence[Repository], text: str, page: Page
+    context: Context[object], members: Sequence[Repository], text: str, page: Page
 ) -> UpstreamResults:
-    leaf = partial(context.services.proxy.resolver.flat_member, context.repository)
-    active = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
-    proxies = [each for each in active if passes_searches(leaves, leaf(each))]
-    answers = await gatherResults([Deferred.fromCoroutine(_ask(context, leaves, each, text, page)) for each in proxies])
+    find = partial(context.services.proxy.resolver.flat_member, context.repository)
+    active = [each for each in members if each.type is RepositoryType.PROXY and each.active]
+    proxies = [each for each in active if passes_searches(members, find(each))]
+    answers = await gatherResults(
+        [Deferred.fromCoroutine(_ask(context, members, each, text, page)) for each in proxies]
+    )
     objects: dict[str, msgspec.Raw] = {}
     for each in answers:
         objects = {**each.objects, **objects}
@@ -109,7 +111,7 @@ async def _search_upstreams(
 
 
 async def _ask(
-    context: Context[object], leaves: Sequence[Repository], proxy: Repository, text: str, page: Page
+    context: Context[object], members: Sequence[Repository], proxy: Repository, text: str, page: Page
 ) -> UpstreamResults:
     services = context.services
     try:
@@ -117,17 +119,17 @@ async def _ask(
     except (NotFound, UpstreamFailed):
         return UpstreamResults()
     results = await services.pools.cpu(read_results, body)
-    private = await _private(context, leaves, proxy, results.objects)
+    private = await _private(context, members, proxy, results.objects)
     shown = {name: each for name, each in results.objects.items() if name not in private}
     return evolve(results, objects=shown)
 
 
 async def _private(
-    context: Context[object], leaves: Sequence[Repository], proxy: Repository, names: Collection[str]
+    context: Context[object], members: Sequence[Repository], proxy: Repository, names: Collection[str]
 ) -> set[str]:
     """Those of the names under which this repository shows nothing of the proxy."""
-    leaf = context.services.proxy.resolver.flat_member(context.repository, proxy)
-    return await find_private(context.services.catalog, leaves, leaf, names)
+    member = context.services.proxy.resolver.flat_member(context.repository, proxy)
+    return await find_private(context.services.catalog, members, member, names)
 
 
 @frozen

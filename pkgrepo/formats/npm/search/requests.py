@@ -79,7 +79,7 @@ def read_query(text: str) -> Query:
 
 
 def read_page(size: str | None, start: str | None) -> Page:
-    """The page in the parameters ``size`` and ``from``; one that is no number is ignored."""
+    """The page in the parameters ``size`` and ``from``; a text that is not a number is ignored."""
     return Page(size=_number(size, DEFAULT_SIZE, MOST_SIZE), start=_number(start, 0, MOST_FROM))
 
 

@@ -170,7 +170,7 @@ def listed_json(names: Iterable[str]) -> bytes:
 
 
 def listed_json_with_serials(projects: Iterable[tuple[str, int]]) -> bytes:
-    """The same with the serial of each project, without which bandersnatch 6 mirrors none."""
+    """Entries of the JSON project list with serials, without which bandersnatch 6 mirrors no project."""
     return b",".join(b'{"_last-serial":%d,"name":%b}' % (serial, _encode(name)) for name, serial in projects)
 
 

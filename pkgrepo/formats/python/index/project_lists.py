@@ -115,22 +115,22 @@ class MergedLists:
 
         :raises UpstreamFailed: an upstream failed, and what it said before is not known
         """
-        leaves = [leaf for leaf in services.proxy.resolver.flat_members(repository) if leaf.active]
-        members = [await self._member(services, leaf, revalidate=revalidate) for leaf in leaves]
+        active = [each for each in services.proxy.resolver.flat_members(repository) if each.active]
+        members = [await self._member(services, each, revalidate=revalidate) for each in active]
         stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
         return await self._kept.get(
             (repository.id, kind), stamp, lambda: self._make(services, repository, kind, members)
         )
 
-    async def _member(self, services: Services, leaf: Repository, *, revalidate: bool) -> _Member:
-        if leaf.type is RepositoryType.PROXY:
+    async def _member(self, services: Services, member: Repository, *, revalidate: bool) -> _Member:
+        if member.type is RepositoryType.PROXY:
             try:
-                held = await services.proxy.documents.get(leaf, self._question, Trace(), revalidate=revalidate)
+                held = await services.proxy.documents.get(member, self._question, Trace(), revalidate=revalidate)
             except NotFound:
                 pass
             else:
-                return _Member(leaf, held.document.fetched_ms, held)
-        return _Member(leaf, await services.catalog.look(repositories.names_serial, leaf.id), None)
+                return _Member(member, held.document.fetched_ms, held)
+        return _Member(member, await services.catalog.look(repositories.names_serial, member.id), None)
 
     async def _make(
         self, services: Services, repository: Repository, kind: str, members: Sequence[_Member]

@@ -226,10 +226,10 @@ async def find_path(
         raise NotFound("file", filename) from None
     if version is not None and version_key(version) != name.version_key:
         raise NotFound("file", f"{version}/{filename}")
-    for leaf in context.services.proxy.resolver.flat_members(context.repository):
-        if leaf.type is RepositoryType.HOSTED:
+    for member in context.services.proxy.resolver.flat_members(context.repository):
+        if member.type is RepositoryType.HOSTED:
             found = await context.services.catalog.look(
-                versions.find_by_keys, leaf.id, name.project_key, name.version_key
+                versions.find_by_keys, member.id, name.project_key, name.version_key
             )
             if found is not None:
                 return file_path(name.project_key, found.text, filename)

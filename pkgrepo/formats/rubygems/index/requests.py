@@ -205,8 +205,8 @@ async def file(context: Context[object], request: Request, path: GemPath | Quick
 
 async def _packages(context: Context[object], path: str, full_name: str) -> list[str]:
     """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
-    for leaf in context.services.proxy.resolver.flat_members(context.repository):
-        package = await context.services.catalog.look(find_package_key, leaf.id, path)
+    for member in context.services.proxy.resolver.flat_members(context.repository):
+        package = await context.services.catalog.look(find_package_key, member.id, path)
         if package is not None:
             return [package]
     if context.repository.type is RepositoryType.HOSTED:

@@ -104,7 +104,7 @@ class JoinedLists:
     last: Selection | None
 
     async def extend(self, services: Services, upstreams: Sequence[UpstreamList]) -> JoinedLists | None:
-        """The same with what is new at the end; None if they must be joined anew."""
+        """The lists with what is new at their ends; None if they must be joined anew."""
         appended = tuple(each.appended for each in upstreams)
         if appended == self.appended:
             return self
@@ -200,9 +200,9 @@ class MergedLists:
 
         :raises NotFound: no member has one; :raises UpstreamFailed: an upstream failed, and what it said is not known
         """
-        leaves = services.proxy.resolver.flat_members(repository)
-        hosted = [each for each in leaves if each.type is RepositoryType.HOSTED]
-        proxies = [each for each in leaves if each.type is RepositoryType.PROXY and each.active]
+        members = services.proxy.resolver.flat_members(repository)
+        hosted = [each for each in members if each.type is RepositoryType.HOSTED]
+        proxies = [each for each in members if each.type is RepositoryType.PROXY and each.active]
         asked = [await self._ask(services, repository, each, revalidate=revalidate) for each in proxies]
         upstreams = [each for each in asked if each is not None]
         if not upstreams and not hosted:

@@ -52,10 +52,10 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
         with suppress(NotFound):
             found = await merged.joined_specs(services, repository, file, revalidate=request.revalidates)
             return _specs_answer(context, found)
-    for leaf in services.proxy.resolver.flat_members(repository):
-        if leaf.active and leaf.type is RepositoryType.PROXY:
+    for member in services.proxy.resolver.flat_members(repository):
+        if member.active and member.type is RepositoryType.PROXY:
             with suppress(NotFound):
-                found = await merged.specs(services, leaf, file, revalidate=request.revalidates)
+                found = await merged.specs(services, member, file, revalidate=request.revalidates)
                 return _specs_answer(context, found)
     raise NotFound("file", file)
 
