@@ -1,6 +1,8 @@
-"""Names, versions and platforms of gems."""
+"""Names, versions, platforms and their order."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +15,8 @@ from pkgrepo.formats.rubygems.names import (
     check_version,
     full_version,
     is_prerelease,
+    order_key,
+    sort_key,
     spelling,
 )
 
@@ -97,3 +101,63 @@ def test_names_that_differ_in_case_and_separators_are_one_spelling() -> None:
 @pytest.mark.parametrize(("number", "expected"), [("1.0", False), ("1.0.rc1", True), ("1.0.0a", True)])
 def test_letters_make_a_prerelease(number: str, expected: bool) -> None:
     assert is_prerelease(number) is expected
+
+
+CHAIN = [
+    "0.a",
+    "0.b",
+    "0",
+    "0.0.0.1",
+    "0.0.1.A",
+    "0.0.1.a",
+    "0.0.1",
+    "0.1",
+    "1.A",
+    "1.a.0.b",
+    "1.a.0.0.b",
+    "1.a",
+    "1.a.0.0.1",
+    "1.a.0.1",
+    "1.a.1",
+    "1.ab",
+    "1.b",
+    "1.b.1",
+    "1.b.10",
+    "1",
+    "1.0.1.pre.1",
+    "1.0.1",
+    "1.2",
+    "1.10.beta",
+    "1.10",
+    "2",
+    "256",
+    "65536",
+    "20240101000000000000000000000000",
+]
+
+
+@pytest.mark.parametrize(("lower", "higher"), list(pairwise(CHAIN)))
+def test_versions_sort_as_in_ruby(lower: str, higher: str) -> None:
+    assert order_key(lower) < order_key(higher)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1", "1.0"),
+        ("1.0.0", "1"),
+        ("1.0.a", "1.a"),
+        ("1.a1", "1.a.1"),
+        ("1.0a", "1.a"),
+        ("01", "1"),
+        ("1.a.0", "1.a"),
+        ("1.0-beta", "1.0.pre.beta"),
+    ],
+)
+def test_versions_that_ruby_takes_for_equal_have_one_key(one: str, other: str) -> None:
+    assert order_key(one) == order_key(other)
+
+
+def test_platforms_of_one_version_stay_together() -> None:
+    keys = [sort_key("1.0", "java"), sort_key("1.0", "ruby"), sort_key("1.0.1.a", "ruby"), sort_key("1.0.1", "java")]
+    assert keys == sorted(keys)

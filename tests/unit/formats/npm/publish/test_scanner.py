@@ -1,14 +1,54 @@
-"""The scanner of publish documents: tarballs are taken out and the rest is kept, within limits."""
+"""The scanner of publish documents: base64 and brackets in pieces of any size."""
 
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
 import json
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.npm.publish import scanner as scanner_module
+from pkgrepo.formats.npm.publish.base64_decoder import Base64Decoder, Base64Error
+from pkgrepo.formats.npm.publish.brackets import skip_brackets
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from tests.support.publish_documents import DOCUMENT, TARBALL, blanked, scan
+
+GOOD = base64.b64encode(bytes(range(1, 13)))
+MEANT_OTHERWISE = b'= \\"'  # padding, a blank, the beginning of an escape, the end of the string
+
+
+@pytest.mark.parametrize("at", range(len(GOOD)))
+def test_invalid_characters_are_refused_at_their_offset(at: int) -> None:
+    for foreign in set(range(256)) - set(MEANT_OTHERWISE):
+        text = GOOD[:at] + bytes((foreign,)) + GOOD[at + 1 :]
+        try:
+            expected = binascii.a2b_base64(text, strict_mode=True)
+        except binascii.Error:
+            with pytest.raises(Base64Error) as caught:
+                Base64Decoder().feed(text, last=True)
+            assert caught.value.at == at
+        else:
+            assert Base64Decoder().feed(text) == expected
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 16])
+def test_pieces_of_any_size_decode_alike(size: int) -> None:
+    decoder = Base64Decoder()
+    text = base64.b64encode(b"what was sent")
+    decoded = b"".join(decoder.feed(text[at : at + size]) for at in range(0, len(text), size))
+    assert decoded + decoder.feed(b"", last=True) == b"what was sent"
+
+
+@pytest.mark.parametrize("text", [b"AQID\\/\\/\\/\\/", b"AQ ID////", b"AQID\\n////", b"AQ\\u0049D////"])
+def test_escapes_and_blanks_change_nothing(text: bytes) -> None:
+    assert Base64Decoder().feed(text, last=True) == bytes((1, 2, 3, 255, 255, 255))
 
 
 def test_tarball_is_decoded_and_the_rest_is_kept() -> None:
@@ -256,3 +296,79 @@ def test_a_document_may_have_more_brackets_the_longer_it_is(monkeypatch: pytest.
     monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
     apart = b",".join([b'{"a":"' + b"b" * 40 + b'"}'] * 1000)
     assert len(scan(b'{"a":"' + b"x" * 400 + b'","b":[' + apart + b"]}")[0].value()["b"]) == 1000
+
+
+TEXT = st.text(st.sampled_from('ab"\\{}[],:é'), max_size=8)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers() | TEXT,
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(TEXT, children, max_size=4),
+    max_leaves=30,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "opened", "size"),
+    [
+        (b'"a":1,"b":{"c":[]}', b"}", 2, 18),
+        (b'"a":{"b":[1', b"}}]", 2, 11),
+        (b"]},{", b"}}", 1, 4),
+        (rb'"\"{":"\\","}":["\\\"["]', b"}", 1, 24),
+        (b'"a":{},"be', b"}", 1, 7),
+        (b'"a":{},"b\\', b"}", 1, 7),
+        (b'"a":"{[","b":"}"', b"}", 0, 16),
+    ],
+)
+def test_open_brackets_after_a_piece_are_known(text: bytes, left: bytes, opened: int, size: int) -> None:
+    nesting = list(b"}}]" if text.startswith(b"]") else b"}")
+    assert skip_brackets(text, nesting, 64, 100) == (size, opened)
+    assert bytes(nesting) == left
+
+
+@pytest.mark.parametrize("text", [b"1}", b"]", b"{]", b"[}}", b"}{", b'"a":[[[[['])
+def test_pieces_that_need_the_slow_path_are_not_skipped(text: bytes) -> None:
+    nesting = list(b"}")
+    assert skip_brackets(text, nesting, 5, 100) == (0, 0)
+    assert bytes(nesting) == b"}"
+
+
+@pytest.mark.parametrize("pair", [b"[]", b"{}"])
+@pytest.mark.parametrize("count", [4, 5, 100_000])
+def test_nested_brackets_are_skipped_up_to_the_depth_limit(pair: bytes, count: int) -> None:
+    opening, closing = pair[:1] + b"[", b"]" + pair[1:]
+    text = opening * (count // 2) + pair[:1] * (count % 2) + pair[1:] * (count % 2) + closing * (count // 2)
+    assert skip_brackets(text, list(b"}"), 5, 200_000) == ((len(text), count) if count == 4 else (0, 0))
+
+
+def test_too_many_brackets_are_found_before_matching() -> None:
+    nesting = list(b"}")
+    assert skip_brackets(b"[]" * 100, nesting, 5, 99) == (0, 100)
+    assert skip_brackets(b"[]" * 100, nesting, 5, 100) == (200, 100)
+
+
+@given(VALUES, st.lists(st.integers(0, 5000), max_size=6), st.randoms(use_true_random=False))
+def test_bulk_skipping_does_not_change_the_result(value: Any, cuts: list[int], rng: random.Random) -> None:
+    whole = {"a": value, "versions": [value, {"x": value}], "z": rng.choice(["{", "]", ""])}
+    body = json.dumps(whole, ensure_ascii=False).encode()
+    edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanner_module, "BULK_SIZE", 1)
+        scanner = PublishScanner()
+        for begin, end in itertools.pairwise(edges):
+            scanner.feed(body[begin:end])
+        assert scanner.finish().value() == whole
+
+
+def test_brackets_are_counted_in_bulk_skipping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 3000)
+    scanner = PublishScanner()
+    scanner.feed(b'{"a":[1')
+    scanner.feed(b",[]" * 2000)
+    with pytest.raises(Invalid, match="more than 3000 objects and arrays"):
+        scanner.feed(b",[]" * 2000)
+
+
+def test_mismatched_brackets_are_refused_with_their_offset_in_bulk_skipping() -> None:
+    scanner = PublishScanner()
+    scanner.feed(b'{"a":[1')
+    with pytest.raises(Invalid, match="at byte 6012"):
+        scanner.feed(b",{ }" * 1500 + b",[1,2}")

@@ -1,4 +1,4 @@
-"""The simple index, joined from fragments."""
+"""The simple index in its forms, and the choice of the form."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.formats.python.index import pages
 from pkgrepo.formats.python.index.pages import FileEntry
+from pkgrepo.formats.python.index.requests import choose_page_type
 
 ENTRY = FileEntry(
     filename="demo_pkg-1.0-py3-none-any.whl",
@@ -186,3 +187,57 @@ def test_project_lists_show_names_as_given_and_link_their_keys() -> None:
 def test_empty_lists_are_valid() -> None:
     assert decode(pages.project_list_json(0, []).joined())["projects"] == []
     assert Page(pages.project_list_html(0, []).joined()).anchors == []
+
+
+JSON = b"application/vnd.pypi.simple.v1+json"
+V1_HTML = b"application/vnd.pypi.simple.v1+html"
+HTML = b"text/html; charset=utf-8"
+
+PIP = JSON + b", " + V1_HTML + b"; q=0.1, text/html; q=0.01"
+UV = JSON + b", " + V1_HTML + b";q=0.2, text/html;q=0.01"
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (PIP, JSON),
+        (UV, JSON),
+        (JSON + b", */*;q=0.1", JSON),
+        (b"*/*", HTML),
+        (None, HTML),
+        (b"", HTML),
+        (b"text/html", HTML),
+        (b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
+        (V1_HTML, V1_HTML),
+        (JSON + b", text/html", JSON),
+        (b"text/html, " + JSON, JSON),
+        (JSON + b";q=0.1, text/html;q=0.2", HTML),
+        (JSON + b";q=0, text/html;q=0.1", HTML),
+        (JSON + b";q=0", HTML),
+        (JSON.upper(), JSON),
+        (b"application/vnd.pypi.simple.latest+json", JSON),
+        (b"application/vnd.pypi.simple.latest+html", V1_HTML),
+        (b"application/vnd.pypi.simple.v2+json", HTML),
+        (b"application/*", HTML),
+        (b"image/png", HTML),
+        (b"nonsense;;;", HTML),
+    ],
+)
+def test_client_gets_the_form_it_likes_best(accept: bytes | None, expected: bytes) -> None:
+    assert choose_page_type(accept, None) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expected"),
+    [
+        (JSON.decode(), JSON),
+        ("application/vnd.pypi.simple.latest+json", JSON),
+        (V1_HTML.decode(), V1_HTML),
+        ("text/html", HTML),
+        ("nonsense", HTML),
+        ("\u20ac", HTML),
+    ],
+)
+def test_parameter_wins_over_the_header(parameter: str, expected: bytes) -> None:
+    assert choose_page_type(PIP, parameter) == expected
+    assert choose_page_type(b"text/html", parameter) == expected

@@ -1,15 +1,22 @@
-"""What is made of the pages of upstreams: files with their companions, metadata in every spelling, and the top."""
+"""The normalisers of project pages and of lists of projects, links, and the addresses of pages."""
 
 from __future__ import annotations
 
 import io
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pkgrepo.formats.python.index.pages import HTML_PAGE
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.index.pages import HTML_PAGE, NAME_LIST
 from pkgrepo.formats.python.names import parse_version
-from pkgrepo.formats.python.proxied.normaliser import normalise
+from pkgrepo.formats.python.proxied.normaliser import NAMES, Links, normalise, normalise_list
+from pkgrepo.formats.python.proxied.upstream import index_probes, list_question, page_question
+from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Context
 from tests.support.index_pages import (
@@ -227,3 +234,95 @@ def test_entries_are_found_by_the_path_of_each_file() -> None:
 def test_white_space_around_a_version_is_removed(text: str) -> None:
     entry = read_one(page(listed(), versions=[text]))
     assert entry.version in ("1.0", "v1.0")
+
+
+HOST = "https://index.example"
+
+
+@pytest.mark.parametrize(
+    ("url", "indexes"),
+    [
+        (f"{HOST}/", [f"{HOST}/simple/", f"{HOST}/"]),
+        (f"{HOST}/pypi/web", [f"{HOST}/pypi/web/simple/", f"{HOST}/pypi/web/"]),
+        (f"{HOST}/simple", [f"{HOST}/simple/"]),
+        (f"{HOST}/Simple/", [f"{HOST}/Simple/"]),
+        (f"{HOST}/root/dev/+simple", [f"{HOST}/root/dev/+simple/"]),
+        (f"{HOST}/root/dev/%2Bsimple", [f"{HOST}/root/dev/%2Bsimple/"]),
+        (f"{HOST}/notsimple", [f"{HOST}/notsimple/simple/", f"{HOST}/notsimple/"]),
+    ],
+)
+def test_the_url_of_a_route_is_that_of_the_index_or_the_one_above(url: str, indexes: list[str]) -> None:
+    assert list(list_question().urls(url)) == indexes
+    assert list(page_question("x-y").urls(url)) == [f"{index}x-y/" for index in indexes]
+    assert [probe for probe, _ in index_probes(url)] == indexes
+
+
+def list_of(names: Iterable[str]) -> bytes:
+    return json.dumps({"meta": {"api-version": "1.4"}, "projects": [{"name": name} for name in names]}).encode()
+
+
+def read_names(source: bytes) -> list[list[str]]:
+    entries = normalise_list(source, Context("list of projects", "https://index.example/simple/")).entries
+    return [name for entry in entries for name in json.loads(entry.fragments[NAME_LIST])]
+
+
+def test_a_list_has_keys_and_names_in_order() -> None:
+    found = [["b-b", "B.b"], ["c", "c"]]
+    assert read_names(list_of(["c", "B.b", "../x", "é", ""])) == found
+    anchors = "<a href='/simple/c/'>c</a> <a href='B.b'>x</a> <a href='../'>up</a> <a>none</a>"
+    assert read_names(anchors.encode()) == found
+
+
+def test_a_long_list_has_several_entries() -> None:
+    many = [f"n{number:04}" for number in range(2 * NAMES + 1)]
+    entries = [*normalise_list(list_of(many), Context("", "")).entries]
+    assert [entry.key for entry in entries] == ["n0000", f"n{NAMES:04}", f"n{2 * NAMES:04}"]
+    assert read_names(list_of(many)) == [[name, name] for name in many]
+
+
+@pytest.mark.parametrize("source", [b"", b"{}", b"<html>Sign in</html>", list_of([]).replace(b"1.4", b"2.0"), b"{["])
+def test_what_is_no_list_is_refused(source: bytes) -> None:
+    with pytest.raises(Invalid):
+        read_names(source)
+
+
+BASE = "https://index.example:8443/root/simple/x/"
+
+HOSTS = ["h.example", "H.example", "u:p@", ":80", ":443", ":0", "[::1]"]
+PATHS = ["/", "..", ".", "a%2Fb", "a+b", "?", "#", " ", "\\", "é", "%", "x-1.0.whl", ";", ":", "\x00", "\n"]
+PIECES = st.sampled_from(["http://", "https://", "HTTPS://", "//", *HOSTS, *PATHS])
+
+
+def expected(reference: str) -> str | None:
+    try:
+        return resolve_reference(parse_url(BASE), reference.strip().encode().decode("latin-1")).text
+    except ValueError:
+        return None
+
+
+@given(st.lists(PIECES, max_size=8).map("".join))
+def test_every_link_is_resolved_as_a_location_is(reference: str) -> None:
+    links = Links(BASE)
+    assert links.find(reference) == expected(reference)
+    assert links.find(reference) == expected(reference)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "https://files.example/a/b/x-1.0-py3-none-any.whl",
+        "http://Files.Example:80/x",
+        "https://files.example/a/../x",
+        "https://files.example/a/./x",
+        "https://files.example/..",
+        "https://files.example/a/..x",
+        "https://files.example//x",
+        "https://files.example",
+        "https://user@files.example/x",
+        "https://files.example:0/x",
+        "https://files.example/" + "x" * 9000,
+        "../../f/x.whl",
+    ],
+)
+def test_links_of_pages(reference: str) -> None:
+    assert Links(BASE).find(reference) == expected(reference)
