@@ -25,6 +25,7 @@ from pkgrepo.management.repositories.schema import (
 )
 from pkgrepo.management.repositories.stored import joined, pointing_into, storable, try_routes, validated, warnings_of
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import add_repository, remove_repository
 from pkgrepo.proxy.virtual import check_no_member
 from pkgrepo.storage.catalog.server import repositories, storages
@@ -259,6 +260,17 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
 def _record(call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
     storage = call.registry.storage(repository.storage_id)
     warnings = warnings_of(call, repository)
-    return RepositoryRecord.of(
+    record = RepositoryRecord.of(
         repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
     )
+    if repository.type is RepositoryType.PROXY:
+        record.upstream_state = _worst_state(call, repository)
+    return record
+
+
+def _worst_state(call: Call, repository: Repository) -> str:
+    """The state of the route of a proxy that is worst, of those that were asked."""
+    health = call.shared.proxy.upstreams.health
+    known = [health(repository.id, each) for each in proxy_config_of(repository).routes]
+    states = {each.state for each in known if each is not None}
+    return next((each for each in ("open", "half_open", "closed") if each in states), "unused")

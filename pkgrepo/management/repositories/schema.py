@@ -49,7 +49,9 @@ class RepositoryRecord(Record):
     A repository.
 
     warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
-    null in lists. usage_bytes and package_count are null in lists unless the request has include_usage.
+    null in lists. usage_bytes and package_count are null in lists unless the request has include_usage. upstream_state
+    is that of the worst route of a proxy: open while one fails and is not asked, half_open while it is tried again,
+    closed if all that were asked work, unused if none was asked; null for repositories of other types.
     repository_type, repository_kind and storage_usage_bytes are older names of format, type and usage_bytes.
     """
 
@@ -74,8 +76,11 @@ class RepositoryRecord(Record):
     repository_kind: str
     storage_usage_bytes: int | None
     actions: list[str] | None = None
+    upstream_state: str | None = None
 
-    measured = frozenset({"actions", "usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"})
+    measured = frozenset(
+        {"actions", "upstream_state", "usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"}
+    )
 
     @classmethod
     def of(

@@ -55,6 +55,24 @@ async def test_use_of_the_cache_is_counted(mirror: Any, upstream: Any) -> None:
     assert 'pkgrepo_upstream_up{repo="main/mirror",route="up"} 1.0' in text
 
 
+async def test_lists_of_repositories_have_the_worst_state_of_their_upstreams(mirror: Any, upstream: Any) -> None:
+    async def states() -> dict[str, str | None]:
+        listed = (await mirror.stack.ok("GET", "/repository"))["items"]
+        return {each["name"]: each["upstream_state"] for each in listed}
+
+    await mirror.create()
+    await mirror.stack.add_repository("ours", format="npm")
+    assert await states() == {"mirror": "unused", "ours": None}
+    upstream.add("known")
+    await mirror.install("known")
+    assert await states() == {"mirror": "closed", "ours": None}
+    dead = {"url": f"http://127.0.0.1:{closed_port()}/", "name": "dead", "priority": 9}
+    routes = [dead, {"url": upstream.url, "name": "up"}]
+    await mirror.api("PUT", "config", {"type": "Proxy", "proxy": {"routes": routes}})
+    while (await states())["mirror"] != "open":
+        await mirror.get("/other")
+
+
 async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:
     image, stack = make_image("layered"), mirror.stack
     layer = max(image.blobs, key=len)
