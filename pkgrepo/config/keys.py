@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -59,6 +60,7 @@ class Key:
         return "***" if self.kind.secret else self.kind.show(value)
 
 
+@cache
 def keys_of(owner: type[Section]) -> dict[str, Key]:
     """The keys of one section or table, without those of its sections, by name."""
     found = {}
@@ -149,7 +151,7 @@ def _show_tables(values: Sequence[Any]) -> str:
     return f"[{', '.join(_show_table(each) for each in values)}]"
 
 
-def _show_table(value: Any) -> str:
+def _show_table(value: Section) -> str:
     pairs = [
         f"{name} = {shown}"
         for name, key in keys_of(type(value)).items()

@@ -36,37 +36,32 @@ from pkgrepo.management.users import routes as users
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
-TABLES = (
-    *(
-        each.table
-        for each in (
-            server,
-            storages,
-            repositories,
-            configuration,
-            keys,
-            contents,
-            upstreams,
-            maintenance,
-            statistics,
-            jobs,
-            packages,
-            image_contents,
-            attestations,
-            removal,
-            search,
-            explanations,
-            users,
-            permissions,
-            sessions,
-            tokens,
-            bearer,
-            projects,
-            audit,
-        )
-    ),
-    statistics.server_table,
+ROOMS = (
+    server,
+    storages,
+    repositories,
+    configuration,
+    keys,
+    contents,
+    upstreams,
+    maintenance,
+    statistics,
+    jobs,
+    packages,
+    image_contents,
+    attestations,
+    removal,
+    search,
+    explanations,
+    users,
+    permissions,
+    sessions,
+    tokens,
+    bearer,
+    projects,
+    audit,
 )
+TABLES = (*(room.table for room in ROOMS), statistics.server_table)
 # With those of handlers that are methods.
 EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 
