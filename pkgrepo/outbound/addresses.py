@@ -82,7 +82,7 @@ class AddressGuard:
     """
     Decides whether a connection may be made.
 
-    ``exceptions`` are entries as `check_exception` accepts them. A host that matches one may have any address.
+    ``exceptions`` are entries as ``check_exception`` accepts them. A host that matches one may have any address.
     """
 
     def __init__(self, exceptions: Iterable[str] = ()) -> None:

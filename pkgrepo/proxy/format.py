@@ -92,7 +92,7 @@ class Containers:
     Of a format some of whose files are also in others.
 
     ``container_of`` is the file in which a file of an upstream is, or None. ``read_out`` reads the bytes of a file out
-    of its container, which may lack parts; it blocks, and raises C{PartMissing} and C{Invalid}.
+    of its container, which may lack parts; it blocks, and raises ``PartMissing`` and ``Invalid``.
     """
 
     container_of: Callable[[RemoteFile], FileSource | None]
@@ -109,14 +109,14 @@ class Proxied:
     of a package at a path.
 
     ``document_request`` is how upstreams are asked for a document. ``make_release`` makes the release by which a file
-    from an upstream is kept, and raises C{Invalid} if it is no file of its package; its bytes have the digests that
+    from an upstream is kept, and raises ``Invalid`` if it is no file of its package; its bytes have the digests that
     were announced. ``read_parts`` is what the hosted repository with an id has of a document in a form, and the
-    package; it raises C{NotFound}. ``splice`` makes a document of a serial from the parts of members, the most
+    package; it raises ``NotFound``. ``splice`` makes a document of a serial from the parts of members, the most
     important one first; a format whose clients do not ask for documents of packages has none. ``latest`` is the latest
     version, from parts in ``latest_form``.
 
     ``file_request`` is how upstreams are asked for a file by its path, whether or not a document lists it; the key is
-    empty for a file of no package. It raises C{NotFound} if no upstream is asked for it.
+    empty for a file of no package. It raises ``NotFound`` if no upstream is asked for it.
     """
 
     document_request: Callable[[str], DocumentRequest]

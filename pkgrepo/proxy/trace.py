@@ -117,7 +117,7 @@ class Trace:
         self._steps.extend(other._steps)
 
     def recall(self, repository: str, stored: Sequence[Mapping[str, Any]]) -> None:
-        """Add the steps that led to a kept answer of a repository (a path), from C{stored}. Hot reads do this, too."""
+        """Add the steps that led to a kept answer of a repository (a path), from ``stored``. Hot reads do this, too."""
         self._steps.extend((repository, each) for each in stored)
 
     def store(self) -> tuple[Mapping[str, Any], ...]:

@@ -35,7 +35,7 @@ class FileRequest:
     ``cache_ttl``, and after ``most_ttl_s`` seconds at most. With ``of_one_route`` it tells what a whole upstream has,
     so that it is wrong where several are behind one address.
 
-    ``algorithms`` are digests to compute (names of C{hashlib}). If an upstream announces none of them in the header of
+    ``algorithms`` are digests to compute (names of ``hashlib``). If an upstream announces none of them in the header of
     its answer, those of ``companions`` are asked for: the suffix of each is a dot and its name.
     """
 
@@ -79,7 +79,7 @@ class Announcers:
 
 
 def digests_in_header(fields: Headers) -> dict[str, str]:
-    """The digests in the header of an answer, by names of C{hashlib}, in lower-case hex."""
+    """The digests in the header of an answer, by names of ``hashlib``, in lower-case hex."""
     found: dict[str, str] = {}
     for algorithm, names in _NAMES.items():
         for name in names:
@@ -97,7 +97,7 @@ def digest_in_file(content: bytes, algorithm: str) -> str | None:
     """
     The digest that a file with one checksum has; None if it has none.
 
-    Its forms are the bare digest, C{digest  name} and C{SHA1(name)= digest}.
+    Its forms are the bare digest, ``digest  name`` and ``SHA1(name)= digest``.
     """
     size = SIZES[algorithm]
     text = content.decode("ascii", "replace")

@@ -30,7 +30,7 @@ from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
-from pkgrepo.proxy.transfers.download import Headers, check_no_page
+from pkgrepo.proxy.transfers.download import Fields, Headers, check_no_page
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
@@ -97,9 +97,7 @@ class Walk:
         self._url = ""
         self._fields: Headers | None = None
         self._published_ms: int | None = None
-        self._early: Deferred[str | UpstreamFailed | None] | None = (
-            None  # the first of the checksums, asked for with the file itself
-        )
+        self._early: Deferred[str | UpstreamFailed | None] | None = None  # the first checksum, asked for with the file
 
     @property
     def remote(self) -> RemoteFile:
@@ -139,16 +137,17 @@ class Walk:
         routes = proxy_config_of(self._repository).routes
         self._route = next((each for each in routes if each.name == described["route"]), routes[0])
         self._url, self._digests = described["url"], described["digests"]
-        self._fields = _Validators(described["etag"], described["last_modified"])
+        validators = {"etag": described["etag"], "last-modified": described["last_modified"]}
+        self._fields = Fields({name: value for name, value in validators.items() if value is not None})
         self._published_ms = _milliseconds(described["last_modified"])
 
     @asynccontextmanager
     async def open(self, headers: Mapping[str, str], *, method: str = "GET") -> AsyncIterator[IUpstreamResponse]:
         """
-        The answer with the file, or with the rest of it that C{headers} ask the same route for.
+        The answer with the file, or with the rest of it that ``headers`` ask the same route for.
 
         :raises NotFound: no route has it; :raises UpstreamFailed: one failed, and no other has it
-        :raises Unchanged: see C{conditions}
+        :raises Unchanged: see ``conditions``
         """
         async with AsyncExitStack() as stack:
             if headers:
@@ -296,15 +295,6 @@ class Walk:
         limits, key = self._context.limits, self._request.package_key
         async with upstream.open(method, url, headers or {}, limits=limits, subject=key, tries=tries) as response:
             yield response
-
-
-@frozen
-class _Validators:
-    etag: str | None
-    last_modified: str | None
-
-    def get(self, name: str) -> str | None:
-        return {"etag": self.etag, "last-modified": self.last_modified}.get(name.lower())
 
 
 def with_digests(remote: RemoteFile, digests: Mapping[str, str]) -> RemoteFile:

@@ -184,7 +184,7 @@ class Held:
         return evolve(self, document=document, failure=failure)
 
     def missing(self, name: str) -> PkgrepoError:
-        """The error that means this answer, which is that no upstream has the package C{name}."""
+        """The error that means this answer, which is that no upstream has the package ``name``."""
         return NotFound("package", name) if self.failure is None else self.failure.with_traceback(None)
 
     def is_of(self, other: Held) -> bool:

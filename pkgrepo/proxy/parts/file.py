@@ -44,7 +44,7 @@ class PartsFile:
     A parts file, read from a descriptor with pread or from its bytes.
 
     It owns the descriptor from the call on, also if that raises; ``close``, or the end of a ``with`` block, closes it.
-    Every method blocks and may raise C{PartsDamaged} or C{OSError}. Several threads may read it at a time.
+    Every method blocks and may raise ``PartsDamaged`` or ``OSError``. Several threads may read it at a time.
     """
 
     def __init__(self, source: int | bytes) -> None:

@@ -75,7 +75,7 @@ class Normaliser:
         algorithms: Sequence[str] = (),
     ) -> Outcome:
         """
-        Normalise a document, of which ``chunks`` are the decoded bytes, with the function C{"package.module:function"}.
+        Normalise a document, of which ``chunks`` are the decoded bytes, with the function "package.module:function".
 
         ``previous`` is a descriptor of the document's previous parts file; it stays the caller's. Entries for which the
         upstream says no time get that of the previous file, or else ``now_ms`` (Unix milliseconds). A document with the

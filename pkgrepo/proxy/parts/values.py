@@ -81,6 +81,6 @@ NormaliserFunction = Callable[[bytes, Context], Normalised]
 """
 Normalises the bytes of a document; also its ``entries`` may raise L{pkgrepo.errors.Invalid}: it cannot be used.
 
-It is a function of a module, called by its dotted name C{"package.module:function"} in a thread or in a child process,
+It is a function of a module, called by its dotted name ``"package.module:function"`` in a thread or in a child process,
 so its module should import little.
 """

@@ -1,5 +1,5 @@
 """
-The worker process: C{python -m pkgrepo.proxy.parts.worker MEMORY}, with the limit of its memory in bytes.
+The worker process: ``python -m pkgrepo.proxy.parts.worker MEMORY``, with the limit of its memory in bytes.
 
 ==========  =========================================================================================================
 descriptor  content

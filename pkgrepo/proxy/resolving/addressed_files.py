@@ -59,7 +59,7 @@ class AddressedMembers:
         self._catalog = catalog
         self._resolver = resolver
         self._rules = rules
-        self._files = files
+        self.files = files
         self._mutable = mutable
 
     async def find(self, repository: Repository, request: FileRequest, trace: Trace, want: Want) -> FoundFile:
@@ -83,10 +83,6 @@ class AddressedMembers:
         if (owners and not merges) or (request.of_one_route and not places.is_alone()):
             raise NotFound("file", request.path)
         return await self._find_upstream(_Search(repository, request, trace, want), places)
-
-    def forget(self, repository: Repository) -> None:
-        """Forget what only this process remembers of the files of a proxy."""
-        self._files.forget(repository)
 
     def _places(self, repository: Repository) -> _Places:
         serial = self._resolver.config_serial  # before the configuration is read
@@ -112,7 +108,7 @@ class AddressedMembers:
     async def _with_version(self, proxies: Sequence[FlatMember], request: FileRequest) -> Sequence[FlatMember]:
         """The proxies to ask: the one that has served the version, or all."""
         for each in proxies if len(proxies) > 1 else ():
-            if await self._files.has_version(each.repository, request):
+            if await self.files.has_version(each.repository, request):
                 return [each]
         return proxies
 
@@ -148,7 +144,7 @@ class AddressedMembers:
         try:
             return await self._find_lasting(search, flat, only_kept=only_kept)
         except NotFound:
-            former = await self._files.find_former(flat.repository, search.request)
+            former = await self.files.find_former(flat.repository, search.request)
             if former is None:
                 raise
             return await self._kept(search, flat, former)
@@ -161,23 +157,23 @@ class AddressedMembers:
 
     async def _find_lasting(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
-        kept = await self._files.find_kept(proxy, request)
+        kept = await self.files.find_kept(proxy, request)
         if kept is None and only_kept:
             trace.add(StepKind.WITHHELD, repository=proxy.path)
             return None
         if kept is None and want is Want.HEAD:
-            remote = await self._files.look(proxy, request, trace)
+            remote = await self.files.look(proxy, request, trace)
             self._check_age(search, flat, remote.entry.published_ms)
             if remote.source.size is not None:
                 return FoundFile(remote)
         if kept is None and want is Want.DIGESTS:
-            found = await self._files.fetch_digests(proxy, request, trace)
+            found = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(found, RemoteFile):
                 self._check_age(search, flat, found.entry.published_ms)
                 return FoundFile(found)
             kept = found
         if kept is None:
-            arriving, content = await self._files.fetch(proxy, request, trace)
+            arriving, content = await self.files.fetch(proxy, request, trace)
             if not isinstance(content, File):
                 assert arriving is not None, "only a kept file has none"
                 self._check_arriving(search, flat, arriving, content)
@@ -192,7 +188,7 @@ class AddressedMembers:
             trace.add(StepKind.WITHHELD, repository=proxy.path)
             return None
         if kept is None and want is Want.HEAD:
-            remote = await self._files.look(proxy, request, trace)
+            remote = await self.files.look(proxy, request, trace)
             self._check_age(search, flat, remote.entry.published_ms)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)

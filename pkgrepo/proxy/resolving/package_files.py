@@ -85,7 +85,7 @@ class PackageFiles:
 
     def forget_here(self, repository: Repository) -> None:
         """Forget it in this process."""
-        self._addressed.forget(repository)
+        self._addressed.files.forget(repository)
 
     async def doubt(self, remote: RemoteFile) -> None:
         """Have the document asked for again that lists a file: the upstream has another file there by now."""

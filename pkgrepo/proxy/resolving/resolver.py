@@ -12,7 +12,7 @@ Virtual    what its members serve, in their order. A name that a hosted member h
            the way apply, too.
 =========  =========================================================================================================
 
-A format may have several documents for one package, each with its own key: C{Proxied.package_of} tells whose
+A format may have several documents for one package, each with its own key: ``Proxied.package_of`` tells whose
 it is. Each decision is recorded in a L{Trace} as it is made.
 """
 

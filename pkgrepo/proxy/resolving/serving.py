@@ -172,7 +172,7 @@ class FoundFile:
     list it any more.
 
     ``content`` is what arrives of a file that is asked for by its path, and must be closed; None if the file is to be
-    fetched by `Fetching`.
+    fetched by ``Fetching``.
     """
 
     file: File | RemoteFile

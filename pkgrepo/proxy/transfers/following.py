@@ -26,8 +26,8 @@ class Following:
     """
     Reads the file of the leader of ``place`` while it grows. ``close`` at the end.
 
-    It has the attributes of a `Receiver` that readers need. ``on_change`` is called when they have changed; ``latest``
-    is the last notice of how far it is.
+    It has the attributes of a ``Receiver`` that readers need. ``on_change`` is called when they have changed;
+    ``latest`` is the last notice of how far it is.
     """
 
     received = 0  # by this process
@@ -62,12 +62,12 @@ class Following:
 
     @property
     def size(self) -> int | None:
-        """See `Receiver.size`."""
+        """The size of the file in bytes; None if it is not known yet."""
         return None if self.latest is None else self.latest.size
 
     @property
     def readable(self) -> int:
-        """See `Receiver.readable`."""
+        """How many bytes may be read before the file is verified."""
         return 0 if self.latest is None or self._descriptor < 0 else self.latest.readable
 
     def descriptor(self) -> int | None:

@@ -42,7 +42,7 @@ class Transfers:
 
         Files with the same path and another ``identity`` are transferred on their own.
 
-        Nothing may be awaited between this call and that of `Transfer.content`.
+        Nothing may be awaited between this call and that of ``Transfer.content``.
 
         :raises UpstreamLoop: it is this request that the transfer waits for
         """

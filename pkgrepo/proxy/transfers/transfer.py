@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 class Transfer(Generic[T]):
     """
-    One transfer; `Transfers` makes and starts them.
+    One transfer; ``Transfers`` makes and starts them.
 
     ``place`` names it in all processes, ``path`` is that of the file. ``on_end`` is called, perhaps twice, when no more
     readers should come: it is over or given up.

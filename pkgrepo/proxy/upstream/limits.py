@@ -50,7 +50,7 @@ class Deadline:
 
     async def wait(self, work: Deferred[T], seconds: float | None = None, reason: str = "") -> T:
         """
-        The result of ``work``, as `within` has it; with ``seconds`` it has no more of them, for ``reason``.
+        The result of ``work``, as ``within`` has it; with ``seconds`` it has no more of them, for ``reason``.
 
         :raises TimedOut: after ``seconds``, or at the deadline
         """

@@ -37,9 +37,9 @@ class Route:
 
     ``hosts`` are pairs of a host that the upstream names, in redirects and as its token service, and the URL at which
     it is reached from here; a port belongs to the host if it matters. It is only asked for packages whose key matches
-    one of the ``packages`` (globs of C{fnmatch} without capitals); for all if there are none. ``token_hosts`` are hosts
-    beside its own that may get the credentials if it names them as its token service. The timeouts are those of the
-    server where they are None.
+    one of the ``packages`` (globs of ``fnmatch`` without capitals); for all if there are none. ``token_hosts`` are
+    hosts beside its own that may get the credentials if it names them as its token service. The timeouts are those of
+    the server where they are None.
     """
 
     name: str
