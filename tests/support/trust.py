@@ -27,7 +27,7 @@ class TrustingRegistry:
         self.registry = registry
         self.core = registry.stack.assembly.core
         self.repository = self.core.registry.find("main", "images")
-        (self.expiry,) = self.core.formats["docker"].background_services(self._services(), ReactorClock())
+        (self.expiry,) = self.core.formats["docker"].background(self._services(), ReactorClock())
 
     def _services(self) -> Any:
         """The services that verification and expiry use."""

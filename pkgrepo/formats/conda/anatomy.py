@@ -1,4 +1,8 @@
-"""Reads what a package says of itself from its file."""
+"""
+Reads what a package says of itself from its file: the ``info`` folder of the two kinds of archives.
+
+Nothing is unpacked. ``read_package`` blocks, and is called in a thread.
+"""
 
 from __future__ import annotations
 

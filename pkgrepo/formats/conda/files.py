@@ -1,5 +1,5 @@
 """
-Answers uploads.
+Answers uploads and downloads of packages.
 
 ===========  =====================================================================  ====================================
 form         request                                                                tools
@@ -36,13 +36,15 @@ from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, BlobInfo, NewFile, Repository
+from pkgrepo.model import Action, Actor, BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
+
+ChannelContext = Context[Any]  # only the documents of the index use its caches
 
 DIGESTS = ("md5",)  # beside sha256, which every file has
 
@@ -63,26 +65,18 @@ class Upload:
     derived: Mapping[str, Any] | None = None
 
 
-class Uploads:
-    """Publishes packages in one hosted repository."""
+async def publish_upload(context: ChannelContext, staged: Staged, upload: Upload, actor: Actor) -> Published:
+    """
+    Inspect a staged package and publish it. Publishing the same bytes again changes nothing.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._policy = configuration.policy(repository)
-
-    async def publish(self, staged: Staged, upload: Upload, actor: Actor) -> Published:
-        """
-        Inspect a staged package and publish it. Publishing the same bytes again changes nothing.
-
-        :raises Invalid: it is damaged, or another package than its file name or folder says
-        :raises FileExists, FileBurned: another file is published under this name, or one was deleted
-        """
-        name = upload.name
-        look = partial(read_package, name=name)
-        description = await staged.inspect(self._services.pools.cpu, upload.blob, look)
-        release = make_release(upload, description, self._policy)
-        return await self._services.publisher.publish(self._repository, release, staged, actor, index_package)
+    :raises Invalid: it is damaged, or another package than its file name or folder says
+    :raises FileExists, FileBurned: another file is published under this name, or one was deleted
+    """
+    name = upload.name
+    look = partial(read_package, name=name)
+    description = await staged.inspect(context.services.pools.cpu, upload.blob, look)
+    release = make_release(upload, description, configuration.policy(context.repository))
+    return await context.services.publisher.publish(context.repository, release, staged, actor, index_package)
 
 
 def make_release(upload: Upload, description: Description, policy: configuration.Policy) -> Release:
@@ -133,90 +127,86 @@ class Options:
         return cls(force == "true", check_sha256(query.get("sha256", [None])[-1]))
 
 
-class UploadRequests:
-    """Uploads to one hosted repository."""
+async def put_package(context: ChannelContext, request: Request, subdir: str | None, file: str) -> Answer:
+    """
+    Publish the package that is the body; ``subdir`` is None for the one that it says itself.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._uploads = Uploads(services, repository)
-
-    async def put(self, request: Request, subdir: str | None, file: str) -> Answer:
-        """
-        Publish the package that is the body; ``subdir`` is None for the one that it says itself.
-
-        :raises Invalid: it is no package, or another one; :raises Conflict: its name is taken
-        """
-        identity = await self._services.access.identify(request)
-        name = parse_file_name(file)
-        subdir = None if subdir is None else check_subdir(subdir)
-        options = Options.of(request)
-        await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
-        async with self._services.publisher.stage(self._repository) as staged:
-            blob = await receive_body(
-                request,
-                staged,
-                limit=self._services.max_upload,
-                algorithms=DIGESTS,
-                expected=None if options.sha256 is None else {"sha256": options.sha256},
-            )
-            return await self._publish(request, staged, name, subdir, blob, options)
-
-    async def post_form(self, request: Request) -> Answer:
-        """
-        Publish the package in the part ``file`` of a form, whose header fields say its name and sha256.
-
-        :raises Refusal: the form is malformed; otherwise as for ``put``
-        """
-        identity = await self._services.access.identify(request)
-        await self._services.access.require(identity, Action.WRITE, self._repository)
-        options = Options.of(request)
-        check_declared_length(request, self._services.max_upload + FORM_OVERHEAD)
-        found: tuple[FileName, BlobInfo] | None = None
-        async with self._services.publisher.stage(self._repository) as staged:
-            async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
-                if part.name != "file":
-                    continue
-                if found is not None:
-                    raise Refusal(400, "the form has more than one part named 'file'", "bad_form")
-                name = parse_file_name(part.headers.get("x-file-name") or part.filename or "")
-                await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
-                found = name, await self._receive_part(request, part, staged)
-            if found is None:
-                raise Refusal(400, "the form has no part named 'file'", "bad_form")
-            return await self._publish(request, staged, found[0], None, found[1], options)
-
-    async def _receive_part(self, request: Request, part: Part, staged: Staged) -> BlobInfo:
-        sha256 = check_sha256(part.headers.get("x-file-sha256"))
-        limit, declared = self._services.max_upload, request.body.declared
-        return await staged.receive(
-            part,
-            limit=limit,
-            expect_size=None if declared is None else min(declared, limit),
+    :raises Invalid: it is no package, or another one; :raises Conflict: its name is taken
+    """
+    services = context.services
+    identity = await services.access.identify(request)
+    name = parse_file_name(file)
+    subdir = None if subdir is None else check_subdir(subdir)
+    options = Options.of(request)
+    await services.access.require(identity, Action.WRITE, context.repository, name.name)
+    async with services.publisher.stage(context.repository) as staged:
+        blob = await receive_body(
+            request,
+            staged,
+            limit=services.max_upload,
             algorithms=DIGESTS,
-            expected=None if sha256 is None else {"sha256": sha256},
+            expected=None if options.sha256 is None else {"sha256": options.sha256},
         )
+        return await _publish(context, request, staged, name, subdir, blob, options)
 
-    async def _publish(
-        self,
-        request: Request,
-        staged: Staged,
-        name: FileName,
-        subdir: str | None,
-        blob: BlobInfo,
-        options: Options,
-    ) -> Answer:
-        if options.sha256 is not None and blob.sha256 != options.sha256:
-            raise DigestMismatch("sha256", options.sha256, blob.sha256)
-        identity = await self._services.access.identify(request, counted=False)  # again: the body may take hours
-        await self._services.access.require(identity, Action.WRITE, self._repository, name.name)
-        overwrite = options.force and await self._services.access.may(
-            identity, Action.OVERWRITE, self._repository, name.name
-        )
-        upload = Upload(name, subdir, blob, overwrite)
-        published = await self._uploads.publish(staged, upload, actor_of(request, identity))
-        path = published.files[0].path
-        return json_answer({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
+
+async def post_form(context: ChannelContext, request: Request) -> Answer:
+    """
+    Publish the package in the part ``file`` of a form, whose header fields say its name and sha256.
+
+    :raises Refusal: the form is malformed; otherwise as for ``put``
+    """
+    services, repository = context.services, context.repository
+    identity = await services.access.identify(request)
+    await services.access.require(identity, Action.WRITE, repository)
+    options = Options.of(request)
+    check_declared_length(request, services.max_upload + FORM_OVERHEAD)
+    found: tuple[FileName, BlobInfo] | None = None
+    async with services.publisher.stage(repository) as staged:
+        async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
+            if part.name != "file":
+                continue
+            if found is not None:
+                raise Refusal(400, "the form has more than one part named 'file'", "bad_form")
+            name = parse_file_name(part.headers.get("x-file-name") or part.filename or "")
+            await services.access.require(identity, Action.WRITE, repository, name.name)
+            found = name, await _receive_part(context, request, part, staged)
+        if found is None:
+            raise Refusal(400, "the form has no part named 'file'", "bad_form")
+        return await _publish(context, request, staged, found[0], None, found[1], options)
+
+
+async def _receive_part(context: ChannelContext, request: Request, part: Part, staged: Staged) -> BlobInfo:
+    sha256 = check_sha256(part.headers.get("x-file-sha256"))
+    limit, declared = context.services.max_upload, request.body.declared
+    return await staged.receive(
+        part,
+        limit=limit,
+        expect_size=None if declared is None else min(declared, limit),
+        algorithms=DIGESTS,
+        expected=None if sha256 is None else {"sha256": sha256},
+    )
+
+
+async def _publish(
+    context: ChannelContext,
+    request: Request,
+    staged: Staged,
+    name: FileName,
+    subdir: str | None,
+    blob: BlobInfo,
+    options: Options,
+) -> Answer:
+    services = context.services
+    if options.sha256 is not None and blob.sha256 != options.sha256:
+        raise DigestMismatch("sha256", options.sha256, blob.sha256)
+    identity = await services.access.identify(request, counted=False)  # again: the body may take hours
+    await services.access.require(identity, Action.WRITE, context.repository, name.name)
+    overwrite = options.force and await services.access.may(identity, Action.OVERWRITE, context.repository, name.name)
+    upload = Upload(name, subdir, blob, overwrite)
+    published = await publish_upload(context, staged, upload, actor_of(request, identity))
+    path = published.files[0].path
+    return json_answer({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
 
 
 def check_sha256(text: str | None) -> str | None:
@@ -226,17 +216,10 @@ def check_sha256(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-class FileRequests:
-    """The files of one repository."""
-
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-
-    async def file(self, request: Request, path: PackagePath) -> Answer:
-        """A package. :raises NotFound: there is none"""
-        services, repository = self._services, self._repository
-        identity = await services.access.admit(request, Action.READ, repository, path.name.name)
-        public = package_path(path.subdir, path.name)
-        answer = await answer_file(services, request, identity, repository, path.name.name, public)
-        return existing(answer, "file", str(path.name))
+async def get_file(context: ChannelContext, request: Request, path: PackagePath) -> Answer:
+    """A package. :raises NotFound: there is none"""
+    services, repository = context.services, context.repository
+    identity = await services.access.admit(request, Action.READ, repository, path.name.name)
+    public = package_path(path.subdir, path.name)
+    answer = await answer_file(services, request, identity, repository, path.name.name, public)
+    return existing(answer, "file", str(path.name))

@@ -2,6 +2,9 @@
 Names, versions and build strings of conda packages, the names of their files, and platforms (CEP 26).
 
 A file is called ``<name>-<version>-<build>`` with one of two endings. Only a name may have dashes.
+
+The limits of what clients send keep the inspection of a package below a few seconds of CPU time, whatever its size;
+those of archives are in ``pkgrepo.archives.source``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The grammar of request paths below a channel.
+Paths of a channel: the grammar of request paths, and the places of files and sidecars.
 
 A path is split before it is decoded, and each part is decoded once, so that an encoded slash is no separator. Empty
 parts are left out.

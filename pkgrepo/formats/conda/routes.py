@@ -15,19 +15,19 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound as Unrouted
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.conda.anaconda.requests import AnacondaRequests
+from pkgrepo.formats.conda.anaconda.requests import answer_anaconda
 from pkgrepo.formats.conda.anaconda.targets import WORDS
-from pkgrepo.formats.conda.files import FileRequests, UploadRequests
+from pkgrepo.formats.conda.files import ChannelContext, get_file, post_form, put_package
 from pkgrepo.formats.conda.index.documents import IndexCaches
 from pkgrepo.formats.conda.index.requests import IndexRequests
 from pkgrepo.formats.conda.proxied.channels import MemberChannels, MemberIndexRequests
 from pkgrepo.formats.conda.proxied.restoring import upstream_folders
 from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
-from pkgrepo.formats.conda.wheels.following import UnconvertedRequests
+from pkgrepo.formats.conda.wheels.following import list_unconverted
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publishing_through
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
@@ -65,10 +65,7 @@ class CondaSite:
             if hosted
             else MemberIndexRequests(services, repository, caches, channels)
         )
-        self._files = FileRequests(services, repository)
-        self._uploads = UploadRequests(services, repository)
-        self._anaconda = AnacondaRequests(services, repository)
-        self._unconverted = UnconvertedRequests(services, repository)
+        self._context: ChannelContext = Context(services, repository, caches)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -104,14 +101,14 @@ class CondaSite:
     async def _read(self, request: Request, parts: list[str]) -> Answer:
         path = read_path(parts)
         if isinstance(path, PackagePath):
-            return await self._files.file(request, path)
+            return await get_file(self._context, request, path)
         await self._services.access.admit(request, Action.READ, self._repository)
         if isinstance(path, RootPath):
             return text_answer(f"This is the conda channel {self._repository.path}.\n")
         if isinstance(path, SubdirPath):
             return await self._index.of_folder(request, path)
         if path == ChannelPath(UNCONVERTED):
-            return await self._unconverted.list_page(request)
+            return await list_unconverted(self._context, request)
         if isinstance(path, ChannelPath):
             return await self._index.of_channel(request, path)
         if isinstance(path, ShardPath):
@@ -120,14 +117,14 @@ class CondaSite:
 
     async def _write(self, request: Request, parts: list[str]) -> Answer:
         if _is_of_anaconda(request, parts):
-            return await self._anaconda.answer(request, parts)
+            return await answer_anaconda(self._context, request, parts)
         match request.method, parts:
             case b"PUT", [*_, subdir, file] if len(parts) <= 3 and subdir in SUBDIRS:
-                return await self._uploads.put(request, subdir, file)
+                return await put_package(self._context, request, subdir, file)
             case b"POST", ["api", "channels", _, "upload", file]:
-                return await self._uploads.put(request, None, file)
+                return await put_package(self._context, request, None, file)
             case b"POST", ["api", "v1", "upload", _]:
-                return await self._uploads.post_form(request)
+                return await post_form(self._context, request)
         await self._services.access.admit(request, Action.READ, self._repository)
         headers = ((b"Allow", b"GET, HEAD"),)
         refusal = Refusal(405, "this address does not take this method", "method_not_allowed", headers=headers)

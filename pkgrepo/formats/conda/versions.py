@@ -18,6 +18,10 @@ the end                            02; all that is missing is zero
 k zeros (or parts of zeros),       03, 2**32 - 1 - k (4 bytes), then the number (its length in bytes, and the bytes;
 then a number (or such a part)     FF for 'post'), or the part
 =================================  ==================================================================================
+
+A constraint says which versions satisfy it, as packages write about what they depend on. ``1.2|>=2,<3``: alternatives,
+each of several conditions. A condition is an operator with a version, a version alone, or one with a '*' at its end.
+Regular expressions and parentheses, which hardly any package uses, are not read.
 """
 
 from __future__ import annotations

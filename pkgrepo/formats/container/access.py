@@ -16,6 +16,9 @@ authenticated, not permitted   to change                  403 and the reason; no
 authenticated, without any     anything                   404, as if the repository did not exist
 permission in the repository
 =============================  =========================  =====================================================
+
+Push rules are checked before the body of a request and again after it. Refusals by them are 403 with a sentence, which
+clients print: after 400 some clients try other formats, after 401 other credentials.
 """
 
 from __future__ import annotations
@@ -27,12 +30,11 @@ from attrs import evolve
 from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.formats.container.configuration import policy
-from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
@@ -107,6 +109,19 @@ class Authorization:
             if action is Action.READ:
                 raise await self._not_found(identity, target.name) from None
             raise Refusal(403, sentence, "DENIED") from None
+
+    async def require_again(self, request: Request, identity: Identity, target: Target) -> None:
+        """
+        Check permissions and push rules again after a body has come, which may have taken hours.
+
+        Expiry of the credentials is ignored: a bearer token is valid for minutes, and clients cannot send a body a
+        second time.
+
+        :raises Refusal: the caller may not write any more; :raises RepositoryInactive: it was switched off
+        """
+        if identity.limits is not None:
+            identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
+        await self.require(request, identity, target, Action.WRITE)
 
     async def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
         """Why the owner of a bearer token may not do this with any token; empty if another token would do."""
@@ -191,76 +206,6 @@ def scope_of(name: str, action: Action, source: str = "") -> str:
     """
     own = f"repository:{name}:{_WORDS[action]}"
     return f"{own} {scope_of(source, Action.READ)}" if source else own
-
-
-# User agents of people who test whether the server answers. Registry clients must be challenged at the ping, since
-# otherwise they send no credentials later (docker 28, skopeo 1.9).
-TESTERS = (b"curl/", b"Wget/", b"HTTPie", b"python-requests", b"Mozilla/")
-
-
-class PingRequests:
-    """
-    Answers pings, of the server or of one ``repository``.
-
-    ``setting`` is ``container.ping``.
-    """
-
-    def __init__(
-        self, services: Services, authorization: Authorization, setting: str, repository: Repository | None
-    ) -> None:
-        self._services = services
-        self._authorization = authorization
-        self._setting = setting
-        self._repository = repository
-
-    async def get(self, request: Request) -> Answer:
-        """That this is a registry. :raises Refusal: the challenge; :raises RepositoryInactive: it is switched off"""
-        check_read(request, "this address is only read")
-        identity = await self._authorization.authenticate(request)
-        self.require_credentials(request)
-        own = self._repository
-        if own is not None and not own.active and await self._services.access.knows(identity, own):
-            raise RepositoryInactive(own.path)
-        return ping_answer()
-
-    def require_credentials(self, request: Request, scope: str = "") -> None:
-        """Check that there are credentials if the client must be asked for them. :raises Refusal: the challenge"""
-        if request.header(b"authorization") is not None or request.method == b"HEAD" or self._setting == "open":
-            return
-        if self._setting == "auto" and (request.header(b"user-agent") or b"").startswith(TESTERS):
-            return
-        raise self._authorization.challenge(request, scope, "authentication required")
-
-
-def check_read(request: Request, sentence: str) -> None:
-    """Check that a request only reads. :raises Refusal: with the sentence"""
-    if request.method not in (b"GET", b"HEAD"):
-        raise Refusal(405, sentence, "UNSUPPORTED", headers=((b"Allow", b"GET, HEAD"),))
-
-
-def ping_answer() -> Answer:
-    """The answer that this is a registry, and its version."""
-    return json_answer({}, headers=(*VERSION, *NO_STORE))
-
-
-class PushRuleCheck:
-    """Checks pushes by callers who have the permission to write."""
-
-    def __init__(self, authorization: Authorization) -> None:
-        self._authorization = authorization
-
-    async def check_again(self, request: Request, identity: Identity, target: Target) -> None:
-        """
-        Check permissions and rules again after the body has come, which may have taken hours.
-
-        Expiry of the credentials is ignored: a bearer token is valid for minutes, and clients cannot send a body a
-        second time.
-
-        :raises Refusal: the caller may not write any more; :raises RepositoryInactive: it was switched off
-        """
-        if identity.limits is not None:
-            identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
-        await self._authorization.require(request, identity, target, Action.WRITE)
 
 
 def check_deletion(repository: Repository) -> None:

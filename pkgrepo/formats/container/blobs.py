@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.access import Authorization, check_deletion
+from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
 from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -20,77 +20,74 @@ from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 OCTETS = b"application/octet-stream"
 
 
-class BlobRequests:
-    """Reads and deletes blobs; the caller is authorized."""
+async def get_blob(context: RegistryContext, request: Request, target: Target, identity: Identity, text: str) -> Answer:
+    """
+    A blob, or its headers for HEAD.
 
-    def __init__(self, services: Services, authorization: Authorization) -> None:
-        self._services = services
-        self._authorization = authorization
-
-    async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
-        """
-        A blob, or its headers for HEAD.
-
-        :raises Refusal: the image does not have the blob, even if other images have it
-        """
-        services, repository = self._services, target.repository
-        generation = services.catalog.generation()
-        digest = parse_known(text)
-        found = await self._find(target, digest)
-        if request.method == b"HEAD":
-            client = await self._authorization.pushing_client(request, identity, target)
-            content = f"sha256:{found.sha256}"
-            if not await renew_promise(
-                services, repository, promise_blob, found.package_id, content, found.touched_ms, client
-            ):
-                raise unknown_blob(str(digest))
-        body = await services.files.body(repository.storage_id, found.locator, found.size)
-        answer = blob_answer(target.shown, digest, body)
-        item = None
-        if repository.type is RepositoryType.PROXY:
-            item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
-        if request.method == b"GET":
-            if item is not None and sends_all(request, answer):
-                services.downloads.record(item, identity)
-
-            def fresh(r: Reader) -> bool:
-                now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
-                return now is not None and now.locator == found.locator
-
-            cache_answer(
-                services.answer_cache,
-                request,
-                target,
-                answer,
-                fresh=fresh,
-                generation=generation,
-                item=item,
-                serves_head=False,
-            )
-        return answer
-
-    async def delete(self, _request: Request, target: Target, _identity: Identity, text: str) -> Answer:
-        """
-        Remove a blob from the image.
-
-        :raises Refusal: the image does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
-        """
-        digest = parse_known(text)
-        check_deletion(target.repository)
-        try:
-            await self._services.publisher.change(delete_blob, target.repository, target.image, str(digest))
-        except NotFound:
-            raise unknown_blob(str(digest)) from None
-        return Answer(202, headers=VERSION)
-
-    async def _find(self, target: Target, digest: Digest) -> LinkedBlob:
-        repository = target.repository
-        found = await self._services.catalog.look(
-            find_linked, repository.storage_id, repository.id, target.image, str(digest)
-        )
-        if found is None:
+    :raises Refusal: the image does not have the blob, even if other images have it
+    """
+    services, repository = context.services, target.repository
+    generation = services.catalog.generation()
+    digest = parse_known(text)
+    found = await _find_blob(context, target, digest)
+    if request.method == b"HEAD":
+        client = await context.authorization.pushing_client(request, identity, target)
+        content = f"sha256:{found.sha256}"
+        if not await renew_promise(
+            services, repository, promise_blob, found.package_id, content, found.touched_ms, client
+        ):
             raise unknown_blob(str(digest))
-        return found
+    body = await services.files.body(repository.storage_id, found.locator, found.size)
+    answer = blob_answer(target.shown, digest, body)
+    item = None
+    if repository.type is RepositoryType.PROXY:
+        item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
+    if request.method == b"GET":
+        if item is not None and sends_all(request, answer):
+            services.downloads.record(item, identity)
+
+        def fresh(r: Reader) -> bool:
+            now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
+            return now is not None and now.locator == found.locator
+
+        cache_answer(
+            services.answer_cache,
+            request,
+            target,
+            answer,
+            fresh=fresh,
+            generation=generation,
+            item=item,
+            serves_head=False,
+        )
+    return answer
+
+
+async def remove_blob(
+    context: RegistryContext, _request: Request, target: Target, _identity: Identity, text: str
+) -> Answer:
+    """
+    Remove a blob from the image.
+
+    :raises Refusal: the image does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
+    """
+    digest = parse_known(text)
+    check_deletion(target.repository)
+    try:
+        await context.services.publisher.change(delete_blob, target.repository, target.image, str(digest))
+    except NotFound:
+        raise unknown_blob(str(digest)) from None
+    return Answer(202, headers=VERSION)
+
+
+async def _find_blob(context: RegistryContext, target: Target, digest: Digest) -> LinkedBlob:
+    repository = target.repository
+    found = await context.services.catalog.look(
+        find_linked, repository.storage_id, repository.id, target.image, str(digest)
+    )
+    if found is None:
+        raise unknown_blob(str(digest))
+    return found
 
 
 def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -> Answer:
@@ -101,12 +98,7 @@ def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -
         *SAFE,
     )
     return Answer(
-        body=body,
-        content_type=OCTETS,
-        etag=f'"{digest}"'.encode("ascii"),
-        headers=headers,
-        always=VERSION,
-        ranges=True,
+        body=body, content_type=OCTETS, etag=f'"{digest}"'.encode("ascii"), headers=headers, always=VERSION, ranges=True
     )
 
 

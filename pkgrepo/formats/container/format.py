@@ -9,8 +9,8 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.access import ping_answer
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
+from pkgrepo.formats.container.registry import ping_answer
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
 from pkgrepo.gateway.format import Format

@@ -1,4 +1,9 @@
-"""The list of the tags of an image."""
+"""
+Paged lists in bytewise order: tags of an image, images of the server (``_catalog``), referrers of a manifest.
+
+A virtual repository has the images that its members would serve under their names; of upstreams only what is kept.
+Images of a hidden repository are listed for callers who may change its settings.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pkgrepo.auth.tokens.bearer import CATALOG_GRANT
-from pkgrepo.formats.container.access import CATALOG_SCOPE, Authorization, PingRequests, check_read
+from pkgrepo.formats.container.access import CATALOG_SCOPE
 from pkgrepo.formats.container.documents import OCI_INDEX
 from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.registry import RegistryContext, check_read, require_credentials
 from pkgrepo.formats.container.target import Target, cache_answer
-from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.content import document_cache_control
-from pkgrepo.gateway.image_addresses import ImageAddresses
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -44,43 +47,42 @@ def next_page(path: bytes, **query: str) -> tuple[bytes, bytes]:
     return b"Link", b'<%s?%s>; rel="next"' % (path, urlencode(query).encode("ascii"))
 
 
-class TagListRequests:
-    """Lists tags, in bytewise order. The caller may read the image."""
+async def get_tags(
+    context: RegistryContext,
+    request: Request,
+    target: Target,
+    identity: Identity,
+    _rest: str,
+    *,
+    beside: Sequence[Target] = (),
+) -> Answer:
+    """
+    A page of the tags of an image whose manifests the caller may see, joined with those of the images ``beside``.
 
-    def __init__(self, services: Services, visibility: Visibility) -> None:
-        self._services = services
-        self._visibility = visibility
+    :raises Refusal: there is no such image, or the page size is not a number
+    """
+    catalog, image = context.services.catalog, target.image
+    size, last = parse_page(request)
+    every = [each.repository for each in (target, *beside)]
+    views = [await context.visibility.view(identity, each, image) for each in every]
+    generation = catalog.generation()
+    pages = [
+        await catalog.scan(_read_tags, each.id, image, last, size + 1, view.keys)
+        for each, view in zip(every, views, strict=True)
+    ]
+    found = [tags for tags, _ in pages if tags is not None]
+    if not found:
+        raise unknown_image(target)
+    answer = tags_answer(target, sorted({*chain(*found)}) if beside else found[0], size)
+    serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
 
-    async def get(
-        self, request: Request, target: Target, identity: Identity, _rest: str, *, beside: Sequence[Target] = ()
-    ) -> Answer:
-        """
-        A page of the tags of an image whose manifests the caller may see, joined with those of the images ``beside``.
+    def fresh(r: Reader) -> bool:
+        return all(package_serial(r, each, image) == serial for each, serial in serials.items())
 
-        :raises Refusal: there is no such image, or the page size is not a number
-        """
-        catalog, image = self._services.catalog, target.image
-        size, last = parse_page(request)
-        every = [each.repository for each in (target, *beside)]
-        views = [await self._visibility.view(identity, each, image) for each in every]
-        generation = catalog.generation()
-        pages = [
-            await catalog.scan(_read_tags, each.id, image, last, size + 1, view.keys)
-            for each, view in zip(every, views, strict=True)
-        ]
-        found = [tags for tags, _ in pages if tags is not None]
-        if not found:
-            raise unknown_image(target)
-        answer = tags_answer(target, sorted({*chain(*found)}) if beside else found[0], size)
-        serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
-
-        def fresh(r: Reader) -> bool:
-            return all(package_serial(r, each, image) == serial for each, serial in serials.items())
-
-        if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
-            cache = self._services.answer_cache
-            cache_answer(cache, request, target, answer, fresh=fresh, generation=generation)
-        return answer
+    if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
+        cache = context.services.answer_cache
+        cache_answer(cache, request, target, answer, fresh=fresh, generation=generation)
+    return answer
 
 
 def tags_answer(
@@ -112,96 +114,86 @@ def _read_tags(
     return list_tag_names(r, package.id, after=after, limit=limit), package.serial
 
 
-class CatalogRequests:
-    """Lists images, in bytewise order."""
+async def get_catalog(context: RegistryContext, request: Request) -> Answer:
+    """
+    A page of the images that the caller may read. Each has the name under which it was pushed last.
 
-    def __init__(
-        self,
-        services: Services,
-        addresses: ImageAddresses,
-        authorization: Authorization,
-        visibility: Visibility,
-        ping: PingRequests,
-    ) -> None:
-        self._services = services
-        self._addresses = addresses
-        self._authorization = authorization
-        self._visibility = visibility
-        self._ping = ping
-
-    async def get(self, request: Request) -> Answer:
-        """
-        A page of the images that the caller may read. Each has the name under which it was pushed last.
-
-        :raises Refusal: credentials are required, or the page size is not a number
-        """
-        check_read(request, "this list is only read")
-        identity = await self._authorization.authenticate(request, CATALOG_SCOPE)
-        self._ping.require_credentials(request, CATALOG_SCOPE)
-        if identity.scoped is False:
-            sentence = "the token was not issued for this"
-            raise self._authorization.challenge(request, CATALOG_SCOPE, sentence, "insufficient_scope")
-        await self._services.registry.refresh()
-        size, last = parse_page(request)
-        limits = identity.limits
-        viewer = identity
-        if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
-            # the scope of a catalog token contains no repositories: list the images that its owner may read
-            viewer = await self._authorization.token_owner(identity)
-        names: list[str] = []
-        default = self._addresses.default(request.authority)
-        for prefix, repository in self._addresses.listed(request.authority):
-            if len(names) > size:
-                break
-            if prefix < last and not last.startswith(prefix):
-                continue
-            after = last[len(prefix) :] if last.startswith(prefix) else ""
-            alone = False if default is not None and repository.id == default.id else None
-            names += await self._images(viewer, repository, prefix, after, size + 1 - len(names), alone)
-        if default is not None:
-            names += await self._images(viewer, default, "", last, size + 1, alone=True)
-            names.sort()
-        headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
+    :raises Refusal: credentials are required, or the page size is not a number
+    """
+    check_read(request, "this list is only read")
+    identity = await context.authorization.authenticate(request, CATALOG_SCOPE)
+    require_credentials(context, request, CATALOG_SCOPE)
+    if identity.scoped is False:
+        sentence = "the token was not issued for this"
+        raise context.authorization.challenge(request, CATALOG_SCOPE, sentence, "insufficient_scope")
+    await context.services.registry.refresh()
+    size, last = parse_page(request)
+    limits = identity.limits
+    viewer = identity
+    if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
+        # the scope of a catalog token contains no repositories: list the images that its owner may read
+        viewer = await context.authorization.token_owner(identity)
+    names: list[str] = []
+    default = context.addresses.default(request.authority)
+    for prefix, repository in context.addresses.listed(request.authority):
         if len(names) > size:
-            names = names[:size]
-            if names:
-                headers += (next_page(b"/v2/_catalog", last=names[-1], n=str(size)),)
-        return json_answer({"repositories": names}, headers=headers)
+            break
+        if prefix < last and not last.startswith(prefix):
+            continue
+        after = last[len(prefix) :] if last.startswith(prefix) else ""
+        alone = False if default is not None and repository.id == default.id else None
+        names += await _images_of(context, viewer, repository, prefix, after, size + 1 - len(names), alone)
+    if default is not None:
+        names += await _images_of(context, viewer, default, "", last, size + 1, alone=True)
+        names.sort()
+    headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
+    if len(names) > size:
+        names = names[:size]
+        if names:
+            headers += (next_page(b"/v2/_catalog", last=names[-1], n=str(size)),)
+    return json_answer({"repositories": names}, headers=headers)
 
-    async def _images(
-        self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int, alone: bool | None
-    ) -> list[str]:
-        """Up to ``count`` names of images that the viewer may read in a repository; ``alone``: see L{list_images}."""
-        names: list[str] = []
-        if not repository.active or not await self._services.access.may_list(viewer, repository):
-            return names
-        scan = self._services.catalog.scan
-        leaves = [each for each in self._services.proxy.resolver.ways(repository) if each.repository.active]
-        while len(names) < count:
-            found = [
-                await scan(list_images, each.repository.id, after=after, limit=count, alone=alone) for each in leaves
-            ]
-            page = sorted({*chain(*found)})[:count]
-            readable = {*await self._services.access.allowed(viewer, Action.READ, repository, page)}
-            served: set[str] = set()
-            for leaf, images in zip(leaves, found, strict=True):
-                served |= await self._served(viewer, repository, leaf, [each for each in images if each in readable])
-            names += [prefix + image for image in sorted(served)]
-            if len(page) < count:
-                break
-            after = page[-1]
-        return names[:count]
 
-    async def _served(
-        self, viewer: Identity, repository: Repository, leaf: FlatMember, images: Sequence[str]
-    ) -> set[str]:
-        """Those of the images of a hosted or proxy repository that a repository serves under their names."""
-        if leaf.repository.type is RepositoryType.HOSTED:
-            return {*await self._visibility.filter_images(viewer, leaf.repository, images)}
-        if repository.type is not RepositoryType.VIRTUAL:
-            return {*images}
-        leaves = self._services.proxy.resolver.flat_members(repository)
-        return {*images} - await find_private(self._services.catalog, leaves, leaf, images)
+async def _images_of(
+    context: RegistryContext,
+    viewer: Identity,
+    repository: Repository,
+    prefix: str,
+    after: str,
+    count: int,
+    alone: bool | None,
+) -> list[str]:
+    """Up to ``count`` names of images that the viewer may read in a repository; ``alone``: see L{list_images}."""
+    services = context.services
+    names: list[str] = []
+    if not repository.active or not await services.access.may_list(viewer, repository):
+        return names
+    scan = services.catalog.scan
+    members = [each for each in services.proxy.resolver.ways(repository) if each.repository.active]
+    while len(names) < count:
+        found = [await scan(list_images, each.repository.id, after=after, limit=count, alone=alone) for each in members]
+        page = sorted({*chain(*found)})[:count]
+        readable = {*await services.access.allowed(viewer, Action.READ, repository, page)}
+        served: set[str] = set()
+        for member, images in zip(members, found, strict=True):
+            served |= await _served(context, viewer, repository, member, [each for each in images if each in readable])
+        names += [prefix + image for image in sorted(served)]
+        if len(page) < count:
+            break
+        after = page[-1]
+    return names[:count]
+
+
+async def _served(
+    context: RegistryContext, viewer: Identity, repository: Repository, member: FlatMember, images: Sequence[str]
+) -> set[str]:
+    """Those of the images of a hosted or proxy repository that a repository serves under their names."""
+    if member.repository.type is RepositoryType.HOSTED:
+        return {*await context.visibility.filter_images(viewer, member.repository, images)}
+    if repository.type is not RepositoryType.VIRTUAL:
+        return {*images}
+    members = context.services.proxy.resolver.flat_members(repository)
+    return {*images} - await find_private(context.services.catalog, members, member, images)
 
 
 MOST_REFERRERS = 1000  # entries of a page
@@ -210,53 +202,47 @@ ENTRY_BYTES = 512  # approximate bytes of an entry without its annotations
 BATCH = 50  # manifests of one query; each may have 64 KiB of annotations
 
 
-class ReferrerRequests:
-    """Lists referrers, in the order of their digests. The caller may read the image."""
+async def get_referrers(
+    context: RegistryContext,
+    request: Request,
+    target: Target,
+    identity: Identity,
+    text: str,
+    *,
+    more_headers: Fields = (),
+    beside: Sequence[Target] = (),
+) -> Answer:
+    """
+    An image index of the manifests whose subject has this digest. The subject itself need not exist.
 
-    def __init__(self, services: Services, visibility: Visibility) -> None:
-        self._services = services
-        self._visibility = visibility
+    Those of the image and of the images ``beside`` are joined.
 
-    async def get(
-        self,
-        request: Request,
-        target: Target,
-        identity: Identity,
-        text: str,
-        *,
-        more_headers: Fields = (),
-        beside: Sequence[Target] = (),
-    ) -> Answer:
-        """
-        An image index of the manifests whose subject has this digest. The subject itself need not exist.
+    :raises DigestInvalid: the digest is malformed
+    """
+    digest = str(parse_digest(text))
+    types = wanted_types(request)
+    after = request.parameter(b"last") or ""
+    pages = [await _referrers(context, each, identity, digest, types, after) for each in (target, *beside)]
+    # an entry after the end of a page that goes on belongs to the next page
+    ends = [str(entries[-1]["digest"]) for entries, more in pages if more]
+    listed = {str(each["digest"]): each for entries, _ in reversed(pages) for each in entries}
+    entries = [listed[each] for each in sorted(listed) if not ends or each <= min(ends)]
+    headers = more_headers
+    if ends:
+        query = {"artifactType": types[0]} if types else {}
+        headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
+    return referrers_answer(target, entries, headers, filtered=bool(types))
 
-        Those of the image and of the images ``beside`` are joined.
 
-        :raises DigestInvalid: the digest is malformed
-        """
-        digest = str(parse_digest(text))
-        types = wanted_types(request)
-        after = request.parameter(b"last") or ""
-        pages = [await self._page(each, identity, digest, types, after) for each in (target, *beside)]
-        # an entry after the end of a page that goes on belongs to the next page
-        ends = [str(entries[-1]["digest"]) for entries, more in pages if more]
-        listed = {str(each["digest"]): each for entries, _ in reversed(pages) for each in entries}
-        entries = [listed[each] for each in sorted(listed) if not ends or each <= min(ends)]
-        headers = more_headers
-        if ends:
-            query = {"artifactType": types[0]} if types else {}
-            headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
-        return referrers_answer(target, entries, headers, filtered=bool(types))
-
-    async def _page(
-        self, target: Target, identity: Identity, digest: str, types: tuple[str, ...], after: str
-    ) -> tuple[list[dict[str, Any]], bool]:
-        repository, image = target.repository, target.image
-        view = await self._visibility.view(identity, repository, image)
-        found: tuple[list[dict[str, Any]], bool] = await self._services.catalog.scan(
-            _read_referrers, repository, image, digest, types, after, view.keys
-        )
-        return found
+async def _referrers(
+    context: RegistryContext, target: Target, identity: Identity, digest: str, types: tuple[str, ...], after: str
+) -> tuple[list[dict[str, Any]], bool]:
+    repository, image = target.repository, target.image
+    view = await context.visibility.view(identity, repository, image)
+    found: tuple[list[dict[str, Any]], bool] = await context.services.catalog.scan(
+        _read_referrers, repository, image, digest, types, after, view.keys
+    )
+    return found
 
 
 def wanted_types(request: Request) -> tuple[str, ...]:
@@ -307,11 +293,7 @@ def _read_referrers(
 
 
 def _entry(manifest: Manifest) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "mediaType": manifest.media_type,
-        "digest": manifest.digest,
-        "size": manifest.size,
-    }
+    entry: dict[str, Any] = {"mediaType": manifest.media_type, "digest": manifest.digest, "size": manifest.size}
     if manifest.artifact_type:
         entry["artifactType"] = manifest.artifact_type
     if manifest.annotations:

@@ -11,10 +11,10 @@ from bisect import bisect_right
 from typing import Final
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.formats.container.blobs import BlobRequests, blob_answer, parse_known, unknown_blob
+from pkgrepo.formats.container.blobs import blob_answer, get_blob, parse_known, unknown_blob
 from pkgrepo.formats.container.lists import (
-    ReferrerRequests,
-    TagListRequests,
+    get_referrers,
+    get_tags,
     parse_page,
     referrers_answer,
     tags_answer,
@@ -22,13 +22,12 @@ from pkgrepo.formats.container.lists import (
     wanted_types,
 )
 from pkgrepo.formats.container.manifests import requests as manifests
-from pkgrepo.formats.container.manifests.requests import ManifestRequests
+from pkgrepo.formats.container.manifests.requests import get_manifest
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.proxied.holders import Outcome
-from pkgrepo.formats.container.proxied.lists import UpstreamImages
+from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_answer
 from pkgrepo.gateway.content import arriving
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -45,178 +44,171 @@ from .proxied.holders import Holder
 STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5.1
 
 
-class ProxiedReads:
-    """Reads images of Proxy and Virtual repositories; the caller is authorized."""
+async def fetch_manifest(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
+) -> Answer:
+    """
+    A manifest, or its headers for HEAD.
 
-    def __init__(
-        self,
-        services: Services,
-        images: UpstreamImages,
-        *,
-        manifests: ManifestRequests,
-        blobs: BlobRequests,
-        tags: TagListRequests,
-        referrers: ReferrerRequests,
-    ) -> None:
-        self._services = services
-        self._images = images
-        self._manifests = manifests
-        self._blobs = blobs
-        self._tags = tags
-        self._referrers = referrers
+    :raises Refusal: there is no such manifest; :raises UpstreamFailed: that is not known
+    """
+    trace = Trace()
 
-    async def get_manifest(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
-        """
-        A manifest, or its headers for HEAD.
+    async def read(holder: Holder) -> Answer:
+        image = holder.target
+        if holder.is_hosted:
+            return await get_manifest(context, request, image, identity, reference)
+        found = await context.images.manifests.ensure(image, reference, trace, revalidate=request.revalidates)
+        chosen = await context.images.ages.choose(holder, reference, trace)
+        return await get_manifest(
+            context,
+            request,
+            image,
+            identity,
+            reference,
+            served=chosen.digest,
+            more_headers=STALE if found.stale else (),
+            ends_s=min(filter(None, (found.ends_s, chosen.ends_s)), default=0),
+            counted=found.outcome is not Outcome.MISS,
+        )
 
-        :raises Refusal: there is no such manifest; :raises UpstreamFailed: that is not known
-        """
-        trace = Trace()
+    async def read_again(holder: Holder) -> Answer:
+        try:
+            return await read(holder)
+        except Refusal as refusal:
+            if refusal.status != 404 or holder.is_hosted:
+                raise
+        return await read(holder)  # a purge may have removed what was ensured
 
-        async def read(holder: Holder) -> Answer:
-            image = holder.target
-            if holder.is_hosted:
-                return await self._manifests.get(request, image, identity, reference)
-            found = await self._images.manifests.ensure(image, reference, trace, revalidate=request.revalidates)
-            chosen = await self._images.ages.choose(holder, reference, trace)
-            return await self._manifests.get(
-                request,
-                image,
-                identity,
-                reference,
-                served=chosen.digest,
-                more_headers=STALE if found.stale else (),
-                ends_s=min(filter(None, (found.ends_s, chosen.ends_s)), default=0),
-                counted=found.outcome is not Outcome.MISS,
-            )
+    try:
+        return await context.images.holders.first(target, read_again, trace, by_digest=is_digest_like(reference))
+    except NotFound:
+        raise manifests.unknown(reference) from None
 
-        async def read_again(holder: Holder) -> Answer:
+
+async def fetch_blob(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, text: str
+) -> Answer:
+    """
+    A blob, or its headers for HEAD.
+
+    :raises Refusal: the image does not have it; :raises UpstreamFailed: that is not known
+    """
+    digest = parse_known(text)
+
+    async def read(holder: Holder) -> Answer:
+        repository, image = holder.target.repository, holder.target.image
+        shown, upstream = holder.target.shown, context.images.blobs
+        if not holder.is_hosted:
+            await context.images.ages.check_blob(holder, str(digest))
+        if holder.is_hosted:
+            return await get_blob(context, request, holder.target, identity, text)
+        if await upstream.find(repository, image, digest) is not None:
             try:
-                return await read(holder)
+                return await get_blob(context, request, holder.target, identity, text)
             except Refusal as refusal:
-                if refusal.status != 404 or holder.is_hosted:
+                if refusal.status != 404:  # else a purge has removed it meanwhile
                     raise
-            return await read(holder)  # a purge may have removed what was ensured
+        if request.method == b"HEAD":
+            size = await upstream.size(repository, image, digest)
+            return blob_answer(shown, digest, Content(size, open=_open_nothing))
+        content = await upstream.content(repository, image, digest)
+        if isinstance(content, LinkedBlob):
+            body = await context.services.files.body(repository.storage_id, content.locator, content.size)
+            return blob_answer(shown, digest, body)
+        return blob_answer(shown, digest, arriving(content))
 
+    try:
+        return await context.images.holders.first(target, read, Trace(), by_digest=True)
+    except NotFound:
+        raise unknown_blob(str(digest)) from None
+
+
+async def fetch_tags(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, rest: str
+) -> Answer:
+    """
+    A page of the tags of an image.
+
+    :raises Refusal: there is no such image, or the page size is not a number
+    :raises UpstreamFailed: it is not known whether there is
+    """
+    services = context.services
+    size, last = parse_page(request)
+
+    async def read(holder: Holder) -> Answer:
+        image = holder.target
+        if holder.is_hosted:
+            return await get_tags(context, request, image, identity, rest, beside=holder.beside)
+        repository, generation = image.repository, services.catalog.generation()
         try:
-            return await self._images.holders.first(target, read_again, trace, by_digest=is_digest_like(reference))
-        except NotFound:
-            raise manifests.unknown(reference) from None
-
-    async def get_blob(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
-        """
-        A blob, or its headers for HEAD.
-
-        :raises Refusal: the image does not have it; :raises UpstreamFailed: that is not known
-        """
-        digest = parse_known(text)
-
-        async def read(holder: Holder) -> Answer:
-            repository, image = holder.target.repository, holder.target.image
-            shown, upstream = holder.target.shown, self._images.blobs
-            if not holder.is_hosted:
-                await self._images.ages.check_blob(holder, str(digest))
-            if holder.is_hosted:
-                return await self._blobs.get(request, holder.target, identity, text)
-            if await upstream.find(repository, image, digest) is not None:
-                try:
-                    return await self._blobs.get(request, holder.target, identity, text)
-                except Refusal as refusal:
-                    if refusal.status != 404:  # else a purge has removed it meanwhile
-                        raise
-            if request.method == b"HEAD":
-                size = await upstream.size(repository, image, digest)
-                return blob_answer(shown, digest, Content(size, open=_open_nothing))
-            content = await upstream.content(repository, image, digest)
-            if isinstance(content, LinkedBlob):
-                body = await self._services.files.body(repository.storage_id, content.locator, content.size)
-                return blob_answer(shown, digest, body)
-            return blob_answer(shown, digest, arriving(content))
-
-        try:
-            return await self._images.holders.first(target, read, Trace(), by_digest=True)
-        except NotFound:
-            raise unknown_blob(str(digest)) from None
-
-    async def get_tags(self, request: Request, target: Target, identity: Identity, rest: str) -> Answer:
-        """
-        A page of the tags of an image.
-
-        :raises Refusal: there is no such image, or the page size is not a number
-        :raises UpstreamFailed: it is not known whether there is
-        """
-        size, last = parse_page(request)
-
-        async def read(holder: Holder) -> Answer:
-            image = holder.target
-            if holder.is_hosted:
-                return await self._tags.get(request, image, identity, rest, beside=holder.beside)
-            repository, generation = image.repository, self._services.catalog.generation()
-            try:
-                found = await self._images.lists.tags(repository, image.image, after=last)
-            except UpstreamDenied:
+            found = await context.images.lists.tags(repository, image.image, after=last)
+        except UpstreamDenied:
+            raise
+        except UpstreamFailed:
+            kept = await services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
+            if kept is None:
                 raise
-            except UpstreamFailed:
-                kept = await self._services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
-                if kept is None:
-                    raise
-                return tags_answer(image, kept, size, STALE)
-            after = bisect_right(found.entries, last)
-            headers = STALE if found.confirmation.stale else ()
-            page = found.entries[after : after + size + 1]
-            answer = tags_answer(image, page, size, headers, has_more=found.following is not None)
-            document = found.document
+            return tags_answer(image, kept, size, STALE)
+        after = bisect_right(found.entries, last)
+        headers = STALE if found.confirmation.stale else ()
+        page = found.entries[after : after + size + 1]
+        answer = tags_answer(image, page, size, headers, has_more=found.following is not None)
+        document = found.document
 
-            def fresh(r: Reader) -> bool:
-                return upstream_documents.fetched_at(r, repository.id, document.key) == document.fetched_ms
+        def fresh(r: Reader) -> bool:
+            return upstream_documents.fetched_at(r, repository.id, document.key) == document.fetched_ms
 
-            cache_answer(
-                self._services.answer_cache,
-                request,
-                image,
-                answer,
-                fresh=fresh,
-                generation=generation,
-                ends_s=found.confirmation.ends_s,
-            )
-            return answer
+        cache_answer(
+            services.answer_cache,
+            request,
+            image,
+            answer,
+            fresh=fresh,
+            generation=generation,
+            ends_s=found.confirmation.ends_s,
+        )
+        return answer
 
+    try:
+        return await context.images.holders.first(target, read, Trace())
+    except NotFound:
+        raise unknown_image(target) from None
+
+
+async def fetch_referrers(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, text: str
+) -> Answer:
+    """
+    An image index of the manifests whose subject has this digest.
+
+    :raises DigestInvalid: the digest is malformed; :raises UpstreamFailed: there is no list to serve
+    """
+    digest = parse_digest(text)
+    types, after = wanted_types(request), request.parameter(b"last") or ""
+
+    async def read(holder: Holder) -> Answer:
+        image = holder.target
+        if holder.is_hosted:
+            return await get_referrers(context, request, image, identity, text, beside=holder.beside)
         try:
-            return await self._images.holders.first(target, read, Trace())
-        except NotFound:
-            raise unknown_image(target) from None
+            found = await context.images.lists.referrers(image.repository, image.image, digest)
+        except UpstreamDenied:
+            raise
+        except UpstreamFailed:
+            kept = await get_referrers(context, request, image, identity, text, more_headers=STALE)
+            if await context.services.catalog.look(_has_referrers, image.repository, image.image, str(digest)):
+                return kept
+            raise
+        entries = [each for each in found.entries if not types or each.get("artifactType") in types]
+        headers = STALE if found.confirmation.stale else ()
+        shown = [each for each in entries if each["digest"] > after]
+        return referrers_answer(image, shown, headers, filtered=bool(types))
 
-    async def get_referrers(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
-        """
-        An image index of the manifests whose subject has this digest.
-
-        :raises DigestInvalid: the digest is malformed; :raises UpstreamFailed: there is no list to serve
-        """
-        digest = parse_digest(text)
-        types, after = wanted_types(request), request.parameter(b"last") or ""
-
-        async def read(holder: Holder) -> Answer:
-            image = holder.target
-            if holder.is_hosted:
-                return await self._referrers.get(request, image, identity, text, beside=holder.beside)
-            try:
-                found = await self._images.lists.referrers(image.repository, image.image, digest)
-            except UpstreamDenied:
-                raise
-            except UpstreamFailed:
-                kept = await self._referrers.get(request, image, identity, text, more_headers=STALE)
-                if await self._services.catalog.look(_has_referrers, image.repository, image.image, str(digest)):
-                    return kept
-                raise
-            entries = [each for each in found.entries if not types or each.get("artifactType") in types]
-            headers = STALE if found.confirmation.stale else ()
-            shown = [each for each in entries if each["digest"] > after]
-            return referrers_answer(image, shown, headers, filtered=bool(types))
-
-        try:
-            return await self._images.holders.first(target, read, Trace())
-        except NotFound:
-            return referrers_answer(target, [], filtered=bool(types))
+    try:
+        return await context.images.holders.first(target, read, Trace())
+    except NotFound:
+        return referrers_answer(target, [], filtered=bool(types))
 
 
 def _kept_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:

@@ -6,23 +6,24 @@ Klein has one route for all paths, since names of images have any number of segm
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from attrs import evolve
 from twisted.web.resource import IResource
 
-from pkgrepo.formats.container.access import Authorization, PingRequests, PushRuleCheck, scope_of
-from pkgrepo.formats.container.blobs import BlobRequests
-from pkgrepo.formats.container.lists import CatalogRequests, ReferrerRequests, TagListRequests
-from pkgrepo.formats.container.manifests.push import ManifestPushRequests
-from pkgrepo.formats.container.manifests.requests import ManifestRequests
+from pkgrepo.formats.container.access import Authorization, scope_of
+from pkgrepo.formats.container.blobs import get_blob, remove_blob
+from pkgrepo.formats.container.lists import get_catalog, get_referrers, get_tags
+from pkgrepo.formats.container.manifests.push import push_manifest
+from pkgrepo.formats.container.manifests.requests import delete_reference, get_manifest
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.proxied.member_content import MemberContent
-from pkgrepo.formats.container.reads import ProxiedReads
+from pkgrepo.formats.container.reads import fetch_blob, fetch_manifest, fetch_referrers, fetch_tags
+from pkgrepo.formats.container.registry import RegistryContext, get_ping
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.formats.container.uploads import BlobMounts, UploadSessionRequests, UploadStartRequests
+from pkgrepo.formats.container.uploads import append_upload, cancel_upload, finish_upload, get_upload, start_upload
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
@@ -30,13 +31,46 @@ from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.virtual import publish_target
+from pkgrepo.repositories.publish.upload_leases import UploadLeases
 
 from .names import is_image_name, parse_name
 from .paths import ImagePath, PathKind, parse_path
 from .refusals import ERRORS
 from .target import Target
 
-Handler = Callable[[Request, Target, Identity, str], Awaitable[Answer]]
+Handler = Callable[[RegistryContext, Request, Target, Identity, str], Awaitable[Answer]]
+
+# The methods of each kind of path, each with the permission that it needs.
+ROUTES: Final[Mapping[PathKind, Mapping[str, tuple[Action, Handler]]]] = {
+    PathKind.MANIFEST: {
+        "GET": (Action.READ, get_manifest),
+        "HEAD": (Action.READ, get_manifest),
+        "PUT": (Action.WRITE, push_manifest),
+        "DELETE": (Action.DELETE, delete_reference),
+    },
+    PathKind.BLOB: {
+        "GET": (Action.READ, get_blob),
+        "HEAD": (Action.READ, get_blob),
+        "DELETE": (Action.DELETE, remove_blob),
+    },
+    PathKind.UPLOADS: {"POST": (Action.WRITE, start_upload)},
+    PathKind.UPLOAD: {
+        "GET": (Action.WRITE, get_upload),
+        "PATCH": (Action.WRITE, append_upload),
+        "PUT": (Action.WRITE, finish_upload),
+        "DELETE": (Action.WRITE, cancel_upload),
+    },
+    PathKind.TAGS: {"GET": (Action.READ, get_tags), "HEAD": (Action.READ, get_tags)},
+    PathKind.REFERRERS: {"GET": (Action.READ, get_referrers), "HEAD": (Action.READ, get_referrers)},
+}
+
+# Reads of repositories that are not hosted.
+FETCHES: Final[Mapping[PathKind, Handler]] = {
+    PathKind.MANIFEST: fetch_manifest,
+    PathKind.BLOB: fetch_blob,
+    PathKind.TAGS: fetch_tags,
+    PathKind.REFERRERS: fetch_referrers,
+}
 
 app = new_app()
 
@@ -63,51 +97,20 @@ class RegistrySite:
         repository: Repository | None = None,
         token: IResource | None = None,
     ) -> None:
-        self._repository = repository
         self._token = token
-        self._registry = services.registry
-        self._authorization = Authorization(services, addresses, service)
-        self._push_rules = PushRuleCheck(self._authorization)
-        self._ping = PingRequests(services, self._authorization, ping, repository)
-        visibility = Visibility(services, self._authorization, keyring)
-        self._catalog = CatalogRequests(services, addresses, self._authorization, visibility, self._ping)
-        manifests = ManifestRequests(services, self._authorization, visibility)
-        members = MemberContent(services, upstream_images, visibility)
-        pushes = ManifestPushRequests(services, visibility, self._push_rules, members)
-        blobs = BlobRequests(services, self._authorization)
-        tags, referrers = TagListRequests(services, visibility), ReferrerRequests(services, visibility)
-        starts = UploadStartRequests(services, BlobMounts(services, addresses, members), self._push_rules)
-        sessions = UploadSessionRequests(services, self._push_rules)
-        proxied = ProxiedReads(
-            services, upstream_images, manifests=manifests, blobs=blobs, tags=tags, referrers=referrers
+        authorization = Authorization(services, addresses, service)
+        visibility = Visibility(services, authorization, keyring)
+        self._context = RegistryContext(
+            services=services,
+            addresses=addresses,
+            authorization=authorization,
+            visibility=visibility,
+            images=upstream_images,
+            members=MemberContent(services, upstream_images, visibility),
+            leases=UploadLeases(services.catalog, services.clock),
+            ping=ping,
+            repository=repository,
         )
-        # reads of repositories that are not hosted
-        self._proxied: dict[PathKind, Handler] = {
-            PathKind.MANIFEST: proxied.get_manifest,
-            PathKind.BLOB: proxied.get_blob,
-            PathKind.TAGS: proxied.get_tags,
-            PathKind.REFERRERS: proxied.get_referrers,
-        }
-        read, write, delete = Action.READ, Action.WRITE, Action.DELETE
-        # the methods of each kind of path, each with the permission that it needs
-        self._routes: dict[PathKind, dict[str, tuple[Action, Handler]]] = {
-            PathKind.MANIFEST: {
-                "GET": (read, manifests.get),
-                "HEAD": (read, manifests.get),
-                "PUT": (write, pushes.put),
-                "DELETE": (delete, manifests.delete),
-            },
-            PathKind.BLOB: {"GET": (read, blobs.get), "HEAD": (read, blobs.get), "DELETE": (delete, blobs.delete)},
-            PathKind.UPLOADS: {"POST": (write, starts.post)},
-            PathKind.UPLOAD: {
-                "GET": (write, sessions.get),
-                "PATCH": (write, sessions.patch),
-                "PUT": (write, sessions.put),
-                "DELETE": (write, sessions.delete),
-            },
-            PathKind.TAGS: {"GET": (read, tags.get), "HEAD": (read, tags.get)},
-            PathKind.REFERRERS: {"GET": (read, referrers.get), "HEAD": (read, referrers.get)},
-        }
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -126,15 +129,15 @@ class RegistrySite:
         base = self._base(request)
         rest = request.raw_path[len(base) :]
         if rest in (b"", b"/"):
-            return await self._ping.get(request)
-        if rest == b"/_catalog" and self._repository is None:
-            return await self._catalog.get(request)
+            return await get_ping(self._context, request)
+        if rest == b"/_catalog" and self._context.repository is None:
+            return await get_catalog(self._context, request)
         place = parse_path(rest)
         if place is None:
             raise Refusal(404, "there is nothing at this address", "NAME_UNKNOWN")
         parse_name(place.name)
         method = request.method.decode("latin-1")
-        methods = self._routes[place.kind]
+        methods = ROUTES[place.kind]
         if method not in methods:
             allowed = ", ".join(sorted(methods)).encode("ascii")
             sentence = f"this address does not take {method}"
@@ -142,44 +145,47 @@ class RegistrySite:
         action, handler = methods[method]
         identity, target = await self._authorize(request, place, action, base.decode("ascii"))
         if target.repository.type is not RepositoryType.HOSTED:
-            handler = self._proxied[place.kind]
+            handler = FETCHES[place.kind]
         if (place.kind, method) == (PathKind.BLOB, "HEAD"):
-            self._authorization.challenge_containerd(request, target)
-        return await handler(request, target, identity, place.rest)
+            self._context.authorization.challenge_containerd(request, target)
+        return await handler(self._context, request, target, identity, place.rest)
 
     async def _authorize(
         self, request: Request, place: ImagePath, action: Action, base: str
     ) -> tuple[Identity, Target]:
-        own = self._repository
+        own, authorization = self._context.repository, self._context.authorization
         prefix = "" if own is None else f"{own.path}/"
         scope, source = f"{prefix}{place.name}", ""
         if place.kind is PathKind.UPLOADS and request.parameter(b"mount"):
             mounted = request.parameter(b"from") or ""
             source = f"{prefix}{mounted}" if is_image_name(mounted) else ""
-        identity = await self._authorization.authenticate(request, scope_of(scope, action, source))
+        identity = await authorization.authenticate(request, scope_of(scope, action, source))
         if own is None:
-            target = await self._authorization.resolve(request, identity, place.name, action, source)
+            target = await authorization.resolve(request, identity, place.name, action, source)
         else:
             target = Target(own, place.name, place.name, base, scope, source=source)
         if action is not Action.READ and target.repository.type is not RepositoryType.HOSTED:
             # Callers who may read it are told why nothing can be pushed to it; a token to delete need not pull.
-            owner = await self._authorization.token_owner(identity)
-            await self._authorization.require(request, owner, target, Action.READ)
+            owner = await authorization.token_owner(identity)
+            await authorization.require(request, owner, target, Action.READ)
             addressed = target.repository
-            published = evolve(target, repository=publish_target(self._registry, addressed), virtual=addressed)
+            published = evolve(
+                target, repository=publish_target(self._context.services.registry, addressed), virtual=addressed
+            )
             # tokens are for the name in the request, and permissions are those of the repository behind it
-            await self._authorization.require(request, identity, target, action)
+            await authorization.require(request, identity, target, action)
             identity, target = owner, published
-        await self._authorization.require(request, identity, target, action)
+        await authorization.require(request, identity, target, action)
         return identity, target
 
     def _base(self, request: Request) -> bytes:
         """The part of the path before the names of images."""
-        if self._repository is None:
+        own = self._context.repository
+        if own is None:
             return b"/v2"
         segments = request.raw_path.split(b"/", 5)
         if len(segments) < 5 or segments[4] != b"v2":
-            path = self._repository.path
+            path = own.path
             raise Refusal(404, f"{path} is a container repository: images are at /v2/{path}/IMAGE", "NAME_UNKNOWN")
         return b"/".join(segments[:5])
 

@@ -1,4 +1,8 @@
-"""The image that a request addresses."""
+"""
+The image that a request addresses, responses to it in the response cache, and promises of its content.
+
+What a client is told to exist is kept until the client can push a manifest with it.
+"""
 
 from __future__ import annotations
 

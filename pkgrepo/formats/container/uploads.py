@@ -1,9 +1,12 @@
 """
-Requests that continue, finish or cancel an upload: a blob that is sent in several requests.
+Uploads of blobs, in one request or several, which any worker can resume; and mounts from other images.
 
 =======  ====================  =====================================================================
 request  path                  effect
 =======  ====================  =====================================================================
+POST     blobs/uploads/        starts an upload in several requests
+... with ``mount``             adds a blob of another image instead, if the caller may read that image
+... with ``digest`` and body   stores the body as a blob
 PATCH    blobs/uploads/<id>    appends the body; if the connection breaks, the received bytes are kept
 GET      blobs/uploads/<id>    returns the number of received bytes
 PUT      blobs/uploads/<id>    appends its body, verifies the digest and stores the blob
@@ -19,14 +22,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pkgrepo.errors import DigestMismatch, StorageFailed, StorageFull
-from pkgrepo.formats.container.access import PushRuleCheck
 from pkgrepo.formats.container.names import HEX_LENGTHS, Digest, DigestInvalid, is_image_name, parse_digest
-from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
-from pkgrepo.gateway.image_addresses import ImageAddresses
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
@@ -35,7 +35,7 @@ from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import ANONYMOUS, Action, BlobInfo, Identity, Repository
 from pkgrepo.repositories.images.blobs import link_blob
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.repositories.publish.upload_leases import Lease, UploadLeases, UploadUnknown
+from pkgrepo.repositories.publish.upload_leases import Lease, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession, add_upload, check_room, find_upload
 from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
@@ -63,119 +63,109 @@ def created_answer(target: Target, digest: Digest) -> Answer:
 EMPTY = {algorithm: hashlib.new(algorithm, b"").hexdigest() for algorithm in HEX_LENGTHS}
 
 
-class UploadStartRequests:
-    """Starts uploads; the caller is authorized, and the push rules are checked."""
-
-    def __init__(self, services: Services, mounts: BlobMounts, push_rules: PushRuleCheck) -> None:
-        self._services = services
-        self._mounts = mounts
-        self._push_rules = push_rules
-
-    async def post(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
-        """
-        Start an upload; or mount a blob, or store the body as a blob.
-
-        :raises DigestInvalid, DigestMismatch, TooLarge: nothing is stored
-        :raises Forbidden: the caller has too many unfinished uploads
-        """
-        mount = request.parameter(b"mount")
-        if mount and await self._mounts.mount(request, target, identity, mount, request.parameter(b"from") or ""):
-            return created_answer(target, parse_digest(mount))
-        text = request.parameter(b"digest") or ""
-        if text:
-            digest = parse_digest(text)
-            if not request.body_is_empty or EMPTY[digest.algorithm] == digest.hex:
-                return await self._receive_blob(request, target, identity, digest)
-            hint = digest.algorithm
-        else:
-            hint = request.parameter(b"digest-algorithm") or ""
-        if hint and hint not in HEX_LENGTHS:
-            raise DigestInvalid(f"digests of {hint[:40]} are not supported; use sha256 or sha512")
-        algorithms = () if hint in ("", "sha256") else (hint,)
-        now_ms = self._services.clock.now_ms()
-        await self._services.catalog.look(check_room, identity.user_id, now_ms)
-        async with self._services.publisher.stage(target.repository) as staged:
-            upload = staged.begin(algorithms, self._services.max_upload)
-            async with upload:
-                state = await upload.suspend()
-        await self._services.catalog.write(
-            add_upload,
-            uid=upload.id,
-            repository_id=target.repository.id,
-            storage_id=target.repository.storage_id,
-            package_key=target.image,
-            user_id=identity.user_id,
-            state=state,
-            now_ms=now_ms,
-            algorithms=algorithms,
-        )
-        return Answer(202, headers=progress_headers(target, upload.id, 0))
-
-    async def _receive_blob(self, request: Request, target: Target, identity: Identity, digest: Digest) -> Answer:
-        services = self._services
-        async with services.publisher.stage(target.repository) as staged:
-            blob = await receive_body(
-                request,
-                staged,
-                limit=services.max_upload,
-                algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
-                expected={digest.algorithm: digest.hex},
-            )
-            await self._push_rules.check_again(request, identity, target)
-            await services.publisher.change_with_blobs(
-                link_blob, target.repository, staged, [blob], target.image, blob, str(digest), None, client_of(request)
-            )
-        return created_answer(target, digest)
-
-
-class BlobMounts:
+async def start_upload(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, _rest: str
+) -> Answer:
     """
-    Mounts blobs from images that the caller may read.
+    Start an upload; or mount a blob, or store the body as a blob.
+
+    :raises DigestInvalid, DigestMismatch, TooLarge: nothing is stored
+    :raises Forbidden: the caller has too many unfinished uploads
+    """
+    services = context.services
+    mount = request.parameter(b"mount")
+    if mount and await _mount(context, request, target, identity, mount, request.parameter(b"from") or ""):
+        return created_answer(target, parse_digest(mount))
+    text = request.parameter(b"digest") or ""
+    if text:
+        digest = parse_digest(text)
+        if not request.body_is_empty or EMPTY[digest.algorithm] == digest.hex:
+            return await _receive_blob(context, request, target, identity, digest)
+        hint = digest.algorithm
+    else:
+        hint = request.parameter(b"digest-algorithm") or ""
+    if hint and hint not in HEX_LENGTHS:
+        raise DigestInvalid(f"digests of {hint[:40]} are not supported; use sha256 or sha512")
+    algorithms = () if hint in ("", "sha256") else (hint,)
+    now_ms = services.clock.now_ms()
+    await services.catalog.look(check_room, identity.user_id, now_ms)
+    async with services.publisher.stage(target.repository) as staged:
+        upload = staged.begin(algorithms, services.max_upload)
+        async with upload:
+            state = await upload.suspend()
+    await services.catalog.write(
+        add_upload,
+        uid=upload.id,
+        repository_id=target.repository.id,
+        storage_id=target.repository.storage_id,
+        package_key=target.image,
+        user_id=identity.user_id,
+        state=state,
+        now_ms=now_ms,
+        algorithms=algorithms,
+    )
+    return Answer(202, headers=progress_headers(target, upload.id, 0))
+
+
+async def _receive_blob(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, digest: Digest
+) -> Answer:
+    services = context.services
+    async with services.publisher.stage(target.repository) as staged:
+        blob = await receive_body(
+            request,
+            staged,
+            limit=services.max_upload,
+            algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
+            expected={digest.algorithm: digest.hex},
+        )
+        await context.authorization.require_again(request, identity, target)
+        await services.publisher.change_with_blobs(
+            link_blob, target.repository, staged, [blob], target.image, blob, str(digest), None, client_of(request)
+        )
+    return created_answer(target, digest)
+
+
+async def _mount(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, text: str, source: str
+) -> bool:
+    """
+    Mount a blob from the image ``source``, or from any image if it is empty. False if that fails.
 
     The credentials of the request must allow reading the source: docker, containerd and crane get a token that may pull
-    from it. A token for the target alone is enough if everybody may read the source. If a mount fails for any reason,
-    the answer asks the client to upload the blob, and tells nothing about the source.
+    from it. A token for the target alone is enough if anonymous access to the source is allowed. After a failure the
+    response asks the client to upload the blob, and tells nothing about the source.
+
+    :raises DigestInvalid: the digest is malformed
     """
+    digest = str(parse_digest(text))
+    async for repository, image in _sources(context, request, target, digest, source):
+        may = context.services.access.may
+        if not repository.active or not (
+            await may(ANONYMOUS, Action.READ, repository, image) or await may(identity, Action.READ, repository, image)
+        ):
+            continue
+        where = Target(repository, image, image, "", "")
+        if await context.members.mount(where, target, digest, client_of(request)):
+            return True
+    return False
 
-    def __init__(self, services: Services, addresses: ImageAddresses, members: MemberContent) -> None:
-        self._services = services
-        self._addresses = addresses
-        self._members = members
 
-    async def mount(self, request: Request, target: Target, identity: Identity, text: str, source: str) -> bool:
-        """
-        Mount a blob from the image ``source``, or from any image if it is empty. False if that fails.
-
-        :raises DigestInvalid: the digest is malformed
-        """
-        digest = str(parse_digest(text))
-        async for repository, image in self._sources(request, target, digest, source):
-            may = self._services.access.may
-            if not repository.active or not (
-                await may(ANONYMOUS, Action.READ, repository, image)
-                or await may(identity, Action.READ, repository, image)
-            ):
-                continue
-            where = Target(repository, image, image, "", "")
-            if await self._members.mount(where, target, digest, client_of(request)):
-                return True
-        return False
-
-    async def _sources(
-        self, request: Request, target: Target, digest: str, source: str
-    ) -> AsyncIterator[tuple[Repository, str]]:
-        if source:
-            if is_image_name(source):
-                found = self._addresses.find(request.authority, source) if target.base == "/v2" else None
-                if found is not None:
-                    yield found.repository, found.image
-                elif target.base != "/v2":
-                    yield target.virtual or target.repository, source
-            return
-        for repository_id, image in await self._services.catalog.look(images_with, digest):
-            repository = self._services.registry.find_id(repository_id)
-            if repository is not None and repository.storage_id == target.repository.storage_id:
-                yield repository, image
+async def _sources(
+    context: RegistryContext, request: Request, target: Target, digest: str, source: str
+) -> AsyncIterator[tuple[Repository, str]]:
+    if source:
+        if is_image_name(source):
+            found = context.addresses.find(request.authority, source) if target.base == "/v2" else None
+            if found is not None:
+                yield found.repository, found.image
+            elif target.base != "/v2":
+                yield target.virtual or target.repository, source
+        return
+    for repository_id, image in await context.services.catalog.look(images_with, digest):
+        repository = context.services.registry.find_id(repository_id)
+        if repository is not None and repository.storage_id == target.repository.storage_id:
+            yield repository, image
 
 
 def chunk_range(request: Request) -> ChunkRange | None:
@@ -207,139 +197,154 @@ def check_length(wanted: ChunkRange | None, count: int) -> None:
 READ_SIZE = 1024 * 1024  # bytes that are read and hashed at once
 
 
-class UploadSessionRequests:
-    """Continues, finishes and cancels uploads; the caller is authorized, and the push rules are checked."""
+async def get_upload(
+    context: RegistryContext, _request: Request, target: Target, identity: Identity, uid: str
+) -> Answer:
+    """The number of received bytes. :raises UploadUnknown: the caller has no such upload"""
+    session = await _find(context, target, identity, uid)
+    return Answer(204, headers=progress_headers(target, uid, session.position))
 
-    def __init__(self, services: Services, push_rules: PushRuleCheck) -> None:
-        self._services = services
-        self._push_rules = push_rules
-        self._leases = UploadLeases(services.catalog, services.clock)
 
-    async def get(self, _request: Request, target: Target, identity: Identity, uid: str) -> Answer:
-        """The number of received bytes. :raises UploadUnknown: the caller has no such upload"""
-        session = await self._find(target, identity, uid)
-        return Answer(204, headers=progress_headers(target, uid, session.position))
+async def append_upload(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
+) -> Answer:
+    """
+    Append the next chunk.
 
-    async def patch(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
-        """
-        Append the next chunk.
+    :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
+    :raises TooLarge: the upload is removed; :raises StorageFull, StorageFailed: it stays as it was
+    """
+    session = await _find(context, target, identity, uid)
+    _check_head(context, request, target, session)
+    position = await finish_without_client(_append(context, request, target, uid))
+    return Answer(202, headers=progress_headers(target, uid, position))
 
-        :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
-        :raises TooLarge: the upload is removed; :raises StorageFull, StorageFailed: it stays as it was
-        """
-        session = await self._find(target, identity, uid)
-        self._check_head(request, target, session)
-        position = await finish_without_client(self._append(request, target, uid))
-        return Answer(202, headers=progress_headers(target, uid, position))
 
-    async def put(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
-        """
-        Append the last chunk, if there is one, and store the upload as a blob of the image.
+async def finish_upload(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
+) -> Answer:
+    """
+    Append the last chunk, if there is one, and store the upload as a blob of the image.
 
-        :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
-        :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is removed
-        """
-        session = await self._find(target, identity, uid)
-        digest = parse_digest(request.parameter(b"digest") or "")
-        self._check_head(request, target, session)
-        await finish_without_client(self._finish(request, target, identity, uid, digest))
-        return created_answer(target, digest)
+    :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
+    :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is removed
+    """
+    session = await _find(context, target, identity, uid)
+    digest = parse_digest(request.parameter(b"digest") or "")
+    _check_head(context, request, target, session)
+    await finish_without_client(_finish(context, request, target, identity, uid, digest))
+    return created_answer(target, digest)
 
-    async def delete(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
-        """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
-        await self._find(target, identity, uid)
-        staging = self._services.publisher.stage(target.repository)
-        await finish_without_client(self._leases.cancel(uid, staging, lambda: request.gone))
-        return Answer(204, headers=VERSION)
 
-    @asynccontextmanager
-    async def _resume(
-        self, request: Request, target: Target, uid: str
-    ) -> AsyncIterator[tuple[Lease, Staged, IBlobUpload]]:
-        """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
-        async with (
-            self._leases.hold(uid, lambda: request.gone) as lease,
-            self._services.publisher.stage(target.repository) as staged,
-        ):
-            session = lease.session
-            check_start(chunk_range(request), session, progress_headers(target, uid, session.position))
-            yield lease, staged, await lease.resume(staged)
+async def cancel_upload(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
+) -> Answer:
+    """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
+    await _find(context, target, identity, uid)
+    staging = context.services.publisher.stage(target.repository)
+    await finish_without_client(context.leases.cancel(uid, staging, lambda: request.gone))
+    return Answer(204, headers=VERSION)
 
-    async def _append(self, request: Request, target: Target, uid: str) -> int:
-        async with self._resume(request, target, uid) as (lease, _staged, upload):
-            lost = await self._write(request, upload, lease)
-            if lost is None:
-                await _check_received(request, upload, lease.session)
-            position = await lease.save(upload)
-        if lost is not None:
-            raise lost
-        return position
 
-    async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
-        async with self._resume(request, target, uid) as (lease, staged, upload):
-            if not request.body_is_empty:
-                lost = await self._write(request, upload, lease)
-                if lost is not None:
-                    await lease.save(upload)
-                    raise lost
+@asynccontextmanager
+async def _resume(
+    context: RegistryContext, request: Request, target: Target, uid: str
+) -> AsyncIterator[tuple[Lease, Staged, IBlobUpload]]:
+    """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
+    async with (
+        context.leases.hold(uid, lambda: request.gone) as lease,
+        context.services.publisher.stage(target.repository) as staged,
+    ):
+        session = lease.session
+        check_start(chunk_range(request), session, progress_headers(target, uid, session.position))
+        yield lease, staged, await lease.resume(staged)
+
+
+async def _append(context: RegistryContext, request: Request, target: Target, uid: str) -> int:
+    async with _resume(context, request, target, uid) as (lease, _staged, upload):
+        lost = await _write(request, upload, lease)
+        if lost is None:
             await _check_received(request, upload, lease.session)
-            try:
-                await self._push_rules.check_again(request, identity, target)
-                blob = await self._commit(staged, upload, lease.session, digest)
-            except (StorageFull, StorageFailed):
-                raise
-            except BaseException:
-                await lease.discard(upload)
-                raise
-            await self._services.publisher.change_with_blobs(
-                link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
-            )
-            await upload.forget()
+        position = await lease.save(upload)
+    if lost is not None:
+        raise lost
+    return position
 
-    async def _write(self, request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
+
+async def _finish(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str, digest: Digest
+) -> None:
+    async with _resume(context, request, target, uid) as (lease, staged, upload):
+        if not request.body_is_empty:
+            lost = await _write(request, upload, lease)
+            if lost is not None:
+                await lease.save(upload)
+                raise lost
+        await _check_received(request, upload, lease.session)
         try:
-            return await write_body(request.body, upload)
+            await context.authorization.require_again(request, identity, target)
+            blob = await _commit(context, staged, upload, lease.session, digest)
         except (StorageFull, StorageFailed):
-            await upload.abort()
             raise
         except BaseException:
             await lease.discard(upload)
             raise
+        await context.services.publisher.change_with_blobs(
+            link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
+        )
+        await upload.forget()
 
-    async def _commit(self, staged: Staged, upload: IBlobUpload, session: UploadSession, digest: Digest) -> BlobInfo:
-        if digest.algorithm == "sha256" or digest.algorithm in session.algorithms:
-            info: BlobInfo = await upload.commit({digest.algorithm: digest.hex})
-            staged.adopt(info)
-            return info
-        # the client did not name this algorithm at the start, so the bytes were not hashed with it yet
-        info = await upload.commit()
+
+async def _write(request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
+    try:
+        return await write_body(request.body, upload)
+    except (StorageFull, StorageFailed):
+        await upload.abort()
+        raise
+    except BaseException:
+        await lease.discard(upload)
+        raise
+
+
+async def _commit(
+    context: RegistryContext, staged: Staged, upload: IBlobUpload, session: UploadSession, digest: Digest
+) -> BlobInfo:
+    if digest.algorithm == "sha256" or digest.algorithm in session.algorithms:
+        info: BlobInfo = await upload.commit({digest.algorithm: digest.hex})
         staged.adopt(info)
-        actual = await self._hash(staged, info, digest.algorithm)
-        if actual != digest.hex:
-            raise DigestMismatch(digest.algorithm, digest.hex, actual)
         return info
+    # the client did not name this algorithm at the start, so the bytes were not hashed with it yet
+    info = await upload.commit()
+    staged.adopt(info)
+    actual = await _hash(context, staged, info, digest.algorithm)
+    if actual != digest.hex:
+        raise DigestMismatch(digest.algorithm, digest.hex, actual)
+    return info
 
-    async def _hash(self, staged: Staged, info: BlobInfo, algorithm: str) -> str:
-        return await self._services.pools.disk(_hash_file, await staged.as_file(info), algorithm)
 
-    async def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
-        session = await self._services.catalog.look(find_upload, uid, self._services.clock.now_ms())
-        if (
-            session is None
-            or (session.repository_id, session.package_key) != (target.repository.id, target.image)
-            or session.user_id != identity.user_id
-        ):
-            raise UploadUnknown(uid)
-        return session
+async def _hash(context: RegistryContext, staged: Staged, info: BlobInfo, algorithm: str) -> str:
+    return await context.services.pools.disk(_hash_file, await staged.as_file(info), algorithm)
 
-    def _check_head(self, request: Request, target: Target, session: UploadSession) -> None:
-        """Check range and length before the body is read. :raises Refusal: they do not fit"""
-        wanted = chunk_range(request)
-        if not session.leased:
-            check_start(wanted, session, progress_headers(target, session.uid, session.position))
-        if request.body.declared is not None:
-            check_length(wanted, request.body.declared)
-        check_declared_length(request, self._services.max_upload)
+
+async def _find(context: RegistryContext, target: Target, identity: Identity, uid: str) -> UploadSession:
+    session = await context.services.catalog.look(find_upload, uid, context.services.clock.now_ms())
+    if (
+        session is None
+        or (session.repository_id, session.package_key) != (target.repository.id, target.image)
+        or session.user_id != identity.user_id
+    ):
+        raise UploadUnknown(uid)
+    return session
+
+
+def _check_head(context: RegistryContext, request: Request, target: Target, session: UploadSession) -> None:
+    """Check range and length before the body is read. :raises Refusal: they do not fit"""
+    wanted = chunk_range(request)
+    if not session.leased:
+        check_start(wanted, session, progress_headers(target, session.uid, session.position))
+    if request.body.declared is not None:
+        check_length(wanted, request.body.declared)
+    check_declared_length(request, context.services.max_upload)
 
 
 async def _check_received(request: Request, upload: IBlobUpload, session: UploadSession) -> None:

@@ -1,4 +1,4 @@
-"""Answers GET and HEAD of files and of their checksums."""
+"""Answers GET and HEAD of files and of their checksums, with the digests that spare clients further requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import partial
 from typing import Final
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
 from pkgrepo.formats.maven.push_rules import require_any
 from pkgrepo.gateway.content import SAFE, FileHead, is_private
 from pkgrepo.gateway.package_files import answer_file, find_package_file
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
@@ -20,58 +20,48 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
 
 
-class FileRequests:
-    """Downloads from one repository."""
+async def admit(context: MavenContext, request: Request, target: FilePath) -> tuple[Identity, str]:
+    """The caller, who may read what is at a path, and the package key for which that is so."""
+    identity = await context.services.access.identify(request)
+    return identity, await require_any(context.services, identity, Action.READ, context.repository, target)
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
 
-    async def admit(self, request: Request, target: FilePath) -> tuple[Identity, str]:
-        """The caller, who may read what is at a path, and the package key for which that is so."""
-        identity = await self._services.access.identify(request)
-        return identity, await require_any(self._services, identity, Action.READ, self._repository, target)
+async def get_file(context: MavenContext, request: Request, target: ArtifactFile | PlainFile) -> Answer:
+    """A stored file. :raises NotFound: there is none"""
+    identity, key = await admit(context, request, target)
+    present = partial(present_file, context.repository, target)
+    answer = await answer_file(
+        context.services, request, identity, context.repository, key, target.path, present=present
+    )
+    if answer is None:
+        raise _no_file(target)
+    return answer
 
-    async def file(self, request: Request, target: ArtifactFile | PlainFile) -> Answer:
-        """A stored file. :raises NotFound: there is none"""
-        identity, key = await self.admit(request, target)
-        present = partial(present_file, self._repository, target)
-        answer = await answer_file(
-            self._services, request, identity, self._repository, key, target.path, present=present
+
+async def get_checksum(context: MavenContext, request: Request, target: Checksum) -> Answer:
+    """
+    The checksum of a stored file, computed when that arrived.
+
+    :raises NotFound: there is no such file
+    """
+    services, repository = context.services, context.repository
+    assert isinstance(target.of, (ArtifactFile, PlainFile))
+    _, key = await admit(context, request, target.of)
+    generation = services.catalog.generation()
+    found = await find_package_file(services, repository, key, target.of.path, Want.DIGESTS)
+    if found is None:
+        raise _no_file(target.of)
+    file = found.file
+    digests = file.source.digests if isinstance(file, RemoteFile) else file.digests
+    if target.algorithm not in digests:
+        raise _no_file(target.of)
+    modified_s = None if isinstance(file, RemoteFile) else int(file.created_at.timestamp())
+    answer = checksum_answer(repository, target.of, target.algorithm, digests, modified_s)
+    if found.fresh is not None:
+        services.answer_cache.put_answer(
+            request, repository, answer, package=key, fresh=found.fresh, ends_s=found.ends_s, generation=generation
         )
-        if answer is None:
-            raise _no_file(target)
-        return answer
-
-    async def checksum(self, request: Request, target: Checksum) -> Answer:
-        """
-        The checksum of a stored file, computed when that arrived.
-
-        :raises NotFound: there is no such file
-        """
-        assert isinstance(target.of, (ArtifactFile, PlainFile))
-        _, key = await self.admit(request, target.of)
-        generation = self._services.catalog.generation()
-        found = await find_package_file(self._services, self._repository, key, target.of.path, Want.DIGESTS)
-        if found is None:
-            raise _no_file(target.of)
-        file = found.file
-        digests = file.source.digests if isinstance(file, RemoteFile) else file.digests
-        if target.algorithm not in digests:
-            raise _no_file(target.of)
-        modified_s = None if isinstance(file, RemoteFile) else int(file.created_at.timestamp())
-        answer = checksum_answer(self._repository, target.of, target.algorithm, digests, modified_s)
-        if found.fresh is not None:
-            self._services.answer_cache.put_answer(
-                request,
-                self._repository,
-                answer,
-                package=key,
-                fresh=found.fresh,
-                ends_s=found.ends_s,
-                generation=generation,
-            )
-        return answer
+    return answer
 
 
 def _no_file(target: FilePath) -> NotFound:

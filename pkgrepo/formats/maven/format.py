@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
+from pkgrepo.formats.maven.caches import MavenCaches, StopWithServer
 from pkgrepo.formats.maven.deploy.work import ResumeDeployments
-from pkgrepo.formats.maven.listing.entries import ListingTurns
 from pkgrepo.formats.maven.metadata.document import UPLOADED
 from pkgrepo.formats.maven.metadata.joining import (
     ARTIFACT,
@@ -41,7 +40,7 @@ NAME = "maven"
 
 def maven() -> Format:
     """The format with its caches and its running deployments."""
-    documents, running, listing_turns = make_documents(), Running(), ListingTurns()
+    caches = MavenCaches(make_documents())
     return Format(
         name=NAME,
         aliases=("java",),
@@ -55,9 +54,7 @@ def maven() -> Format:
             document_names=METADATA_NAMES,
             kept_kinds=(UPLOADED,),
         ),
-        resource=lambda repository, services: MavenSite(
-            services, repository, index_artifact, running, documents, listing_turns
-        ).resource(),
+        resource=lambda repository, services: MavenSite(services, repository, caches).resource(),
         setup=snippets,
         install=lambda _url, name, version: install_snippets(name, version),
         proxied=Proxied(
@@ -79,9 +76,9 @@ def maven() -> Format:
         branches=lambda services, _tokens: dict.fromkeys(
             ("solrsearch", "api/maven", "api/badge"), SearchSite(services).resource()
         ),
-        background=lambda services, reactor: [ResumeDeployments(services, NAME, index_artifact, running, reactor)],
-        running=lambda: [StopWithServer(running)],
-        caches={"maven metadata": documents.kept},
+        background=lambda services, reactor: [ResumeDeployments(services, NAME, caches, reactor)],
+        running=lambda: [StopWithServer(caches.running)],
+        caches={"maven metadata": caches.documents.kept},
     )
 
 

@@ -4,6 +4,9 @@ Takes files of a folder into a hosted repository.
 The files of one version are published in one transaction, of very many some at a time. What was published before a
 crash is found by the next run, which compares each file with the stored one of the same path and takes in what is
 missing. Nothing that is stored is replaced.
+
+The folder is walked one directory at a time, those below first. Left out are hidden names, and what build tools write
+into their own local repositories for bookkeeping.
 """
 
 from __future__ import annotations
@@ -22,10 +25,9 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, PkgrepoError, StorageFailed, StorageFull, TooLarge
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE, PushRules
-from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
 from pkgrepo.formats.maven.metadata.reading import read_metadata
-from pkgrepo.formats.maven.metadata.uploads import MetadataUploads, render_upload
+from pkgrepo.formats.maven.metadata.uploads import render_upload, store_metadata
 from pkgrepo.formats.maven.paths import (
     ALGORITHMS,
     LONGEST_PATH,
@@ -34,6 +36,7 @@ from pkgrepo.formats.maven.paths import (
     Directory,
     FilePath,
     Metadata,
+    media_type,
     parse_text,
 )
 from pkgrepo.formats.maven.push_rules import check_push_policy
@@ -200,17 +203,10 @@ class Importer:
     """
 
     def __init__(
-        self,
-        target: ImportTarget,
-        root: str,
-        *,
-        follow_links: bool,
-        progress: Progress,
-        tell: Callable[[str], None],
+        self, target: ImportTarget, root: str, *, follow_links: bool, progress: Progress, tell: Callable[[str], None]
     ) -> None:
         self._target = target
         self._rules = PushRules.of(target.repository)
-        self._metadata = MetadataUploads(target, target.repository)
         self._root = root
         self._follow_links = follow_links
         self._progress = progress
@@ -334,7 +330,7 @@ class Importer:
             said = render_upload(evolve(read, versions=(), latest="", release=""), read.plugins)
             async with self._target.publisher.stage(self._target.repository) as staged:
                 blob = await staged.store(said, ALGORITHMS)
-                await self._metadata.store(target, staged, blob, SYSTEM)
+                await store_metadata(self._target, self._target.repository, target, staged, blob, SYSTEM)
         except (Invalid, TooLarge, Conflict) as error:
             self._refuse(f"{target.path}: {error}")
         except OSError as error:

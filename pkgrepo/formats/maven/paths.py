@@ -28,8 +28,7 @@ from urllib.parse import unquote_to_bytes
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-
-from .names import SNAPSHOT, UNWANTED, Coordinates, is_literal_snapshot, is_part, is_snapshot
+from pkgrepo.formats.maven.names import SNAPSHOT, UNWANTED, Coordinates, is_literal_snapshot, is_part, is_snapshot
 
 LONGEST_SEGMENT: Final = 255  # bytes
 LONGEST_PATH: Final = 1024  # bytes
@@ -273,3 +272,32 @@ def _join(segments: list[str]) -> str:
     if len(path.encode()) > LONGEST_PATH:
         raise Invalid(f"the path is longer than {LONGEST_PATH} bytes", "path")
     return path
+
+
+OTHER: Final = "application/octet-stream"
+
+_MEDIA_TYPES: Final = {
+    "jar": "application/java-archive",
+    "war": "application/java-archive",
+    "ear": "application/java-archive",
+    "aar": "application/java-archive",
+    "pom": "application/xml",
+    "xml": "application/xml",
+    "module": "application/json",
+    "json": "application/json",
+    "asc": "text/plain",
+    "md5": "text/plain",
+    "sha1": "text/plain",
+    "sha256": "text/plain",
+    "sha512": "text/plain",
+    "txt": "text/plain",
+    "zip": "application/zip",
+    "gz": "application/gzip",
+    "tgz": "application/gzip",
+    "tar": "application/x-tar",
+}
+
+
+def media_type(path: str) -> str:
+    """The media type of the file at a path."""
+    return _MEDIA_TYPES.get(path.rpartition(".")[2].lower(), OTHER)

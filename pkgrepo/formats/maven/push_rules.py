@@ -53,12 +53,7 @@ class PushPermit:
 
 
 async def check_push(
-    services: Services,
-    identity: Identity,
-    repository: Repository,
-    target: FilePath | Checksum,
-    *,
-    deploy: bool = False,
+    services: Services, identity: Identity, repository: Repository, target: FilePath | Checksum, *, deploy: bool = False
 ) -> PushPermit:
     """
     Check whether a caller may push to a path, in the order of the table above; ``deploy`` means as part of a bundle.

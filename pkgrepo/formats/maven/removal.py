@@ -1,7 +1,18 @@
 """
-Answers DELETE in hosted repositories.
+Deletions: what a path means, its removal from a hosted repository, and its eviction from the cache of a proxy.
 
-Metadata follows in the same transaction; a plugin without versions is dropped from that of its group in the next one.
+======================  ===============================================================================================
+path                    what is removed
+======================  ===============================================================================================
+a file                  the file with its signatures; checksums go with it, since they are computed
+``g/a/v``               the version with all its files
+``g/a/v/<number>``      the files of one build of a snapshot
+``g/a``                 the artifact with all its versions
+======================  ===============================================================================================
+
+A path that is a version and an artifact at once means the version. The path of metadata means, in a proxy, what
+upstreams said of the artifact; after an eviction they are asked again. In a hosted repository metadata follow in the
+same transaction; a plugin without versions is dropped from those of its group in the next one.
 """
 
 from __future__ import annotations
@@ -13,7 +24,9 @@ from functools import partial
 from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import PushRules
+from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import change_plugins
 from pkgrepo.formats.maven.paths import (
     ROLES,
@@ -28,80 +41,72 @@ from pkgrepo.formats.maven.paths import (
 )
 from pkgrepo.formats.maven.push_rules import check_token, require_change
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Actor, File, Repository
+from pkgrepo.model import Action, Actor, File
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 
-class RemovalRequests:
-    """Deletions in one hosted repository."""
+async def remove(context: MavenContext, request: Request, target: Path) -> Answer:
+    """
+    Remove what is at a path.
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
-        self._services = services
-        self._repository = repository
-        self._indexer = indexer
-
-    async def delete(self, request: Request, target: Path) -> Answer:
-        """
-        Remove what is at a path.
-
-        :raises NotFound: there is nothing; :raises Refusal: the repository does not allow it (``yanking_allowed``)
-        """
-        repository = self._repository
-        access = self._services.access
-        identity = await access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        await check_token(self._services, identity, repository)
-        await access.require(identity, Action.DELETE, repository)
-        if not PushRules.of(repository).yanking_allowed:
-            raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
-        if isinstance(target, Checksum):
-            raise _computed("checksums are")
-        found: Removal | None = await self._services.catalog.scan(find_removal, repository.id, target)
-        if isinstance(target, Metadata) and found != Removal():  # metadata of other directories is stored as it came
-            raise _computed("metadata is")
-        if found is None:
-            raise NotFound("path", target.path)
-        actor = actor_of(request, identity)
-        publisher = self._services.publisher
-        if found.package is None:
-            await require_change(self._services, identity, Action.DELETE, repository, PlainFile(target.path))
-            await publisher.change(remove_plain_file, repository, target.path, actor)
-            return Answer(204)
-        await access.require(identity, Action.DELETE, repository, found.package)
-        # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
-        # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
-        burn = True
-        if found.version is None:
-            await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
-        else:
-            await publisher.change(
-                package_changes.remove_files,
-                repository,
-                found.package,
-                found.version,
-                found.paths,
-                actor,
-                self._indexer,
-                burn,
-            )
-        await self._drop_plugin(found.package, actor)
+    :raises NotFound: there is nothing; :raises Refusal: the repository does not allow it (``yanking_allowed``)
+    """
+    services = context.services
+    repository = context.repository
+    access = services.access
+    identity = await access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    await check_token(services, identity, repository)
+    await access.require(identity, Action.DELETE, repository)
+    if not PushRules.of(repository).yanking_allowed:
+        raise Refusal(403, "Deleting is disabled in this repository (yanking_allowed)", "yanking_disabled")
+    if isinstance(target, Checksum):
+        raise _computed("checksums are")
+    found: Removal | None = await services.catalog.scan(find_removal, repository.id, target)
+    if isinstance(target, Metadata) and found != Removal():  # metadata of other directories is stored as it came
+        raise _computed("metadata is")
+    if found is None:
+        raise NotFound("path", target.path)
+    actor = actor_of(request, identity)
+    publisher = services.publisher
+    if found.package is None:
+        await require_change(services, identity, Action.DELETE, repository, PlainFile(target.path))
+        await publisher.change(remove_plain_file, repository, target.path, actor)
         return Answer(204)
+    await access.require(identity, Action.DELETE, repository, found.package)
+    # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
+    # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
+    burn = True
+    if found.version is None:
+        await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
+    else:
+        await publisher.change(
+            package_changes.remove_files,
+            repository,
+            found.package,
+            found.version,
+            found.paths,
+            actor,
+            index_artifact,
+            burn,
+        )
+    await _drop_plugin(context, found.package, actor)
+    return Answer(204)
 
-    async def _drop_plugin(self, package: str, actor: Actor) -> None:
-        """Drop a plugin whose last version was removed from the metadata of its group."""
-        if await self._services.catalog.look(packages.package_serial, self._repository.id, package) is None:
-            group, _, artifact = package.partition(":")
-            await change_plugins(self._services, self._repository, group, actor, gone=frozenset([artifact]))
+
+async def _drop_plugin(context: MavenContext, package: str, actor: Actor) -> None:
+    """Drop a plugin whose last version was removed from the metadata of its group."""
+    if await context.services.catalog.look(packages.package_serial, context.repository.id, package) is None:
+        group, _, artifact = package.partition(":")
+        await change_plugins(context.services, context.repository, group, actor, gone=frozenset([artifact]))
 
 
 def _computed(what: str) -> Refusal:
@@ -175,50 +180,44 @@ def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Remo
     return Removal(key) if found else None
 
 
-class EvictionRequests:
-    """Evictions from the cache of one proxy, for those who may administer it."""
+async def evict(context: MavenContext, request: Request, target: Path) -> Answer:
+    """Evict what is kept of a path. :raises NotFound: nothing is kept; :raises Forbidden: others may do it"""
+    services = context.services
+    access, repository = services.access, context.repository
+    identity = await access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    await access.require(identity, Action.ADMIN, repository)
+    await services.proxy.settle()
+    file = target.of if isinstance(target, Checksum) else target
+    keys = await services.catalog.look(_document_keys, repository.id, file)
+    if keys:
+        await services.proxy.documents.forget(repository, keys)
+    removal = None
+    if not isinstance(file, Metadata):
+        removal = await services.catalog.look(find_removal, repository.id, file)
+    if removal is None and not keys:
+        raise NotFound("path", target.path)
+    services.proxy.package_files.forget(repository)
+    if removal is not None and removal.package is not None:
+        await _evict_versions(context, removal.package, removal, actor_of(request, identity))
+    return Answer(204)
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
-        self._services = services
-        self._repository = repository
-        self._indexer = indexer
 
-    async def delete(self, request: Request, target: Path) -> Answer:
-        """Evict what is kept of a path. :raises NotFound: nothing is kept; :raises Forbidden: others may do it"""
-        access, repository = self._services.access, self._repository
-        identity = await access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        await access.require(identity, Action.ADMIN, repository)
-        await self._services.proxy.settle()
-        file = target.of if isinstance(target, Checksum) else target
-        keys = await self._services.catalog.look(_document_keys, repository.id, file)
-        if keys:
-            await self._services.proxy.documents.forget(repository, keys)
-        removal = None
-        if not isinstance(file, Metadata):
-            removal = await self._services.catalog.look(find_removal, repository.id, file)
-        if removal is None and not keys:
-            raise NotFound("path", target.path)
-        self._services.proxy.package_files.forget(repository)
-        if removal is not None and removal.package is not None:
-            await self._evict(removal.package, removal, actor_of(request, identity))
-        return Answer(204)
-
-    async def _evict(self, package: str, removal: Removal, actor: Actor) -> None:
-        keys: Sequence[str] = () if removal.version is None else (removal.version,)
-        for key in keys or await self._services.catalog.look(_version_keys, self._repository.id, package):
-            with suppress(NotFound):  # it was removed meanwhile
-                await self._services.publisher.change(
-                    partial(remove_files, kind=EVICTED),
-                    self._repository,
-                    package,
-                    key,
-                    removal.paths,
-                    actor,
-                    self._indexer,
-                    False,
-                )
+async def _evict_versions(context: MavenContext, package: str, removal: Removal, actor: Actor) -> None:
+    keys: Sequence[str] = () if removal.version is None else (removal.version,)
+    for key in keys or await context.services.catalog.look(_version_keys, context.repository.id, package):
+        with suppress(NotFound):  # it was removed meanwhile
+            await context.services.publisher.change(
+                partial(remove_files, kind=EVICTED),
+                context.repository,
+                package,
+                key,
+                removal.paths,
+                actor,
+                index_artifact,
+                False,
+            )
 
 
 def _document_keys(reader: Reader, repository_id: int, target: Path) -> list[str]:

@@ -25,28 +25,25 @@ from typing import Final
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound, ReadOnly
+from pkgrepo.formats.maven.caches import MavenCaches
 from pkgrepo.formats.maven.deploy.addresses import Address, find_address
-from pkgrepo.formats.maven.deploy.requests import DeployRequests
-from pkgrepo.formats.maven.deploy.running import Running
-from pkgrepo.formats.maven.files import FileRequests
-from pkgrepo.formats.maven.listing.entries import ListingTurns
-from pkgrepo.formats.maven.listing.requests import ListingRequests
-from pkgrepo.formats.maven.metadata.requests import MetadataRequests
-from pkgrepo.formats.maven.removal import EvictionRequests, RemovalRequests
+from pkgrepo.formats.maven.deploy.requests import answer_deployment
+from pkgrepo.formats.maven.files import admit, get_checksum, get_file
+from pkgrepo.formats.maven.listing import find_moved, list_directory
+from pkgrepo.formats.maven.metadata.requests import get_metadata
+from pkgrepo.formats.maven.removal import evict, remove
 from pkgrepo.formats.maven.search.query import scope_of
 from pkgrepo.formats.maven.search.requests import search
-from pkgrepo.formats.maven.upload.requests import UploadRequests
+from pkgrepo.formats.maven.upload.requests import upload
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.new_names import publishing_through
-from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.virtual import publish_target, publish_targets
-from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.storage.catalog.packages import packages
 
 from .names import is_snapshot
@@ -70,28 +67,10 @@ class MavenSite:
 
     app = app
 
-    def __init__(
-        self,
-        services: Services,
-        repository: Repository,
-        indexer: Indexer,
-        running: Running,
-        documents: SplicedDocuments,
-        listing_turns: ListingTurns,
-    ) -> None:
+    def __init__(self, services: Services, repository: Repository, caches: MavenCaches) -> None:
+        self._context = Context(services, repository, caches)
         self._services = services
         self._repository = repository
-        self._indexer = indexer
-        self._running = running
-        self._documents = documents
-        self._files = FileRequests(services, repository)
-        self._listing_turns = listing_turns
-        self._listings = ListingRequests(services, repository, listing_turns)
-        self._metadata = MetadataRequests(services, repository, documents)
-        self._uploads = UploadRequests(services, repository, indexer)
-        self._evictions = EvictionRequests(services, repository, indexer)
-        self._removals = RemovalRequests(services, repository, indexer)
-        self._deploys = DeployRequests(services, repository, indexer, running)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -120,7 +99,7 @@ class MavenSite:
             refusal = Refusal(405, "files are uploaded by PUT", "method_not_allowed", headers=ALLOW)
             raise misplaced_upload(self._services.base_url(request), request, refusal, DEPLOY)
         if method == b"DELETE" and self._repository.type is RepositoryType.PROXY:
-            return await self._evictions.delete(request, target)
+            return await evict(self._context, request, target)
         sites = await self._targets(request, target)
         if method == b"PUT":
             return await sites[0]._put(request, target)  # noqa: SLF001 - its own class
@@ -129,20 +108,20 @@ class MavenSite:
     async def _get(self, request: Request, target: Path) -> Answer:
         file = target.of if isinstance(target, Checksum) else target
         if isinstance(file, Directory):
-            return await self._listings.get(request, file)
+            return await list_directory(self._context, request, file)
         if isinstance(file, Metadata):
             algorithm = target.algorithm if isinstance(target, Checksum) else None
-            identity, key = await self._files.admit(request, file)
-            return await self._metadata.get(request, identity, key, file, algorithm)
+            identity, key = await admit(self._context, request, file)
+            return await get_metadata(self._context, request, identity, key, file, algorithm)
         if isinstance(target, Checksum):
-            return await self._files.checksum(request, target)
+            return await get_checksum(self._context, request, target)
         if file.path == SEARCH:
             scope = await scope_of(self._services, request, self._repository)
             return await search(self._services, request, scope)
         try:
-            return await self._files.file(request, file)
+            return await get_file(self._context, request, file)
         except NotFound:
-            moved = await self._listings.moved(request, file.path)
+            moved = await find_moved(self._context, request, file.path)
             if moved is None:
                 raise
             return moved
@@ -150,7 +129,7 @@ class MavenSite:
     async def _put(self, request: Request, target: Path) -> Answer:
         if isinstance(target, Directory):
             raise NotFound("path", target.path)
-        return await self._uploads.put(request, target)
+        return await upload(self._context, request, target)
 
     async def _deploy(self, request: Request, address: Address) -> Answer | None:
         """The answer at the address of a deployment; None if an ordinary path looks like one."""
@@ -161,7 +140,7 @@ class MavenSite:
             if request.method in (b"GET", b"HEAD"):
                 return None
             raise
-        return await self._site(request, target)._deploys.answer(request, address)  # noqa: SLF001 - its own class
+        return await answer_deployment(self._site(request, target)._context, request, address)  # noqa: SLF001 - its own class
 
     async def _targets(self, request: Request, path: Path) -> list[MavenSite]:
         """
@@ -195,7 +174,7 @@ class MavenSite:
         if target is self._repository:
             return self
         services = publishing_through(self._services, request, self._repository)
-        return MavenSite(services, target, self._indexer, self._running, self._documents, self._listing_turns)
+        return MavenSite(services, target, self._context.caches)
 
 
 async def _delete(request: Request, target: Path, sites: Sequence[MavenSite]) -> Answer:
@@ -203,7 +182,7 @@ async def _delete(request: Request, target: Path, sites: Sequence[MavenSite]) ->
     answer: Answer | None = None
     for site in sites:
         try:
-            answer = await site._removals.delete(request, target)  # noqa: SLF001 - of the same module
+            answer = await remove(site._context, request, target)  # noqa: SLF001 - of the same module
         except NotFound:
             if answer is None and site is sites[-1]:
                 raise

@@ -1,9 +1,8 @@
-"""Answers what anaconda-client asks about packages and the caller, and removes packages for it."""
+"""Answers anaconda-client: about packages and the caller, removals, and the requests of an upload with credentials."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from pkgrepo.errors import (
@@ -28,12 +27,11 @@ from pkgrepo.formats.conda.anaconda.targets import (
 )
 from pkgrepo.formats.conda.anaconda.uploads import PREFIX, TICKET, path_of
 from pkgrepo.formats.conda.description import Description
-from pkgrepo.formats.conda.files import FileRequests, Upload, check_sha256, make_release
+from pkgrepo.formats.conda.files import ChannelContext, Upload, check_sha256, get_file, make_release
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.paths import PackagePath
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_body, read_object
-from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.tokens import limits_in
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
@@ -49,6 +47,7 @@ DESCRIPTION_SIZE: Final = 1024 * 1024  # bytes of the description of a package, 
 LONGEST_NOTE: Final = 100  # characters of a token's name
 
 Target = PackageTarget | ReleaseTarget | FileTarget
+Handler = Callable[[ChannelContext, Request, Any], Awaitable[Answer]]
 
 _TARGETS: Final[Mapping[str, Callable[[Sequence[str]], Target]]] = {
     "package": package_target,
@@ -60,117 +59,98 @@ _TARGETS: Final[Mapping[str, Callable[[Sequence[str]], Target]]] = {
 }
 
 
-class AnacondaRequests:
-    """Requests of anaconda-client to one hosted repository."""
+async def answer_anaconda(context: ChannelContext, request: Request, parts: Sequence[str]) -> Answer:
+    """
+    Answer a request whose path begins with one of the words; see the table of this room.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._files = FileRequests(services, repository)
-        uploads = UploadRequests(services, repository)
-        # By method and first word; the rest of the path is the target.
-        self._targeted: dict[tuple[str, str], Callable[[Request, Any], Awaitable[Answer]]] = {
-            ("GET", "package"): partial(self._show, read_package),
-            ("GET", "release"): partial(self._show, read_release),
-            ("GET", "dist"): partial(self._show, read_file),
-            ("GET", "download"): self._download,
-            ("POST", "package"): self._describe,
-            ("PATCH", "package"): self._describe,
-            ("POST", "release"): self._describe,
-            ("PATCH", "release"): self._describe,
-            ("POST", "stage"): uploads.stage,
-            ("POST", "commit"): uploads.commit,
-            ("DELETE", "package"): self._remove,
-            ("DELETE", "release"): self._remove,
-            ("DELETE", "dist"): self._remove,
-        }
+    :raises NotFound: there is no such thing; :raises Invalid: the path or the body is malformed
+    """
+    method = "GET" if request.method == b"HEAD" else request.method.decode("ascii")
+    word, *rest = parts
+    parse, handle = _TARGETS.get(word), _HANDLERS.get((method, word))
+    if parse is not None and handle is not None:
+        return await handle(context, request, parse(rest))
+    match method, parts:
+        case "GET", ["user"] | ["user", _]:
+            return await _user(context, request, *rest)
+        case "POST", ["authentications"]:
+            return await _log_in(context, request)
+        case "DELETE", ["authentications"]:
+            return await _log_out(context, request)
+    await context.services.access.admit(request, Action.READ, context.repository)
+    raise NotFound("address", "/".join(parts)[:200])
 
-    async def answer(self, request: Request, parts: Sequence[str]) -> Answer:
-        """
-        Answer a request whose path begins with one of the words; see the table of this room.
 
-        :raises NotFound: there is no such thing; :raises Invalid: the path or the body is malformed
-        """
-        method = "GET" if request.method == b"HEAD" else request.method.decode("ascii")
-        word, *rest = parts
-        parse, handle = _TARGETS.get(word), self._targeted.get((method, word))
-        if parse is not None and handle is not None:
-            return await handle(request, parse(rest))
-        match method, parts:
-            case "GET", ["user"] | ["user", _]:
-                return await self._user(request, *rest)
-            case "POST", ["authentications"]:
-                return await self._log_in(request)
-            case "DELETE", ["authentications"]:
-                return await self._log_out(request)
-        await self._services.access.admit(request, Action.READ, self._repository)
-        raise NotFound("address", "/".join(parts)[:200])
+async def _user(context: ChannelContext, request: Request, name: str = "") -> Answer:
+    identity = await context.services.access.admit(request, Action.READ, context.repository)
+    if not name and identity.anonymous:
+        raise AuthenticationRequired
+    created_at = context.repository.created_at.isoformat()
+    user = {"login": name or identity.username, "user_type": "org", "created_at": created_at}
+    return json_answer(user, headers=NO_STORE)
 
-    async def _user(self, request: Request, name: str = "") -> Answer:
-        identity = await self._services.access.admit(request, Action.READ, self._repository)
-        if not name and identity.anonymous:
-            raise AuthenticationRequired
-        created_at = self._repository.created_at.isoformat()
-        user = {"login": name or identity.username, "user_type": "org", "created_at": created_at}
-        return json_answer(user, headers=NO_STORE)
 
-    async def _show(self, read: Callable[..., dict[str, Any]], request: Request, target: Target) -> Answer:
-        await self._services.access.admit(request, Action.READ, self._repository, target.name)
-        return json_answer(await self._services.catalog.scan(read, self._repository, target), headers=NO_STORE)
+def _shows(read: Callable[..., dict[str, Any]]) -> Handler:
+    """A handler that shows what a query reads of its target."""
 
-    async def _download(self, request: Request, target: FileTarget) -> Answer:
-        return await self._files.file(request, PackagePath(target.subdir, target.file))
+    async def show(context: ChannelContext, request: Request, target: Target) -> Answer:
+        await context.services.access.admit(request, Action.READ, context.repository, target.name)
+        return json_answer(await context.services.catalog.scan(read, context.repository, target), headers=NO_STORE)
 
-    async def _describe(self, request: Request, target: PackageTarget | ReleaseTarget) -> Answer:
-        """Take a description, which the files themselves have; it must be read before the next request."""
-        await self._services.access.admit(request, Action.WRITE, self._repository, target.name)
-        await read_body(request, DESCRIPTION_SIZE)
-        return json_answer({"name": target.name}, headers=NO_STORE)
+    return show
 
-    async def _remove(self, request: Request, target: Target) -> Answer:
-        """Remove a package, a version or a file. The client wants 201, but for a file."""
-        services, repository = self._services, self._repository
-        identity = await services.access.admit(request, Action.DELETE, repository, target.name)
-        actor = actor_of(request, identity)
-        burn = not configuration.policy(repository).reuse_deleted_names
-        change = services.publisher.change
-        if isinstance(target, PackageTarget):
-            await change(package_changes.remove_package, repository, target.name, actor, burn)
-            return json_answer({}, 201)
-        paths = [target.path] if isinstance(target, FileTarget) else None
-        await change(
-            package_changes.remove_files,
-            repository,
-            target.name,
-            target.version_key,
-            paths,
-            actor,
-            index_package,
-            burn,
-        )
-        return json_answer({}, 201 if paths is None else 200)
 
-    async def _log_in(self, request: Request) -> Answer:
-        """A token for the channel, for a caller with a name and a password."""
-        request.repository = self._repository.path
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired("log in with your name and password")
-        note = (await read_object(request)).get("note")
-        name = "".join(each for each in note if each.isprintable()) if isinstance(note, str) else ""
-        limits = limits_in(self._services.registry, self._repository.authority)
-        actor = actor_of(request, identity)
-        _, text = await self._services.accounts.issue(identity, name[:LONGEST_NOTE] or "anaconda login", limits, actor)
-        return json_answer({"token": text}, headers=NO_STORE)
+async def _download(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+    return await get_file(context, request, PackagePath(target.subdir, target.file))
 
-    async def _log_out(self, request: Request) -> Answer:
-        """Revoke the token that the caller uses. :raises Invalid: it is a password"""
-        identity = await self._services.access.admit(request, Action.READ, self._repository)
-        word, _, text = (request.header(b"authorization") or b"").decode("latin-1").partition(" ")
-        if identity.token_id is None or word.lower() not in ("token", "bearer"):
-            raise Invalid("only a token can be given up", "authorization")
-        await self._services.accounts.revoke_text(identity, text.strip(), actor_of(request, identity))
-        return json_answer({}, 201, headers=NO_STORE)
+
+async def _describe(context: ChannelContext, request: Request, target: PackageTarget | ReleaseTarget) -> Answer:
+    """Take a description, which the files themselves have; it must be read before the next request."""
+    await context.services.access.admit(request, Action.WRITE, context.repository, target.name)
+    await read_body(request, DESCRIPTION_SIZE)
+    return json_answer({"name": target.name}, headers=NO_STORE)
+
+
+async def _remove(context: ChannelContext, request: Request, target: Target) -> Answer:
+    """Remove a package, a version or a file. The client wants 201, but for a file."""
+    services, repository = context.services, context.repository
+    identity = await services.access.admit(request, Action.DELETE, repository, target.name)
+    actor = actor_of(request, identity)
+    burn = not configuration.policy(repository).reuse_deleted_names
+    change = services.publisher.change
+    if isinstance(target, PackageTarget):
+        await change(package_changes.remove_package, repository, target.name, actor, burn)
+        return json_answer({}, 201)
+    paths = [target.path] if isinstance(target, FileTarget) else None
+    await change(
+        package_changes.remove_files, repository, target.name, target.version_key, paths, actor, index_package, burn
+    )
+    return json_answer({}, 201 if paths is None else 200)
+
+
+async def _log_in(context: ChannelContext, request: Request) -> Answer:
+    """A token for the channel, for a caller with a name and a password."""
+    services = context.services
+    request.repository = context.repository.path
+    identity = await services.access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired("log in with your name and password")
+    note = (await read_object(request)).get("note")
+    name = "".join(each for each in note if each.isprintable()) if isinstance(note, str) else ""
+    limits = limits_in(services.registry, context.repository.authority)
+    actor = actor_of(request, identity)
+    _, text = await services.accounts.issue(identity, name[:LONGEST_NOTE] or "anaconda login", limits, actor)
+    return json_answer({"token": text}, headers=NO_STORE)
+
+
+async def _log_out(context: ChannelContext, request: Request) -> Answer:
+    """Revoke the token that the caller uses. :raises Invalid: it is a password"""
+    identity = await context.services.access.admit(request, Action.READ, context.repository)
+    word, _, text = (request.header(b"authorization") or b"").decode("latin-1").partition(" ")
+    if identity.token_id is None or word.lower() not in ("token", "bearer"):
+        raise Invalid("only a token can be given up", "authorization")
+    await context.services.accounts.revoke_text(identity, text.strip(), actor_of(request, identity))
+    return json_answer({}, 201, headers=NO_STORE)
 
 
 MOST_SHOWN: Final = 1000  # versions of a package, and files: the newest ones
@@ -249,90 +229,106 @@ STAGE_SIZE: Final = 1024 * 1024  # bytes of the document that begins an upload, 
 _CONDA: Final = "conda"  # the type of a file, beside those of other package managers
 
 
-class UploadRequests:
-    """Uploads of anaconda-client to one hosted repository."""
+async def _stage(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+    """
+    Begin an upload: the address that takes the file, and a ticket for it.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-        self._policy = configuration.policy(repository)
+    :raises Invalid: the body is malformed, or names a file of another package manager
+    :raises FileExists, FileBurned, Forbidden: see L{uploads.stage_upload}
+    """
+    repository = context.repository
+    services = context.services
+    identity = await services.access.identify(request)
+    await services.access.require(identity, Action.WRITE, repository, target.file.name)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    document = await read_object(request, STAGE_SIZE)
+    kind = document.get("distribution_type", _CONDA)
+    if kind != _CONDA:
+        raise Invalid("this is a conda channel, which takes conda packages only", "distribution_type")
+    sha256 = document.get("sha256")
+    if sha256 is not None and not isinstance(sha256, str):
+        raise Invalid("sha256 must be a text", "sha256")
+    deployment, ticket = await services.catalog.write(
+        uploads.stage_upload,
+        repository,
+        uploads.Wish(target, check_sha256(sha256)),
+        identity,
+        reuse=configuration.policy(repository).reuse_deleted_names,
+        now_ms=services.clock.now_ms(),
+    )
+    url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
+    answer = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
+    return json_answer(answer, headers=NO_STORE)
 
-    async def stage(self, request: Request, target: FileTarget) -> Answer:
-        """
-        Begin an upload: the address that takes the file, and a ticket for it.
 
-        :raises Invalid: the body is malformed, or names a file of another package manager
-        :raises FileExists, FileBurned, Forbidden: see L{uploads.stage_upload}
-        """
-        services = self._services
-        identity = await services.access.identify(request)
-        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        document = await read_object(request, STAGE_SIZE)
-        kind = document.get("distribution_type", _CONDA)
-        if kind != _CONDA:
-            raise Invalid("this is a conda channel, which takes conda packages only", "distribution_type")
-        sha256 = document.get("sha256")
-        if sha256 is not None and not isinstance(sha256, str):
-            raise Invalid("sha256 must be a text", "sha256")
-        deployment, ticket = await services.catalog.write(
-            uploads.stage_upload,
-            self._repository,
-            uploads.Wish(target, check_sha256(sha256)),
-            identity,
-            reuse=self._policy.reuse_deleted_names,
-            now_ms=services.clock.now_ms(),
-        )
-        url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
-        answer = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
-        return json_answer(answer, headers=NO_STORE)
+async def _commit(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+    """
+    Publish the file of an upload.
 
-    async def commit(self, request: Request, target: FileTarget) -> Answer:
-        """
-        Publish the file of an upload.
+    :raises NotFound: the caller has no such upload; :raises Conflict: its file has not arrived
+    :raises FileExists, FileBurned: it may not be published; then the upload is over
+    """
+    repository = context.repository
+    services = context.services
+    identity = await services.access.identify(request)
+    await services.access.require(identity, Action.WRITE, repository, target.file.name)
+    uid = (await read_object(request)).get("dist_id")
+    deployment: Deployment | None = await services.catalog.look(
+        deployments.find_deployment, repository.id, uid if isinstance(uid, str) else ""
+    )
+    if deployment is None or deployment.user_id != identity.user_id or path_of(deployment) != target.path:
+        raise NotFound("upload", str(target.file))
+    if deployment.state is not DeploymentState.VALIDATED:
+        raise Conflict("the file of this upload has not arrived")
+    release = await _release(context, target, deployment)
+    actor = actor_of(request, identity)
+    try:
+        async with services.publisher.stage(repository) as staged:
+            await services.publisher.change_with_blobs(
+                uploads.publish_upload, repository, staged, [], deployment, release, actor
+            )
+    except (StorageFull, StorageFailed):
+        raise  # it can be committed again
+    except PkgrepoError:
+        await _drop(context, deployment, release.files[0].blob)
+        raise
+    log_published(repository, release.package_key, release.version_text, actor)
+    url = services.repository_url(request, repository)
+    return json_answer({"basename": target.path, "url": f"{url}/{target.path}"})
 
-        :raises NotFound: the caller has no such upload; :raises Conflict: its file has not arrived
-        :raises FileExists, FileBurned: it may not be published; then the upload is over
-        """
-        services = self._services
-        identity = await services.access.identify(request)
-        await services.access.require(identity, Action.WRITE, self._repository, target.file.name)
-        uid = (await read_object(request)).get("dist_id")
-        deployment: Deployment | None = await services.catalog.look(
-            deployments.find_deployment, self._repository.id, uid if isinstance(uid, str) else ""
-        )
-        if deployment is None or deployment.user_id != identity.user_id or path_of(deployment) != target.path:
-            raise NotFound("upload", str(target.file))
-        if deployment.state is not DeploymentState.VALIDATED:
-            raise Conflict("the file of this upload has not arrived")
-        release = await self._release(target, deployment)
-        actor = actor_of(request, identity)
-        try:
-            async with services.publisher.stage(self._repository) as staged:
-                await services.publisher.change_with_blobs(
-                    uploads.publish_upload, self._repository, staged, [], deployment, release, actor
-                )
-        except (StorageFull, StorageFailed):
-            raise  # it can be committed again
-        except PkgrepoError:
-            await self._drop(deployment, release.files[0].blob)
-            raise
-        log_published(self._repository, release.package_key, release.version_text, actor)
-        url = services.repository_url(request, self._repository)
-        return json_answer({"basename": target.path, "url": f"{url}/{target.path}"})
 
-    async def _release(self, target: FileTarget, deployment: Deployment) -> Release:
-        """The release of an upload whose file is here. :raises Conflict: the storage has lost it"""
-        file: StagedFile | None = await self._services.catalog.look(
-            deployments.find_staged_file, deployment.id, target.path
-        )
-        if file is None or not file.blob.locator:
-            raise Conflict("the storage has lost the file of this upload; start it again")
-        attrs: Mapping[str, Any] = file.attrs
-        return make_release(Upload(target.file, target.subdir, file.blob), Description(**attrs), self._policy)
+async def _release(context: ChannelContext, target: FileTarget, deployment: Deployment) -> Release:
+    """The release of an upload whose file is here. :raises Conflict: the storage has lost it"""
+    file: StagedFile | None = await context.services.catalog.look(
+        deployments.find_staged_file, deployment.id, target.path
+    )
+    if file is None or not file.blob.locator:
+        raise Conflict("the storage has lost the file of this upload; start it again")
+    attrs: Mapping[str, Any] = file.attrs
+    policy = configuration.policy(context.repository)
+    return make_release(Upload(target.file, target.subdir, file.blob), Description(**attrs), policy)
 
-    async def _drop(self, deployment: Deployment, blob: BlobInfo) -> None:
-        services = self._services
-        if await services.catalog.write(deployments.remove_deployment, deployment.id):
-            await services.publisher.discard(self._repository, [blob.sha256], deployment.created_ms)
+
+async def _drop(context: ChannelContext, deployment: Deployment, blob: BlobInfo) -> None:
+    services = context.services
+    if await services.catalog.write(deployments.remove_deployment, deployment.id):
+        await services.publisher.discard(context.repository, [blob.sha256], deployment.created_ms)
+
+
+# By method and first word; the rest of the path is the target.
+_HANDLERS: Final[Mapping[tuple[str, str], Handler]] = {
+    ("GET", "package"): _shows(read_package),
+    ("GET", "release"): _shows(read_release),
+    ("GET", "dist"): _shows(read_file),
+    ("GET", "download"): _download,
+    ("POST", "package"): _describe,
+    ("PATCH", "package"): _describe,
+    ("POST", "release"): _describe,
+    ("PATCH", "release"): _describe,
+    ("POST", "stage"): _stage,
+    ("POST", "commit"): _commit,
+    ("DELETE", "package"): _remove,
+    ("DELETE", "release"): _remove,
+    ("DELETE", "dist"): _remove,
+}

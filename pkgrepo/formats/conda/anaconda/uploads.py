@@ -19,6 +19,9 @@ leaves the state as it is. What is not published within 24 hours fails; see ``pk
 
 A ticket is a random text, of which the catalog has the hash. It is sent as a field of the form, so that no address has
 it.
+
+The request without credentials has a ticket. Its address names no repository, so it is the same for private ones; the
+ticket decides.
 """
 
 from __future__ import annotations

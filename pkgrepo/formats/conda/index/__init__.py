@@ -1,6 +1,6 @@
 """
 The documents of a channel, made of one record for each package file.
 
-``records`` writes the records with each change. ``channel`` reads them, ``repodata`` and its neighbours join them, and
+``packages`` writes the records with each change, and reads them. ``texts`` and ``documents`` join them, and
 ``requests`` answers.
 """

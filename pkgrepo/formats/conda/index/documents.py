@@ -13,6 +13,8 @@ document                               content
 =====================================  ==========================================================================
 
 JSON documents are also there with the endings ``.zst`` and ``.bz2``. A form is the name of a document and a coding.
+
+They are kept as they are sent, the long ones in temporary files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,19 @@
-"""The records of a hosted channel, in memory by package, and updated by change; see L{package_lists}."""
+"""
+The records of a hosted channel: fragments that each change of a package writes, and what memory holds of them.
+
+=============  ===============  ======================================================================
+fragment       order            body
+=============  ===============  ======================================================================
+``record``     version, path    the record in repodata, as JSON
+``exports``    version, path    the entry in ``run_exports.json``, as JSON, of files that have any
+``about``      one              the entry in ``channeldata.json`` without its folders, as JSON
+=============  ===============  ======================================================================
+
+Files of a yanked version have none. In memory records are by package, and updated by change; see L{package_lists}.
+
+Shards (CEP 16) are msgpack, compressed with zstd: an index with a digest for each package, and a file with the records
+of one package, which is named after its own sha256, so it never changes.
+"""
 
 from __future__ import annotations
 

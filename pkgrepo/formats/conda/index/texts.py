@@ -1,7 +1,8 @@
 """
-``current_repodata.json``: the newest version of each package, and what these need.
+The JSON documents of a channel as pieces of text, joined from what the channel has in memory of each package.
 
-Conda's classic solver asks for it first, and for all records only if it finds no solution in it.
+``current_repodata.json`` has the newest version of each package, and what these need. Conda's classic solver asks for
+it first, and for all records only if it finds no solution in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """
-Channels of upstreams: what is asked (``questions``), the parts that answers are made into (``normaliser``), how a file
-is kept (``releases``), and the documents that proxies and virtual repositories show.
+Channels of upstreams. ``normaliser`` makes parts of what upstreams answer, and ``restoring`` says what is asked.
 
-These are written by ``pieces`` from the ``members`` that a channel has, of which a ``selection`` is shown, and kept by
-``channels`` in temporary files; ``requests`` answers with them.
+``pieces`` writes the documents that proxies and virtual repositories show, from the ``members`` that a channel has;
+``channels`` keeps them in temporary files, and answers with them.
 """

@@ -66,7 +66,7 @@ class Kept:
     parts: dict[int, tuple[Hashable, Part]]
     digest: str = ""
     forms: dict[str, StoredDocument] = Factory(dict)
-    flight: SingleFlight[str, StoredDocument] = field(factory=SingleFlight)
+    in_flight: SingleFlight[str, StoredDocument] = field(factory=SingleFlight)
 
     def suffices(self, stamp: Hashable, now_ms: int) -> bool:
         """Whether it shows this state now."""
@@ -85,7 +85,7 @@ class MemberChannels:
 
     def __init__(self) -> None:
         self._kept: Lru[tuple[int, str, str], Kept] = Lru(MOST_KEPT)
-        self._flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
+        self._in_flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
         self._superseded: ResponseCache[tuple[str, bytes]] = ResponseCache(SUPERSEDED)
 
     async def get(
@@ -102,10 +102,10 @@ class MemberChannels:
         if kept is not None and not kept.suffices(state.stamp, services.clock.now_ms()):
             kept = None
         while kept is None or kept.stamp != state.stamp:  # else it is that of another request, which began before
-            kept = await self._flight.run(place, partial(self._update, services, repository, state, place))
+            kept = await self._in_flight.run(place, partial(self._update, services, repository, state, place))
         document = kept.forms.get(form.coding)
         if document is None:
-            document = await kept.flight.run(form.coding, partial(self._make_form, services, kept, form))
+            document = await kept.in_flight.run(form.coding, partial(self._make_form, services, kept, form))
         return document, kept.opens_ms
 
     def ready(self, repository: Repository, state: ChannelState, form: Form) -> StoredDocument | None:
@@ -209,12 +209,7 @@ class _Writing:
         return stamp, part
 
     async def _write_upstream(
-        self,
-        upstream: Upstream,
-        stamp: Hashable,
-        taken: frozenset[str],
-        shared: frozenset[str],
-        seen: set[str] | None,
+        self, upstream: Upstream, stamp: Hashable, taken: frozenset[str], shared: frozenset[str], seen: set[str] | None
     ) -> tuple[Hashable, Part]:
         services, proxy = self.services, upstream.proxy
         stamp = (services.registry.serial, stamp)
@@ -226,15 +221,15 @@ class _Writing:
         if not upstream.document.held.document.found:
             return stamp, Part()
         hidden = Hidden()
-        if has_age_rules(upstream.leaf) and self.subdir:
+        if has_age_rules(upstream.member) and self.subdir:
             records = upstream.records
-            find = find_hidden(upstream.leaf, now_ms)
+            find = find_hidden(upstream.member, now_ms)
             hidden = await services.proxy.documents.read(proxy, records.question, records.held, find)
         plan = self._plan(proxy.id, shared)
 
         def write(parts: PartsFile) -> tuple[Part, set[str] | None]:
             mine = None if seen is None else set(seen)  # it is called again if the parts turn out to be damaged
-            return plan.write_upstream(parts, Selection(upstream.leaf, taken, hidden, mine)), mine
+            return plan.write_upstream(parts, Selection(upstream.member, taken, hidden, mine)), mine
 
         document = upstream.document
         part, found = await services.proxy.documents.read(proxy, document.question, document.held, write)

@@ -1,4 +1,8 @@
-"""The members of a channel that have a document, at one moment: what upstreams said, and hosted repositories."""
+"""
+The members of a channel that have a document, at one moment: what upstreams said, and hosted repositories.
+
+What a repository shows of the records of an upstream channel.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ class Selection:
     None.
     """
 
-    leaf: FlatMember
+    member: FlatMember
     taken: Set[str]
     hidden: Hidden = Hidden()
     seen: set[str] | None = None
@@ -68,15 +72,15 @@ class Selection:
 
     @cached_property
     def _reserving(self) -> list[Rules]:
-        return [rules for _, rules in self.leaf.rules if rules.reserved_names]
+        return [rules for _, rules in self.member.rules if rules.reserved_names]
 
 
-def has_age_rules(leaf: FlatMember) -> bool:
+def has_age_rules(member: FlatMember) -> bool:
     """Whether a rule hides files of an upstream that are too young."""
-    return any(rules.minimum_release_age is not None for _, rules in leaf.rules)
+    return any(rules.minimum_release_age is not None for _, rules in member.rules)
 
 
-def find_hidden(leaf: FlatMember, now_ms: int) -> Callable[[PartsFile], Hidden]:
+def find_hidden(member: FlatMember, now_ms: int) -> Callable[[PartsFile], Hidden]:
     """A function that finds, in the records of an upstream, the files that are too young now. Blocks."""
 
     def find(parts: PartsFile) -> Hidden:
@@ -85,7 +89,7 @@ def find_hidden(leaf: FlatMember, now_ms: int) -> Callable[[PartsFile], Hidden]:
         name, age = "", None
         for entry in parts.entries(()):
             if (its := name_in(entry.sort)) != name:
-                name, age = its, find_age_rule(leaf, its)
+                name, age = its, find_age_rule(member, its)
             if age is not None and age.hides(entry.published_ms, now_ms):
                 files.add(entry.key)
                 opens |= _opening(age, entry.published_ms)
@@ -125,14 +129,14 @@ class Upstream:
     records are those data.
     """
 
-    leaf: FlatMember
+    member: FlatMember
     records: Answered
     document: Answered
 
     @property
     def proxy(self) -> Repository:
         """The repository."""
-        return self.leaf.repository
+        return self.member.repository
 
     @property
     def stamp(self) -> Hashable:
@@ -194,8 +198,8 @@ async def find_members(
     hosted_stamp = await services.catalog.look(_hosted_stamp, hosted)
     upstreams: list[Upstream] = []
     asked: list[tuple[Repository, Answered]] = []
-    for leaf in ways:
-        proxy = leaf.repository
+    for member in ways:
+        proxy = member.repository
         if proxy.type is not RepositoryType.PROXY or not proxy.active:
             continue
         found = [await _ask(services, proxy, each, revalidate=revalidate) for each in _questions(subdir, document)]
@@ -211,7 +215,7 @@ async def find_members(
             continue
         if document == CURRENT and not last.held.document.found:
             last = records
-        upstreams.append(Upstream(leaf, records, last))
+        upstreams.append(Upstream(member, records, last))
     stamp = (config_serial, tuple(each.stamp for each in upstreams), hosted_stamp)
     return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked)
 

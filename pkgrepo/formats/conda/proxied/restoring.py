@@ -1,6 +1,11 @@
 """
-The documents of an upstream channel as far as its files are kept: with their records as the channel had them then.
+What is asked of upstream channels, how their files are kept, and what is restored of their documents from these.
 
+The URL of a route is the one that clients have as channel. What the upstream serves is kept although an upload would
+refuse it; then it has no texts about it. Its record is that of the upstream, which may have corrected what the package
+says.
+
+Documents are restored as far as its files are kept: with their records as the channel had them then.
 ``current_repodata.json`` has all of these records too, which are more than clients need. Every channel has the folder
 ``noarch``; others of which no file is kept are not known.
 """
@@ -47,7 +52,7 @@ from pkgrepo.storage.pools import Pools
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a file that was fetched from an upstream."""
+    """The release of a file that was fetched from an upstream; see L{IProxiedFormat.make_release}."""
     name = parse_file_name(file.entry.key)
     record = msgspec.json.decode(file.entry.fragments[f"{RECORD}{name.ending}"])
     meta, exports = await staged.inspect(pools.cpu, blob, partial(_read, name=name))
@@ -126,13 +131,7 @@ def _channeldata(kept: Sequence[PackageRecords]) -> bytes:
 
 
 async def explain_package(
-    proxied: Proxied,
-    services: Services,
-    repository: Repository,
-    name: str,
-    version: str | None,
-    *,
-    revalidate: bool,
+    proxied: Proxied, services: Services, repository: Repository, name: str, version: str | None, *, revalidate: bool
 ) -> Explanation:
     """
     How a package, and one version of it if that is given, is served; with ``revalidate`` what is kept is confirmed.

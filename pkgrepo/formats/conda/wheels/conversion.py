@@ -3,6 +3,19 @@ Makes a conda package of a pure wheel.
 
 The same wheel with the same time of publication always gives the same bytes: members are sorted, have one date and no
 owner, and are compressed with one level. So two processes that make a package at the same time make the same.
+
+=======================================  ====================================================================
+in the wheel                             in the package
+=======================================  ====================================================================
+``x/y.py``, ``*.data/purelib``,          ``site-packages/...``
+``*.data/platlib``
+``*.data/scripts``                       ``python-scripts/...``; ``#!python`` becomes ``#!/usr/bin/env python``
+``*.data/data``                          below the root of the environment
+``*.data/headers``                       none: their place depends on the version of Python
+compiled ``.pyc`` files                  left out: conda compiles when it installs
+=======================================  ====================================================================
+
+``INSTALLER`` says that conda installs it, and ``RECORD`` has no lines of ``*.data``.
 """
 
 from __future__ import annotations
@@ -262,11 +275,7 @@ def _license(metadata: Message) -> str:
 
 
 def _about(metadata: Message) -> dict[str, str]:
-    texts = {
-        "home": metadata["Home-page"],
-        "license": _license(metadata),
-        "summary": metadata["Summary"],
-    }
+    texts = {"home": metadata["Home-page"], "license": _license(metadata), "summary": metadata["Summary"]}
     return {key: str(text).strip() for key, text in texts.items() if text}
 
 

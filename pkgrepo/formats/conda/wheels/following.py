@@ -28,6 +28,7 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
+from pkgrepo.formats.conda.files import ChannelContext
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.wheels.publishing import Difference, compare_packages, is_final, publish_wheels
 from pkgrepo.gateway.content import document_cache_control
@@ -168,31 +169,24 @@ MOST_SHOWN: Final = 1000  # wheels in an answer
 LONGEST_CURSOR: Final = 1000  # characters
 
 
-class UnconvertedRequests:
-    """The wheels that one channel could not convert."""
+async def list_unconverted(context: ChannelContext, request: Request) -> Answer:
+    """
+    Up to ``MOST_SHOWN`` wheels after the path in the query ``after``, each with path, sha256 and reason;
+    ``next`` is the next ``after``, or null. The caller needs the right to read the whole repository.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
-
-    async def list_page(self, request: Request) -> Answer:
-        """
-        Up to ``MOST_SHOWN`` wheels after the path in the query ``after``, each with path, sha256 and reason;
-        ``next`` is the next ``after``, or null. The caller needs the right to read the whole repository.
-
-        :raises NotFound: the channel belongs to no other repository; :raises Invalid: ``after`` is too long
-        """
-        services, repository = self._services, self._repository
-        await services.access.admit(request, Action.READ, repository)
-        if repository.parent is None:
-            raise NotFound("document", DOCUMENT)
-        after = request.parameter(b"after") or ""
-        if len(after) > LONGEST_CURSOR:
-            raise Invalid(f"after is longer than {LONGEST_CURSOR} characters", "after")
-        found = await services.catalog.scan(
-            followed_wheels.list_unconverted, repository.id, after=after, limit=MOST_SHOWN + 1
-        )
-        shown = [{"path": each.path, "sha256": each.sha256, "reason": each.reason} for each in found[:MOST_SHOWN]]
-        following = found[MOST_SHOWN - 1].path if len(found) > MOST_SHOWN else None
-        headers = ((b"Cache-Control", document_cache_control(repository)),)
-        return json_answer({"wheels": shown, "next": following}, headers=headers)
+    :raises NotFound: the channel belongs to no other repository; :raises Invalid: ``after`` is too long
+    """
+    services, repository = context.services, context.repository
+    await services.access.admit(request, Action.READ, repository)
+    if repository.parent is None:
+        raise NotFound("document", DOCUMENT)
+    after = request.parameter(b"after") or ""
+    if len(after) > LONGEST_CURSOR:
+        raise Invalid(f"after is longer than {LONGEST_CURSOR} characters", "after")
+    found = await services.catalog.scan(
+        followed_wheels.list_unconverted, repository.id, after=after, limit=MOST_SHOWN + 1
+    )
+    shown = [{"path": each.path, "sha256": each.sha256, "reason": each.reason} for each in found[:MOST_SHOWN]]
+    following = found[MOST_SHOWN - 1].path if len(found) > MOST_SHOWN else None
+    headers = ((b"Cache-Control", document_cache_control(repository)),)
+    return json_answer({"wheels": shown, "next": following}, headers=headers)

@@ -1,5 +1,16 @@
 """
-Converts wheels and publishes their packages, several at a time.
+What a channel lacks of the wheels of a Python package, their conversion, and the publication of the packages.
+
+A converted package knows its wheel: the attribute ``derived_from`` of its file has the wheel's path and sha256. So what
+is to be done follows from what both repositories have now, whatever happened before, and doing it twice does nothing.
+
+=======================  ================================================================================
+wheel                    package in the channel
+=======================  ================================================================================
+published                converted, unless it is recorded that it cannot be
+yanked                   yanked; removed, if the version also has packages of other origins
+removed, replaced        removed
+=======================  ================================================================================
 
 Small wheels share the hop to a thread, the fsync calls of their packages, and the transaction. A wheel that cannot be
 converted, or whose package is refused, does not stop the others.

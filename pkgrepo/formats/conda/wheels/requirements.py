@@ -13,6 +13,9 @@ Python (PEP 440)   conda
 ``===2.2``         ``==2.2``
 others             the same
 =================  =========================================================
+
+Most conda packages are called like their project, in lower case. The table has projects that are known under another
+name in the channels that most people use beside theirs, so that dependencies on them are found there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Requests that push manifests. A manifest is parsed, checked, and stored with its tags in one transaction."""
+"""
+Requests that push manifests. A manifest is parsed, checked, and stored with its tags in one transaction.
+
+Evidence are manifests whose layers are signatures, attestations or SBOMs, and no program. Readers see evidence without
+a signature, so it must contain nothing that a client can run. The media type of a layer proves nothing: podman 4.3
+unpacks a layer of any type by its content, and the pusher chooses the type.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,12 @@ import re
 from attrs import evolve, frozen
 
 from pkgrepo.errors import BlobMissing
-from pkgrepo.formats.container.access import PushRuleCheck
 from pkgrepo.formats.container.configuration import immutable_tags, policy
 from pkgrepo.formats.container.documents import MANIFEST_SIZE, MOST_TAGS, ManifestDocument, parse_in_thread
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
-from pkgrepo.formats.container.proxied.member_content import MemberContent
 from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -105,114 +109,108 @@ class _Pushed:
     condition: TagCondition | None = None
 
 
-class ManifestPushRequests:
-    """Stores manifests; the caller is authorized, and the push rules are checked."""
+async def push_manifest(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
+) -> Answer:
+    """
+    Store a manifest under its digest, and point tags to it.
 
-    def __init__(
-        self, services: Services, visibility: Visibility, push_rules: PushRuleCheck, members: MemberContent
-    ) -> None:
-        self._services = services
-        self._visibility = visibility
-        self._push_rules = push_rules
-        self._members = members
+    :raises Refusal: a referenced blob or manifest is missing, a tag is immutable, or the manifest is too large
+    :raises Invalid, DigestInvalid, TagInvalid: the manifest or reference is malformed
+    :raises TagConditionFailed: the condition of the request on the tag does not hold
+    """
+    digest, tags = _digest_and_tags(request, reference)
+    content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
+    data = await _read_body(request)
+    await context.authorization.require_again(request, identity, target)
+    if digest is not None and not digest.matches(data):
+        raise DigestInvalid(f"the manifest is not the content of {digest}")
+    rules = policy(target.repository)
+    document = await parse_in_thread(context.services.pools, data, content_type, other_types=rules.other_media_types)
+    await context.members.check_new_name(request, target)
+    call = _Call(request, target, identity)
+    condition = _condition(request) if digest is None else None
+    try:
+        name = await _store(context, call, _Pushed(data, document, digest, tags, condition))
+    except ReferencesMissing as error:
+        raise _references_refusal(error) from None
+    except TagExists as error:
+        detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
+        raise Refusal(403, str(error), "DENIED", detail=detail) from None
+    note = await context.visibility.warning(target, name)
+    headers: Fields = (
+        *VERSION,
+        (b"Location", target.url(f"manifests/{name}")),
+        (b"Docker-Content-Digest", name.encode("ascii")),
+    )
+    if document.subject is not None:
+        headers += ((b"OCI-Subject", document.subject.encode("ascii")),)
+    if digest is not None:
+        headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
+    if note is not None:
+        # RFC 7234 section 5.5, used by OCI distribution 1.1 ("Warnings"): containerd and oras print it
+        headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
+    return Answer(201, headers=headers)
 
-    async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
-        """
-        Store a manifest under its digest, and point tags to it.
 
-        :raises Refusal: a referenced blob or manifest is missing, a tag is immutable, or the manifest is too large
-        :raises Invalid, DigestInvalid, TagInvalid: the manifest or reference is malformed
-        :raises TagConditionFailed: the condition of the request on the tag does not hold
-        """
-        digest, tags = _digest_and_tags(request, reference)
-        content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
-        data = await self._read(request)
-        await self._push_rules.check_again(request, identity, target)
-        if digest is not None and not digest.matches(data):
-            raise DigestInvalid(f"the manifest is not the content of {digest}")
-        rules = policy(target.repository)
-        document = await parse_in_thread(self._services.pools, data, content_type, other_types=rules.other_media_types)
-        await self._members.check_new_name(request, target)
-        call = _Call(request, target, identity)
-        condition = _condition(request) if digest is None else None
-        try:
-            name = await self._store(call, _Pushed(data, document, digest, tags, condition))
-        except ReferencesMissing as error:
-            raise _references_refusal(error) from None
-        except TagExists as error:
-            detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
-            raise Refusal(403, str(error), "DENIED", detail=detail) from None
-        note = await self._visibility.warning(target, name)
-        headers: Fields = (
-            *VERSION,
-            (b"Location", target.url(f"manifests/{name}")),
-            (b"Docker-Content-Digest", name.encode("ascii")),
+async def _store(context: RegistryContext, call: _Call, pushed: _Pushed, level: int = 0) -> str:
+    """
+    Store a manifest, with what members of the virtual repository have of it. Returns its digest.
+
+    :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
+    """
+    target, tags, services = call.target, pushed.tags, context.services
+    sparse = policy(target.repository).allow_sparse
+    if target.virtual is not None:
+        await context.members.link_blobs(target, pushed.document.required, client_of(call.request))
+        if not sparse and level < MOST_LEVELS:
+            await _store_children(context, call, pushed.document, level + 1)
+    document = evolve(pushed.document, evidence=await is_evidence(services, target, pushed.document))
+    signatures = await context.visibility.verifier.verify_pushed(
+        target.repository, target.image, document, pushed.data, tags
+    )
+    actor = actor_of(call.request, call.identity)
+    async with services.publisher.stage(target.repository) as staged:
+        blob = await staged.store(pushed.data)
+        name = f"sha256:{blob.sha256}" if pushed.digest is None else str(pushed.digest)
+        push = Push(
+            manifest=document.to_record(name, blob.sha256, len(pushed.data)),
+            blob=blob,
+            required=() if sparse else document.required,
+            tags=tags,
+            immutable=immutable_tags(target.repository, tags),
+            condition=pushed.condition,
+            quarantine=context.visibility.quarantine(target.repository, document),
+            signatures=signatures,
+            client=client_of(call.request),
+            alone=target.alone,
         )
-        if document.subject is not None:
-            headers += ((b"OCI-Subject", document.subject.encode("ascii")),)
-        if digest is not None:
-            headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
-        if note is not None:
-            # RFC 7234 section 5.5, used by OCI distribution 1.1 ("Warnings"): containerd and oras print it
-            headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
-        return Answer(201, headers=headers)
-
-    async def _store(self, call: _Call, pushed: _Pushed, level: int = 0) -> str:
-        """
-        Store a manifest, with what members of the virtual repository have of it. Returns its digest.
-
-        :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
-        """
-        target, tags, services = call.target, pushed.tags, self._services
-        sparse = policy(target.repository).allow_sparse
-        if target.virtual is not None:
-            await self._members.link_blobs(target, pushed.document.required, client_of(call.request))
-            if not sparse and level < MOST_LEVELS:
-                await self._store_children(call, pushed.document, level + 1)
-        document = evolve(pushed.document, evidence=await is_evidence(services, target, pushed.document))
-        signatures = await self._visibility.verifier.verify_pushed(
-            target.repository, target.image, document, pushed.data, tags
+        await services.publisher.change_with_blobs(
+            put_manifest, target.repository, staged, [blob], target.image, push, actor
         )
-        actor = actor_of(call.request, call.identity)
-        async with services.publisher.stage(target.repository) as staged:
-            blob = await staged.store(pushed.data)
-            name = f"sha256:{blob.sha256}" if pushed.digest is None else str(pushed.digest)
-            push = Push(
-                manifest=document.to_record(name, blob.sha256, len(pushed.data)),
-                blob=blob,
-                required=() if sparse else document.required,
-                tags=tags,
-                immutable=immutable_tags(target.repository, tags),
-                condition=pushed.condition,
-                quarantine=self._visibility.quarantine(target.repository, document),
-                signatures=signatures,
-                client=client_of(call.request),
-                alone=target.alone,
-            )
-            await services.publisher.change_with_blobs(
-                put_manifest, target.repository, staged, [blob], target.image, push, actor
-            )
-        log_published(target.repository, target.image, ", ".join(tags) or name, actor)
-        return name
+    log_published(target.repository, target.image, ", ".join(tags) or name, actor)
+    return name
 
-    async def _store_children(self, call: _Call, document: ManifestDocument, level: int) -> None:
-        """Store those manifests of an index that the image lacks and a member has."""
-        target, services = call.target, self._services
-        for digest in dict.fromkeys(each.digest for each in document.required if each.kind == "manifest"):
-            if await services.catalog.look(_has_content, target, digest):
-                continue
-            found = await self._members.find_manifest(target, call.identity, digest)
-            if found is None:
-                await self._members.link_blobs(target, (Reference(digest, "layer", 0),), client_of(call.request))
-                continue
-            child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)
-            await self._store(call, _Pushed(found.data, child, parse_digest(digest)), level)
 
-    async def _read(self, request: Request) -> bytes:
-        try:
-            return await request.body.read_all(MANIFEST_SIZE)
-        except BodyTooLarge:
-            raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
+async def _store_children(context: RegistryContext, call: _Call, document: ManifestDocument, level: int) -> None:
+    """Store those manifests of an index that the image lacks and a member has."""
+    target, services = call.target, context.services
+    for digest in dict.fromkeys(each.digest for each in document.required if each.kind == "manifest"):
+        if await services.catalog.look(_has_content, target, digest):
+            continue
+        found = await context.members.find_manifest(target, call.identity, digest)
+        if found is None:
+            await context.members.link_blobs(target, (Reference(digest, "layer", 0),), client_of(call.request))
+            continue
+        child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)
+        await _store(context, call, _Pushed(found.data, child, parse_digest(digest)), level)
+
+
+async def _read_body(request: Request) -> bytes:
+    try:
+        return await request.body.read_all(MANIFEST_SIZE)
+    except BodyTooLarge:
+        raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
 
 
 def _has_content(r: Reader, target: Target, digest: str) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.access import Authorization, check_deletion
+from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
-from pkgrepo.formats.container.trust.visibility import View, Visibility
+from pkgrepo.formats.container.trust.visibility import View
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -23,120 +23,119 @@ from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, fi
 from pkgrepo.storage.catalog.images.trust import Keys
 
 
-class ManifestRequests:
-    """Reads and deletes manifests; the caller is authorized."""
+async def get_manifest(
+    context: RegistryContext,
+    request: Request,
+    target: Target,
+    identity: Identity,
+    reference: str,
+    *,
+    served: str | None = None,
+    more_headers: Fields = (),
+    ends_s: int = 0,
+    counted: bool = True,
+) -> Answer:
+    """
+    A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
-    def __init__(self, services: Services, authorization: Authorization, visibility: Visibility) -> None:
-        self._services = services
-        self._authorization = authorization
-        self._visibility = visibility
+    With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
+    answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
 
-    async def get(
-        self,
-        request: Request,
-        target: Target,
-        identity: Identity,
-        reference: str,
-        *,
-        served: str | None = None,
-        more_headers: Fields = (),
-        ends_s: int = 0,
-        counted: bool = True,
-    ) -> Answer:
-        """
-        A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
+    :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
+    """
+    services, repository = context.services, target.repository
+    view = await context.visibility.view(identity, repository, target.image)
+    generation = services.catalog.generation()
+    by_digest, reference = is_digest_like(reference), served or reference
+    found = await _find_manifest(context, target, reference, view)
+    if by_digest and request.method == b"HEAD":
+        client = await context.authorization.pushing_client(request, identity, target)
+        if not await renew_promise(
+            services, repository, promise_manifest, found.package_id, found.digest, found.touched_ms, client
+        ):
+            raise unknown(found.digest)
+    public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
+    # a manifest can become hidden, so clients must revalidate it even by digest
+    fixed = by_digest and len(view.audiences) == 1
+    control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
+    answer = await _present(context, repository, found, control if public else b"private, no-cache", more_headers)
 
-        With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
-        answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
+    # clients request the manifests of an index after the index, and only the index counts as a pull
+    part = await services.catalog.look(is_listed, found.package_id, found.digest)
+    item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
+    if item is not None and counted and sends_all(request, answer):
+        services.downloads.record(item, identity)
 
-        :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
-        """
-        services, repository = self._services, target.repository
-        view = await self._visibility.view(identity, repository, target.image)
-        generation = services.catalog.generation()
-        by_digest, reference = is_digest_like(reference), served or reference
-        found = await self._find(target, reference, view)
-        if by_digest and request.method == b"HEAD":
-            client = await self._authorization.pushing_client(request, identity, target)
-            if not await renew_promise(
-                services, repository, promise_manifest, found.package_id, found.digest, found.touched_ms, client
-            ):
-                raise unknown(found.digest)
-        public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
-        # a manifest can become hidden, so clients must revalidate it even by digest
-        fixed = by_digest and len(view.audiences) == 1
-        control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
-        answer = await self._present(repository, found, control if public else b"private, no-cache", more_headers)
+    def fresh(r: Reader) -> bool:
+        return _is_public(r, target, reference, view, found)
 
-        # clients request the manifests of an index after the index, and only the index counts as a pull
-        part = await services.catalog.look(is_listed, found.package_id, found.digest)
-        item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
-        if item is not None and counted and sends_all(request, answer):
-            services.downloads.record(item, identity)
-
-        def fresh(r: Reader) -> bool:
-            return _is_public(r, target, reference, view, found)
-
-        if public and (request.method == b"GET" or not by_digest):
-            cache_answer(
-                services.answer_cache,
-                request,
-                target,
-                answer,
-                fresh=fresh,
-                generation=generation,
-                item=item,
-                serves_head=not by_digest,
-                ends_s=ends_s,
-            )
-        return answer
-
-    async def _present(self, repository: Repository, found: Manifest, control: bytes, more_headers: Fields) -> Answer:
-        """The answer with a manifest; ``control`` is for caches."""
-        digest = found.digest.encode("ascii")
-        return Answer(
-            body=await self._services.files.body(repository.storage_id, found.locator, found.size),
-            content_type=found.media_type.encode("ascii"),
-            etag=b'"%s"' % digest,
-            headers=(
-                (b"Docker-Content-Digest", digest),
-                (b"Cache-Control", control),
-                (b"Vary", b"Accept"),
-                *SAFE,
-                *more_headers,
-            ),
-            always=VERSION,
+    if public and (request.method == b"GET" or not by_digest):
+        cache_answer(
+            services.answer_cache,
+            request,
+            target,
+            answer,
+            fresh=fresh,
+            generation=generation,
+            item=item,
+            serves_head=not by_digest,
+            ends_s=ends_s,
         )
+    return answer
 
-    async def delete(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
-        """
-        Delete a tag, or a manifest with every tag that points to it.
 
-        :raises Refusal: the tag or manifest does not exist, or deletion is off
-        """
-        check_deletion(target.repository)
-        command: Callable[..., None] = delete_tag
-        if is_digest_like(reference):
-            command = delete_manifest
-            reference = str(find_digest(reference) or _refuse(reference))
-        else:
-            parse_tag(reference)
-        try:
-            await self._services.publisher.change(
-                command, target.repository, target.image, reference, actor_of(request, identity)
-            )
-        except NotFound:
-            raise unknown(reference) from None
-        return Answer(202, headers=VERSION)
+async def _present(
+    context: RegistryContext, repository: Repository, found: Manifest, control: bytes, more_headers: Fields
+) -> Answer:
+    """The answer with a manifest; ``control`` is for caches."""
+    digest = found.digest.encode("ascii")
+    return Answer(
+        body=await context.services.files.body(repository.storage_id, found.locator, found.size),
+        content_type=found.media_type.encode("ascii"),
+        etag=b'"%s"' % digest,
+        headers=(
+            (b"Docker-Content-Digest", digest),
+            (b"Cache-Control", control),
+            (b"Vary", b"Accept"),
+            *SAFE,
+            *more_headers,
+        ),
+        always=VERSION,
+    )
 
-    async def _find(self, target: Target, reference: str, view: View) -> Manifest:
-        look = self._services.catalog.look
-        found: Manifest | None = await look(_read_manifest, target, reference, view.keys)
-        if found is not None:
-            return found
-        if view.keys is not None and await look(_read_manifest, target, reference, None) is not None:
-            raise self._visibility.refusal(target.repository, reference)
-        raise unknown(reference)
+
+async def delete_reference(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
+) -> Answer:
+    """
+    Delete a tag, or a manifest with every tag that points to it.
+
+    :raises Refusal: the tag or manifest does not exist, or deletion is off
+    """
+    check_deletion(target.repository)
+    command: Callable[..., None] = delete_tag
+    if is_digest_like(reference):
+        command = delete_manifest
+        reference = str(find_digest(reference) or _refuse(reference))
+    else:
+        parse_tag(reference)
+    try:
+        await context.services.publisher.change(
+            command, target.repository, target.image, reference, actor_of(request, identity)
+        )
+    except NotFound:
+        raise unknown(reference) from None
+    return Answer(202, headers=VERSION)
+
+
+async def _find_manifest(context: RegistryContext, target: Target, reference: str, view: View) -> Manifest:
+    look = context.services.catalog.look
+    found: Manifest | None = await look(_read_manifest, target, reference, view.keys)
+    if found is not None:
+        return found
+    if view.keys is not None and await look(_read_manifest, target, reference, None) is not None:
+        raise context.visibility.refusal(target.repository, reference)
+    raise unknown(reference)
 
 
 def _is_public(r: Reader, target: Target, reference: str, view: View, found: Manifest) -> bool:

@@ -57,7 +57,7 @@ class ReleaseAges:
 
         :raises TooYoung: nothing is old enough; :raises UpstreamFailed: what is, is not kept and cannot be had
         """
-        target, rule = holder.target, find_age_rule(holder.leaf, holder.target.image)
+        target, rule = holder.target, find_age_rule(holder.member, holder.target.image)
         if rule is None:
             return Chosen()
         repository, image, now_ms = target.repository, target.image, self._clock.now_ms()
@@ -84,7 +84,7 @@ class ReleaseAges:
 
     async def check_blob(self, holder: Holder, digest: str) -> None:
         """:raises TooYoung: no manifest that is old enough refers to the blob"""
-        target, rule = holder.target, find_age_rule(holder.leaf, holder.target.image)
+        target, rule = holder.target, find_age_rule(holder.member, holder.target.image)
         if rule is None:
             return
         age: Age = await self._catalog.look(find_age, target.repository.id, target.image, digest)

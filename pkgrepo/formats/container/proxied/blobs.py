@@ -120,11 +120,7 @@ class UpstreamBlobs:
             await self._receive(repository, image, digest, lambda transfer: transfer.finish())
 
     async def _receive(
-        self,
-        repository: Repository,
-        image: str,
-        digest: Digest,
-        read: Callable[[Transfer[LinkedBlob]], Awaitable[T]],
+        self, repository: Repository, image: str, digest: Digest, read: Callable[[Transfer[LinkedBlob]], Awaitable[T]]
     ) -> T | LinkedBlob:
         key = f"blob/{image}@{digest}"
         self._negative_cache.check(repository, key, what="image")

@@ -1,8 +1,12 @@
 """
-Which repositories are asked for an image, in which order, and for how long that stays so.
+Where an image is asked for: in which repositories, at which upstreams, in which order, and by which name.
 
 An image that a hosted member of a virtual repository has belongs to that member; no upstream is asked for it. A member
 to which only blobs were pushed does not have the image yet: it is asked for blobs, besides those that have it.
+
+Of the routes of a proxy the one that had the image before is asked first, then the others by priority. A name without a
+slash has another form with ``library/`` before it, which is how the public hub names its official images. With the
+setting ``library_prefix`` ``auto`` both forms are tried, first the one that was found at this route before.
 """
 
 from __future__ import annotations
@@ -199,7 +203,7 @@ class Holder:
     """
 
     target: Target
-    leaf: FlatMember
+    member: FlatMember
     beside: Sequence[Target] = ()
 
     @property
@@ -265,15 +269,15 @@ class Holders:
         every = list(self._resolver.ways(target.repository))
         owned = any(each is not None for each in (await self._serials(every, target.image, Trace())).values())
         found = []
-        for leaf in every:
-            repository = leaf.repository
+        for member in every:
+            repository = member.repository
             if repository.type is not RepositoryType.HOSTED and (
-                any(rules.reserved_by(target.image) is not None for _, rules in leaf.rules)
+                any(rules.reserved_by(target.image) is not None for _, rules in member.rules)
                 or (owned and not await self._has_image(repository, target.image))
             ):
                 continue
             if repository.active:
-                found.append(Holder(evolve(target, repository=repository), leaf))
+                found.append(Holder(evolve(target, repository=repository), member))
         return found
 
     async def _each(self, target: Target, trace: Trace, *, by_digest: bool) -> list[Holder]:
@@ -307,8 +311,8 @@ class Holders:
         found = [evolve(target, repository=each.repository, terms=terms) for each in active]
         beside = found if owners else []
         return [
-            Holder(each, leaf, beside[index + 1 :])
-            for index, (each, leaf) in enumerate(zip(found, active, strict=True))
+            Holder(each, member, beside[index + 1 :])
+            for index, (each, member) in enumerate(zip(found, active, strict=True))
         ]
 
     async def _begun(self, every: Sequence[FlatMember], owners: Sequence[FlatMember], image: str) -> list[FlatMember]:
@@ -346,15 +350,15 @@ def _unreserved(every: Sequence[FlatMember], image: str, trace: Trace) -> list[F
     :raises NameReserved: there are others only
     """
     found, pattern = [], None
-    for leaf in every:
-        if leaf.repository.type is RepositoryType.HOSTED:
+    for member in every:
+        if member.repository.type is RepositoryType.HOSTED:
             continue
-        reserved = next(((by, owner) for owner, rules in leaf.rules if (by := rules.reserved_by(image))), None)
+        reserved = next(((by, owner) for owner, rules in member.rules if (by := rules.reserved_by(image))), None)
         if reserved is None:
-            found.append(leaf)
+            found.append(member)
         else:
             pattern, owner = reserved
-            trace.add(StepKind.RESERVED, repository=leaf.repository.path, pattern=pattern, rule=owner.path)
+            trace.add(StepKind.RESERVED, repository=member.repository.path, pattern=pattern, rule=owner.path)
     if not found and pattern is not None:
         raise NameReserved("image", image, pattern)
     return found

@@ -22,7 +22,7 @@ from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.ages import ReleaseAges
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.holders import Confirmation, Holders, Outcome, Place, Places, recall, times_of
-from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedFlight, UpstreamManifests
+from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedRequests, UpstreamManifests
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
@@ -95,7 +95,7 @@ class UpstreamLists:
         self._client = client
         self._places = places
         self._negative_cache = negative_cache
-        self._flight: TracedFlight[UpstreamDocument] = TracedFlight()
+        self._in_flight: TracedRequests[UpstreamDocument] = TracedRequests()
 
     async def tags(
         self, repository: Repository, image: str, trace: Trace | None = None, *, after: str = ""
@@ -137,7 +137,7 @@ class UpstreamLists:
             self._negative_cache.check(repository, key, trace, what="image")
         if state is None or self._clock.now_ms() >= state.fresh_until_ms:
             work = partial(self._refresh, repository, image, key, ask, state)
-            state = await self._flight.run(repository, key, work, trace)
+            state = await self._in_flight.run(repository, key, work, trace)
         else:
             recall(trace, repository, state)
         outcome = Outcome.STALE if state.meta.get("stale") else Outcome.HIT

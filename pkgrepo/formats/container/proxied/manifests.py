@@ -82,11 +82,11 @@ class _Ended(Generic[T]):
     error: PkgrepoError | None = None
 
 
-class TracedFlight(Generic[T]):
-    """The questions under way, by repository and key."""
+class TracedRequests(Generic[T]):
+    """Requests to upstreams that are in flight, each asked once for all who wait, and whose steps all of them get."""
 
     def __init__(self) -> None:
-        self._flight: SingleFlight[tuple[int, str], _Ended[T]] = SingleFlight()
+        self._in_flight: SingleFlight[tuple[int, str], _Ended[T]] = SingleFlight()
 
     async def run(self, repository: Repository, key: str, work: Callable[[Trace], Awaitable[T]], trace: Trace) -> T:
         """
@@ -104,7 +104,7 @@ class TracedFlight(Generic[T]):
                 return _Ended(own.store(), error=error)
             return _Ended(own.store(), answer)
 
-        ended = await self._flight.run((repository.id, key), traced)
+        ended = await self._in_flight.run((repository.id, key), traced)
         trace.recall(repository.path, ended.steps)
         if ended.error is not None:
             raise ended.error.with_traceback(None)
@@ -152,7 +152,7 @@ class UpstreamManifests:
         self._places = places
         self._negative_cache = negative_cache
         self._counters = counters
-        self._flight: TracedFlight[Confirmation] = TracedFlight()
+        self._in_flight: TracedRequests[Confirmation] = TracedRequests()
         self._stale_until_ms: Lru[tuple[int, str], int] = Lru(MOST_STALE)
 
     async def ensure(
@@ -185,7 +185,7 @@ class UpstreamManifests:
             return Confirmation(Outcome.HIT)
         key = f"manifest/{image}@{digest}"
         self._negative_cache.check(repository, key, trace, what="image")
-        return await self._flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
+        return await self._in_flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
 
     async def _ensure_tag(self, target: Target, tag: str, trace: Trace, *, revalidate: bool) -> Confirmation:
         repository, image = target.repository, target.image
@@ -206,7 +206,7 @@ class UpstreamManifests:
         if not usable:
             self._negative_cache.check(repository, key, trace, what="image")
         work = partial(self._refresh_tag, target, tag, kept if usable else None, state)
-        return await self._flight.run(repository, key, work, trace)
+        return await self._in_flight.run(repository, key, work, trace)
 
     async def _refresh_tag(
         self, target: Target, tag: str, kept: Manifest | None, state: UpstreamDocument | None, trace: Trace

@@ -8,6 +8,10 @@ could not read under the same name through the virtual repository.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
 from attrs import frozen
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
@@ -28,6 +32,8 @@ from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest
 
 from .holders import Holder
+
+T = TypeVar("T")
 
 
 @frozen
@@ -79,26 +85,14 @@ class MemberContent:
 
         :raises UpstreamFailed: an upstream failed, and no other member has it
         """
-        failure: UpstreamFailed | None = None
-        for holder in await self._lenders(target):
-            try:
-                found = await self._read(holder, identity, digest)
-            except (NotFound, TooYoung):
-                continue
-            except UpstreamDenied:
-                raise  # a decision, see L{Holders.first}
-            except UpstreamFailed as error:
-                failure = failure or error
-                continue
+        async for holder, found in self._ask_members(target, partial(self._read, identity, digest)):
             if found is not None and found.locator:
                 files, storage_id = self._services.files, holder.target.repository.storage_id
                 return MemberManifest(await files.read(storage_id, found.locator, found.size), found.media_type)
-        if failure is not None:
-            raise failure
         return None
 
     async def check_new_name(self, request: Request, target: Target) -> None:
-        """See L{check_new_name}. :raises Forbidden, UpstreamFailed: see there"""
+        """Check that a push may give the image its name. :raises Forbidden, UpstreamFailed: see L{check_new_name}"""
         if target.virtual is None:
             return
 
@@ -122,7 +116,7 @@ class MemberContent:
         found = await self._images.holders.lenders(source)
         return [each for each in found if each.target.repository.id != target.repository.id]
 
-    async def _read(self, holder: Holder, identity: Identity, digest: str) -> Manifest | None:
+    async def _read(self, identity: Identity, digest: str, holder: Holder) -> Manifest | None:
         repository, image = holder.target.repository, holder.target.image
         if not holder.is_hosted:
             await self._images.manifests.ensure(holder.target, digest)
@@ -132,12 +126,27 @@ class MemberContent:
         return await self._services.catalog.look(find_manifest, *where)
 
     async def _link(self, target: Target, digest: str, client: str) -> None:
+        async def keep(holder: Holder) -> None:
+            if not holder.is_hosted:
+                await self._images.ages.check_blob(holder, digest)
+                await self._images.blobs.keep(holder.target.repository, target.image, parse_digest(digest))
+
+        async for holder, _ in self._ask_members(target, keep):
+            if await self._mount(holder, target, digest, client) or await self._copy(holder, target, digest, client):
+                return
+
+    async def _ask_members(
+        self, target: Target, ask: Callable[[Holder], Awaitable[T]]
+    ) -> AsyncIterator[tuple[Holder, T]]:
+        """
+        Iterate over the members that have something, with what ``ask`` returns for each.
+
+        :raises UpstreamFailed: an upstream failed, and what the other members have was not enough
+        """
         failure: UpstreamFailed | None = None
         for holder in await self._lenders(target):
             try:
-                if not holder.is_hosted:
-                    await self._images.ages.check_blob(holder, digest)
-                    await self._images.blobs.keep(holder.target.repository, target.image, parse_digest(digest))
+                found = await ask(holder)
             except (NotFound, TooYoung):
                 continue
             except UpstreamDenied:
@@ -145,8 +154,7 @@ class MemberContent:
             except UpstreamFailed as error:
                 failure = failure or error
                 continue
-            if await self._mount(holder, target, digest, client) or await self._copy(holder, target, digest, client):
-                return
+            yield holder, found
         if failure is not None:
             raise failure
 

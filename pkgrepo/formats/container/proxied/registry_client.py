@@ -1,4 +1,10 @@
-"""Requests to upstream registries, by the registry API below the URL of a route."""
+"""
+Requests to upstream registries, by the registry API below the URL of a route, with a bearer token if one is wanted.
+
+A registry that wants a token answers 401 with the address of its token service (the realm) and a scope (RFC 9110
+section 11.6.1). The next time a token is got before the request, since realm and scope of a registry's images are
+alike. Tokens are used until they expire.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +121,7 @@ class UpstreamTokens:
         self._seconds = seconds
         self._tokens: Lru[_Key, _Token] = Lru(MOST_TOKENS)
         self._services: dict[tuple[int, Route], _Service] = {}
-        self._flight: SingleFlight[_Key, str] = SingleFlight()
+        self._in_flight: SingleFlight[_Key, str] = SingleFlight()
 
     async def find(self, upstream: Upstream, place: Place, scope: str) -> str | None:
         """
@@ -167,7 +173,7 @@ class UpstreamTokens:
         return authorization
 
     async def _get(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
-        return await self._flight.run(key, lambda: self._ask(upstream, key, service, scope))
+        return await self._in_flight.run(key, lambda: self._ask(upstream, key, service, scope))
 
     async def _ask(self, upstream: Upstream, key: _Key, service: _Service, scope: str) -> str:
         """Ask the token service (distribution token specification: GET with service and scopes)."""

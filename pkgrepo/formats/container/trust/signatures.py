@@ -12,6 +12,8 @@ bundle         layers of a manifest whose subject is   the pre-authentication en
 
 Only signatures of trusted keys count; certificates and transparency logs are ignored. Malformed data is ignored too and
 raises no error, since every caller who may push can send it.
+
+The trusted keys of a repository are those in its configuration, else those of the server.
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ removed.
 
 Readers get 404 with the detail ``not signed by a trusted key``. Layers and configs are not hidden: a reader who knows
 their digests has seen the manifest.
+
+Signatures in the manifests of an image are verified at the push of a manifest, and the results are stored (see
+``pkgrepo.storage.catalog.images.signatures``); each read checks whether the keys are still trusted.
 """
 
 from __future__ import annotations

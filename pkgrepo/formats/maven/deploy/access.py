@@ -1,4 +1,4 @@
-"""Who may deploy, and who may see and change a deployment."""
+"""Who may deploy, and how many deployments at a time; who may see and change a deployment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from attrs import frozen
 
 from pkgrepo.auth.login.identities import present_identity
 from pkgrepo.errors import AuthenticationRequired, Conflict, Forbidden, NotFound
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.deploy.problems import MOST_OPEN, OPEN_UPLOADS
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.access import actor_of
@@ -70,53 +71,50 @@ async def find_pusher(services: Services, deployment: Deployment) -> Pusher:
     raise Forbidden("the server was stopped, and the credentials of this deployment are not valid any more")
 
 
-class DeployAccess:
-    """Checks callers, and finds the deployments that they may see."""
+async def admit(context: MavenContext, request: Request) -> Pusher:
+    """
+    The caller, who may push to the repository; whether also to each package is checked when they are known.
 
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    :raises AuthenticationRequired, Forbidden, ReadOnly, RepositoryInactive: see L{Access.require}
+    :raises Refusal: the repository wants a token
+    """
+    repository = context.repository
+    access = context.services.access
+    request.repository = repository.path
+    identity = await access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    await check_token(context.services, identity, repository)
+    await access.require(identity, Action.WRITE, repository)
+    return Pusher(identity, actor_of(request, identity))
 
-    async def admit(self, request: Request) -> Pusher:
-        """
-        The caller, who may push to the repository; whether also to each package is checked when they are known.
 
-        :raises AuthenticationRequired, Forbidden, ReadOnly, RepositoryInactive: see L{Access.require}
-        :raises Refusal: the repository wants a token
-        """
-        access = self._services.access
-        request.repository = self._repository.path
-        identity = await access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        await check_token(self._services, identity, self._repository)
-        await access.require(identity, Action.WRITE, self._repository)
-        return Pusher(identity, actor_of(request, identity))
+async def find_deployment(context: MavenContext, uid: str) -> Deployment | None:
+    """The deployment with this id as it is now, or None; one whose process was killed is released now."""
+    repository = context.repository
+    catalog = context.services.catalog
+    found: Deployment | None = await catalog.look(deployments.find_deployment, repository.id, uid)
+    now_ms = context.services.clock.now_ms()
+    if found is None or found.lease_ms in (None, FREE) or found.lease_ms >= now_ms:
+        return found
+    await catalog.write(release_interrupted, repository.storage_id, now_ms)
+    return await catalog.look(deployments.find_deployment, repository.id, uid)
 
-    async def find(self, uid: str) -> Deployment | None:
-        """The deployment with this id as it is now, or None; one whose process was killed is released now."""
-        catalog = self._services.catalog
-        found: Deployment | None = await catalog.look(deployments.find_deployment, self._repository.id, uid)
-        now_ms = self._services.clock.now_ms()
-        if found is None or found.lease_ms in (None, FREE) or found.lease_ms >= now_ms:
-            return found
-        await catalog.write(release_interrupted, self._repository.storage_id, now_ms)
-        return await catalog.look(deployments.find_deployment, self._repository.id, uid)
 
-    async def open(self, request: Request, uid: str) -> tuple[Pusher, Deployment]:
-        """
-        The caller, and a deployment that is theirs or that they may change as maintainers of the repository.
+async def open_deployment(context: MavenContext, request: Request, uid: str) -> tuple[Pusher, Deployment]:
+    """
+    The caller, and a deployment that is theirs or that they may change as maintainers of the repository.
 
-        :raises NotFound: it does not exist; otherwise as in ``admit``
-        """
-        pusher = await self.admit(request)
-        found = await self.find(uid)
-        if found is None or not (
-            found.user_id == pusher.identity.user_id
-            or await self._services.access.may(pusher.identity, Action.EDIT, self._repository)
-        ):
-            raise NotFound("deployment", uid)
-        return pusher, found
+    :raises NotFound: it does not exist; otherwise as in ``admit``
+    """
+    pusher = await admit(context, request)
+    found = await find_deployment(context, uid)
+    if found is None or not (
+        found.user_id == pusher.identity.user_id
+        or await context.services.access.may(pusher.identity, Action.EDIT, context.repository)
+    ):
+        raise NotFound("deployment", uid)
+    return pusher, found
 
 
 def most_open(services: Services) -> int:

@@ -1,7 +1,9 @@
 """
-The first pass over a bundle: its paths, checksums, POMs and signatures. Nothing is stored yet.
+The files in a bundle, and whether they make whole versions.
 
-Most bundles that are refused are refused after this pass, which reads little of them.
+A bundle is a zip, tar or gzipped tar archive, which is read without unpacking it to disk. The first pass over it finds
+its paths, checksums, POMs and signatures, before anything is stored. Most bundles that are refused are refused after
+this pass, which reads little of them.
 """
 
 from __future__ import annotations

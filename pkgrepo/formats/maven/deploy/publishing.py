@@ -1,4 +1,9 @@
-"""Publishes the files of a deployment: staged files -> push rules -> releases -> one transaction."""
+"""
+Publishes the files of a deployment: staged files -> push rules -> releases -> one transaction.
+
+The files of one version to which the same push rules apply are one release. The transaction checks again that files can
+be at their paths, which other clients may have taken.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,12 @@ from typing import Any, Final
 from attrs import frozen
 
 from pkgrepo.errors import Conflict, Forbidden, PkgrepoError, UpstreamFailed
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.contents import SIGNED_BY_ASC, component_list
 from pkgrepo.formats.maven.deploy.problems import SHOWN_COMPONENTS, Problems, first_sentence
 from pkgrepo.formats.maven.deploy.storing import Turns
+from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import (
     ATTEMPTS,
     BUSY,
@@ -29,13 +36,11 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.gateway.refusals import STATUSES
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment
-from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments
@@ -111,149 +116,158 @@ class Refused(PkgrepoError):  # noqa: N818 - named for what happened
         self.problems = problems
 
 
-class Publishing:
-    """Publishes deployments of one hosted repository."""
+async def check_rules(context: MavenContext, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
+    """Check the push rules for every version among the files. :raises Refused: one forbids a version"""
+    await _permits(context, identity, await context.services.pools.cpu(one_of_each, targets))
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
-        self._services = services
-        self._repository = repository
-        self._indexer = indexer
 
-    async def check_rules(self, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
-        """Check the push rules for every version among the files. :raises Refused: one forbids a version"""
-        await self._permits(identity, await self._services.pools.cpu(one_of_each, targets))
+async def require_rules(context: MavenContext, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
+    """Check the push rules for a request that does not end a deployment. :raises Refusal: one forbids a version"""
+    try:
+        await check_rules(context, identity, targets)
+    except Refused as error:
+        raise refusal_of(error) from None
 
-    async def check_places(self, identity: Identity, deployment: Deployment) -> None:
-        """Check that the staged files can be at their paths. :raises Refused: other files or folders are there"""
-        parts = await self._parts(deployment)
-        permits = await self._permits(identity, [each.first for each in parts])
-        await self._check_places(parts, permits)
 
-    async def check_signatures(self, deployment: Deployment) -> None:
-        """
-        Check the PGP signatures among the staged files, if the repository has keys that it trusts.
+async def check_places(context: MavenContext, identity: Identity, deployment: Deployment) -> None:
+    """Check that the staged files can be at their paths. :raises Refused: other files or folders are there"""
+    parts = await _parts(context, deployment)
+    permits = await _permits(context, identity, [each.first for each in parts])
+    await _check_places(context, parts, permits)
 
-        :raises Refused: one is not valid for its file, or not by a trusted key
-        """
-        texts = DeployRequirements.of(self._repository).trusted_keys
-        if not texts:
-            return
-        services, problems = self._services, Problems()
-        certificates = await services.pools.cpu(read_certificates, texts)
-        staged: list[StagedFile] = await services.catalog.scan(deployments.staged_files, deployment.id)
-        blobs = {each.path: each.blob for each in staged}
-        for path, blob in blobs.items():
-            signed = blobs.get(path.removesuffix(SIGNED_BY_ASC)) if path.endswith(SIGNED_BY_ASC) else None
-            if signed is None:
-                continue
-            storage_id = self._repository.storage_id
-            signature = await services.files.read(storage_id, blob.locator, min(blob.size, LARGEST_SIGNATURE))
-            look = partial(is_signed_by, signature=signature, certificates=certificates)
-            if not await services.files.inspect(services.pools.cpu, storage_id, signed, look):
-                problems.add(path, "this is no valid signature of the file by a key that the repository trusts")
-        if problems:
-            raise Refused(problems)
 
-    async def publish(self, identity: Identity, actor: Actor, deployment: Deployment) -> None:
-        """
-        Publish all files of a deployment that is in the state PUBLISHING, which then is PUBLISHED.
+async def check_signatures(context: MavenContext, deployment: Deployment) -> None:
+    """
+    Check the PGP signatures among the staged files, if the repository has keys that it trusts.
 
-        :raises Refused: they may not be published
-        :raises StorageFull, StorageFailed: it may be published nevertheless; its state tells
-        """
-        parts = await self._parts(deployment)
-        permits = await self._permits(identity, [each.first for each in parts])
-        await self._permits(identity, [group_metadata(each) for each in _plugins(parts)])
-        await self._check_places(parts, permits)
-        releases = await self._services.pools.cpu(_releases, parts, permits)
-        try:
-            await self._services.publisher.check(self._repository, [each.package_key for each in releases])
-        except (Forbidden, UpstreamFailed) as error:
-            problems = Problems()
-            problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
-            raise Refused(problems) from None
-        coordinates = dict.fromkeys(each.coordinates for each in parts)
-        meta = {
-            "components": component_list(coordinates, SHOWN_COMPONENTS),
-            "component_count": len(coordinates),
-            "file_count": sum(len(each.files) for each in parts),
-        }
-        guard = partial(_guard, repository=self._repository, parts=parts, permits=permits)
-        published = await self._publish(deployment, releases, meta, actor, _plugins(parts), guard)
-        turns = Turns()
-        for release, result in zip(releases, published, strict=True):
-            await turns.rest()
-            if result.changed:
-                log_published(self._repository, release.package_key, release.version_text, actor)
+    :raises Refused: one is not valid for its file, or not by a trusted key
+    """
+    texts = DeployRequirements.of(context.repository).trusted_keys
+    if not texts:
+        return
+    services, problems = context.services, Problems()
+    certificates = await services.pools.cpu(read_certificates, texts)
+    staged: list[StagedFile] = await services.catalog.scan(deployments.staged_files, deployment.id)
+    blobs = {each.path: each.blob for each in staged}
+    for path, blob in blobs.items():
+        signed = blobs.get(path.removesuffix(SIGNED_BY_ASC)) if path.endswith(SIGNED_BY_ASC) else None
+        if signed is None:
+            continue
+        storage_id = context.repository.storage_id
+        signature = await services.files.read(storage_id, blob.locator, min(blob.size, LARGEST_SIGNATURE))
+        look = partial(is_signed_by, signature=signature, certificates=certificates)
+        if not await services.files.inspect(services.pools.cpu, storage_id, signed, look):
+            problems.add(path, "this is no valid signature of the file by a key that the repository trusts")
+    if problems:
+        raise Refused(problems)
 
-    async def _publish(
-        self,
-        deployment: Deployment,
-        releases: Sequence[Release],
-        meta: Mapping[str, Any],
-        actor: Actor,
-        plugins: Mapping[str, Sequence[Plugin]],
-        guard: Callable[[Transaction, int], None],
-    ) -> Sequence[Published]:
-        """
-        Publish releases, and add plugins to the metadata of their groups, in one transaction.
 
-        :raises Conflict: other clients changed these metadata too often meanwhile
-        """
-        services, repository = self._services, self._repository
-        for _ in range(ATTEMPTS):
-            async with services.publisher.stage(repository) as staged:
-                changes = [
-                    await prepare_plugins(services, repository, staged, group, found)
-                    for group, found in plugins.items()
-                ]
-                blobs = [blob for each in changes for blob in each.blobs]
-                try:
-                    published = await services.publisher.change_with_blobs(
-                        publish_deployment,
-                        repository,
-                        staged,
-                        blobs,
-                        deployment.id,
-                        releases,
-                        meta,
-                        actor,
-                        self._indexer,
-                        guard,
-                        partial(_put_all, repository=repository, changes=changes, actor=actor),
-                    )
-                except Outdated:
-                    continue
-                return published.releases
-        raise Conflict(BUSY)
+async def publish(context: MavenContext, identity: Identity, actor: Actor, deployment: Deployment) -> None:
+    """
+    Publish all files of a deployment that is in the state PUBLISHING, which then is PUBLISHED.
 
-    async def _parts(self, deployment: Deployment) -> list[Part]:
-        staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)
+    :raises Refused: they may not be published
+    :raises StorageFull, StorageFailed: it may be published nevertheless; its state tells
+    """
+    repository = context.repository
+    parts = await _parts(context, deployment)
+    permits = await _permits(context, identity, [each.first for each in parts])
+    await _permits(context, identity, [group_metadata(each) for each in _plugins(parts)])
+    await _check_places(context, parts, permits)
+    releases = await context.services.pools.cpu(_releases, parts, permits)
+    try:
+        await context.services.publisher.check(repository, [each.package_key for each in releases])
+    except (Forbidden, UpstreamFailed) as error:
         problems = Problems()
-        for each in staged:
-            if not each.blob.locator:
-                problems.add(each.path, "the storage has lost this file; deploy it again", 507)
-        if problems:
-            raise Refused(problems)
-        return await self._services.pools.cpu(split_parts, staged)
+        problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
+        raise Refused(problems) from None
+    coordinates = dict.fromkeys(each.coordinates for each in parts)
+    meta = {
+        "components": component_list(coordinates, SHOWN_COMPONENTS),
+        "component_count": len(coordinates),
+        "file_count": sum(len(each.files) for each in parts),
+    }
+    guard = partial(_guard, repository=repository, parts=parts, permits=permits)
+    published = await _publish(context, deployment, releases, meta, actor, _plugins(parts), guard)
+    turns = Turns()
+    for release, result in zip(releases, published, strict=True):
+        await turns.rest()
+        if result.changed:
+            log_published(repository, release.package_key, release.version_text, actor)
 
-    async def _permits(self, identity: Identity, targets: Sequence[ArtifactFile | Metadata]) -> list[PushPermit]:
-        permits: list[PushPermit] = []
-        problems, turns = Problems(), Turns()
-        for each in targets:
-            await turns.rest()
+
+async def _publish(
+    context: MavenContext,
+    deployment: Deployment,
+    releases: Sequence[Release],
+    meta: Mapping[str, Any],
+    actor: Actor,
+    plugins: Mapping[str, Sequence[Plugin]],
+    guard: Callable[[Transaction, int], None],
+) -> Sequence[Published]:
+    """
+    Publish releases, and add plugins to the metadata of their groups, in one transaction.
+
+    :raises Conflict: other clients changed these metadata too often meanwhile
+    """
+    services, repository = context.services, context.repository
+    for _ in range(ATTEMPTS):
+        async with services.publisher.stage(repository) as staged:
+            changes = [
+                await prepare_plugins(services, repository, staged, group, found) for group, found in plugins.items()
+            ]
+            blobs = [blob for each in changes for blob in each.blobs]
             try:
-                permits.append(await check_push(self._services, identity, self._repository, each, deploy=True))
-            except (Refusal, PkgrepoError) as error:
-                problems.add(each.path.rpartition("/")[0], str(error), status_of(error))
-        if problems:
-            raise Refused(problems)
-        return permits
+                published = await services.publisher.change_with_blobs(
+                    publish_deployment,
+                    repository,
+                    staged,
+                    blobs,
+                    deployment.id,
+                    releases,
+                    meta,
+                    actor,
+                    index_artifact,
+                    guard,
+                    partial(_put_all, repository=repository, changes=changes, actor=actor),
+                )
+            except Outdated:
+                continue
+            return published.releases
+    raise Conflict(BUSY)
 
-    async def _check_places(self, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:
-        problems = await self._services.catalog.scan(find_problems, self._repository.id, parts, permits)
-        if problems:
-            raise Refused(problems)
+
+async def _parts(context: MavenContext, deployment: Deployment) -> list[Part]:
+    staged: list[StagedFile] = await context.services.catalog.scan(deployments.staged_files, deployment.id)
+    problems = Problems()
+    for each in staged:
+        if not each.blob.locator:
+            problems.add(each.path, "the storage has lost this file; deploy it again", 507)
+    if problems:
+        raise Refused(problems)
+    return await context.services.pools.cpu(split_parts, staged)
+
+
+async def _permits(
+    context: MavenContext, identity: Identity, targets: Sequence[ArtifactFile | Metadata]
+) -> list[PushPermit]:
+    permits: list[PushPermit] = []
+    problems, turns = Problems(), Turns()
+    for each in targets:
+        await turns.rest()
+        try:
+            permits.append(await check_push(context.services, identity, context.repository, each, deploy=True))
+        except (Refusal, PkgrepoError) as error:
+            problems.add(each.path.rpartition("/")[0], str(error), status_of(error))
+    if problems:
+        raise Refused(problems)
+    return permits
+
+
+async def _check_places(context: MavenContext, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:
+    problems = await context.services.catalog.scan(find_problems, context.repository.id, parts, permits)
+    if problems:
+        raise Refused(problems)
 
 
 def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Release]:
@@ -270,11 +284,7 @@ def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Rele
 
 
 def _guard(
-    tx: Transaction,
-    _now_ms: int,
-    repository: Repository,
-    parts: Sequence[Part],
-    permits: Sequence[PushPermit],
+    tx: Transaction, _now_ms: int, repository: Repository, parts: Sequence[Part], permits: Sequence[PushPermit]
 ) -> None:
     """Check again, in the transaction, that the files can be at their paths."""
     problems = find_problems(tx, repository.id, parts, permits)

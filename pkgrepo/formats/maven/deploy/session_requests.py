@@ -15,19 +15,19 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
-from pkgrepo.formats.maven.deploy.access import DeployAccess, Pusher, Wish, begin, check_room, most_open
+from pkgrepo.formats.maven.deploy.access import Pusher, Wish, admit, begin, check_room, most_open, open_deployment
 from pkgrepo.formats.maven.deploy.addresses import Address
 from pkgrepo.formats.maven.deploy.contents import Contents, check_contents, pom_mismatch, signature_problem
 from pkgrepo.formats.maven.deploy.problems import SIGNATURE_SIZE, Problems
-from pkgrepo.formats.maven.deploy.publishing import Refused, refusal_of
-from pkgrepo.formats.maven.deploy.work import Publication
+from pkgrepo.formats.maven.deploy.publishing import Refused, refusal_of, require_rules
+from pkgrepo.formats.maven.deploy.work import publish_session
 from pkgrepo.formats.maven.metadata.plugins import find_plugin
 from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_version
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path, parse_text
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json, receive_body
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
@@ -133,121 +133,107 @@ HEADER = b"x-service-deploy"
 DOCUMENT_SIZE = 256 * 1024  # bytes of the body that begins a session
 
 
-class SessionRequests:
-    """Sessions of one hosted repository."""
+async def begin_session(context: MavenContext, request: Request) -> Answer:
+    """
+    Begin a session for the version and files in the body.
 
-    def __init__(
-        self, services: Services, repository: Repository, access: DeployAccess, publication: Publication
-    ) -> None:
-        self._services = services
-        self._repository = repository
-        self._access = access
-        self._publication = publication
+    :raises Invalid: the body is malformed; :raises Conflict: a session for the artifact is open
+    :raises Refusal: a push rule forbids the version, or the user has too many open deployments
+    """
+    services = context.services
+    pusher = await admit(context, request)
+    session = read_session(await read_json(request, DOCUMENT_SIZE))
+    targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
+    await require_rules(context, pusher.identity, [each for each in targets if each is not None])
+    deployment: Deployment = await services.catalog.write(
+        begin,
+        context.repository,
+        pusher,
+        Wish(session.name, package_key=session.coordinates.package_key),
+        session.meta,
+        most=most_open(services),
+        now_ms=services.clock.now_ms(),
+    )
+    return json_answer({"deploy_id": deployment.uid}, headers=NO_STORE)
 
-    def header(self, request: Request) -> bytes | None:
-        """The header field by which clients say that they speak the session protocol, or None."""
-        return request.header(HEADER)
 
-    async def begin(self, request: Request) -> Answer:
-        """
-        Begin a session for the version and files in the body.
+async def put_file(context: MavenContext, request: Request, address: Address) -> Answer:
+    """
+    Take one file of a session.
 
-        :raises Invalid: the body is malformed; :raises Conflict: a session for the artifact is open
-        :raises Refusal: a push rule forbids the version, or the user has too many open deployments
-        """
-        pusher = await self._access.admit(request)
-        session = read_session(await read_json(request, DOCUMENT_SIZE))
-        targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
-        await self._publication.check_rules(pusher, [each for each in targets if each is not None])
-        deployment: Deployment = await self._services.catalog.write(
-            begin,
-            self._repository,
-            pusher,
-            Wish(session.name, package_key=session.coordinates.package_key),
-            session.meta,
-            most=most_open(self._services),
-            now_ms=self._services.clock.now_ms(),
+    :raises DigestMismatch: it is not the announced one; :raises AlreadyExists: it has arrived already
+    :raises NotFound: it was not announced; :raises Invalid: it is malformed
+    """
+    services = context.services
+    pusher, deployment = await open_deployment(context, request, address.uid)
+    _check_open(deployment)
+    session = Session.of(deployment.package_key, deployment.meta)
+    name = parse_path(address.path, directory_ok=False).path
+    file = session.file(name)
+    if file is None:
+        raise NotFound("file", name)
+    await require_rules(context, pusher.identity, [file])
+    if await services.catalog.look(deployments.find_staged_file, deployment.id, file.path) is not None:
+        raise AlreadyExists("file", name)
+    async with services.publisher.stage(context.repository) as staged:
+        blob = await receive_body(
+            request, staged, limit=services.max_upload, algorithms=ALGORITHMS, expected=session.expected[file.path]
         )
-        return json_answer({"deploy_id": deployment.uid}, headers=NO_STORE)
+        found = StagedFile(file.path, blob, await _attrs(context, staged, file, blob))
+        await services.publisher.change_with_blobs(
+            partial(_stage, pusher=pusher, most=most_open(services)),
+            context.repository,
+            staged,
+            [blob],
+            deployment,
+            found,
+        )
+    return Answer(201)
 
-    async def put(self, request: Request, address: Address) -> Answer:
-        """
-        Take one file of a session.
 
-        :raises DigestMismatch: it is not the announced one; :raises AlreadyExists: it has arrived already
-        :raises NotFound: it was not announced; :raises Invalid: it is malformed
-        """
-        pusher, deployment = await self._access.open(request, address.uid)
-        _check_open(deployment)
-        session = Session.of(deployment.package_key, deployment.meta)
-        name = parse_path(address.path, directory_ok=False).path
-        file = session.file(name)
-        if file is None:
-            raise NotFound("file", name)
-        await self._publication.check_rules(pusher, [file])
-        if await self._services.catalog.look(deployments.find_staged_file, deployment.id, file.path) is not None:
-            raise AlreadyExists("file", name)
-        async with self._services.publisher.stage(self._repository) as staged:
-            blob = await receive_body(
-                request,
-                staged,
-                limit=self._services.max_upload,
-                algorithms=ALGORITHMS,
-                expected=session.expected[file.path],
-            )
-            found = StagedFile(file.path, blob, await self._attrs(staged, file, blob))
-            await self._services.publisher.change_with_blobs(
-                partial(_stage, pusher=pusher, most=most_open(self._services)),
-                self._repository,
-                staged,
-                [blob],
-                deployment,
-                found,
-            )
-        return Answer(201)
+async def publish_files(context: MavenContext, request: Request, pusher: Pusher, deployment: Deployment) -> Answer:
+    """
+    Publish the files of a session, and end it.
 
-    async def publish(self, request: Request, pusher: Pusher, deployment: Deployment) -> Answer:
-        """
-        Publish the files of a session, and end it.
+    :raises Refusal: files are missing, or may not be published; the session stays open
+    """
+    _check_open(deployment)
+    session = Session.of(deployment.package_key, deployment.meta)
+    staged: list[StagedFile] = await context.services.catalog.scan(deployments.staged_files, deployment.id)
+    _check_whole(session, staged, DeployRequirements.of(context.repository))
+    await publish_session(context, pusher, deployment)
+    url = context.services.repository_url(request, context.repository)
+    files = [
+        {"name": each.path.rpartition("/")[2], "path": each.path, "url": f"{url}/{quote(each.path)}"} for each in staged
+    ]
+    return json_answer({"files": files}, headers=NO_STORE)
 
-        :raises Refusal: files are missing, or may not be published; the session stays open
-        """
-        _check_open(deployment)
-        session = Session.of(deployment.package_key, deployment.meta)
-        staged: list[StagedFile] = await self._services.catalog.scan(deployments.staged_files, deployment.id)
-        _check_whole(session, staged, DeployRequirements.of(self._repository))
-        await self._publication.publish_session(pusher, deployment)
-        url = self._services.repository_url(request, self._repository)
-        files = [
-            {"name": each.path.rpartition("/")[2], "path": each.path, "url": f"{url}/{quote(each.path)}"}
-            for each in staged
-        ]
-        return json_answer({"files": files}, headers=NO_STORE)
 
-    async def _attrs(self, staged: Staged, file: ArtifactFile, blob: BlobInfo) -> dict[str, Any]:
-        """What the release will say of a file. :raises Invalid: it is a malformed POM or signature"""
-        if file.role is not None:
-            if blob.size > SIGNATURE_SIZE:
-                raise Invalid(f"the signature is larger than {SIGNATURE_SIZE} bytes")
-            problem = await staged.inspect(self._services.pools.cpu, blob, partial(_look_at_signature, role=file.role))
-            if problem is not None:
-                raise Invalid(problem)
-            return {}
-        if file.extension == "jar" and not file.classifier:
-            look = partial(find_plugin, artifact=file.coordinates.artifact)
-            found = await staged.inspect(self._services.pools.cpu, blob, look)
-            return {} if found is None else {"plugin": found}
-        if file.extension != "pom" or file.classifier:
-            return {}
-        if blob.size > POM_SIZE:
-            raise Invalid(f"the POM is larger than {POM_SIZE} bytes")
-        pom: Pom | None = await staged.inspect(self._services.pools.cpu, blob, _look_at_pom)
-        if pom is None:
-            raise Invalid("the POM cannot be read: it has a DOCTYPE, or an unknown encoding")
-        mismatch = pom_mismatch(pom, file.coordinates, file.file_version)
-        if mismatch is not None:
-            raise Invalid(mismatch)
-        return {"meta": pom.meta()}
+async def _attrs(context: MavenContext, staged: Staged, file: ArtifactFile, blob: BlobInfo) -> dict[str, Any]:
+    """What the release will say of a file. :raises Invalid: it is a malformed POM or signature"""
+    services = context.services
+    if file.role is not None:
+        if blob.size > SIGNATURE_SIZE:
+            raise Invalid(f"the signature is larger than {SIGNATURE_SIZE} bytes")
+        problem = await staged.inspect(services.pools.cpu, blob, partial(_look_at_signature, role=file.role))
+        if problem is not None:
+            raise Invalid(problem)
+        return {}
+    if file.extension == "jar" and not file.classifier:
+        look = partial(find_plugin, artifact=file.coordinates.artifact)
+        found = await staged.inspect(services.pools.cpu, blob, look)
+        return {} if found is None else {"plugin": found}
+    if file.extension != "pom" or file.classifier:
+        return {}
+    if blob.size > POM_SIZE:
+        raise Invalid(f"the POM is larger than {POM_SIZE} bytes")
+    pom: Pom | None = await staged.inspect(services.pools.cpu, blob, _look_at_pom)
+    if pom is None:
+        raise Invalid("the POM cannot be read: it has a DOCTYPE, or an unknown encoding")
+    mismatch = pom_mismatch(pom, file.coordinates, file.file_version)
+    if mismatch is not None:
+        raise Invalid(mismatch)
+    return {"meta": pom.meta()}
 
 
 def _check_open(deployment: Deployment) -> None:

@@ -1,6 +1,6 @@
 """
-The documents C{maven-metadata.xml}: uploads are read and merged, documents are joined from fragments.
+The documents ``maven-metadata.xml``: uploads are read and merged, documents are joined from fragments.
 
-Read ``values`` first, then ``reading`` (bytes in), ``document`` (bytes out), ``indexing`` (fragments), ``commands`` and
+Read ``reading`` first (bytes in), then ``document`` (bytes out), ``joining`` (fragments), ``uploads``, ``plugins`` and
 ``requests``.
 """

@@ -19,14 +19,7 @@ from xml.sax.saxutils import escape
 import msgspec
 from attrs import frozen
 
-from pkgrepo.formats.maven.metadata.reading import (
-    Other,
-    Plugin,
-    ReadMetadata,
-    SnapshotFile,
-    is_time,
-    meaning,
-)
+from pkgrepo.formats.maven.metadata.reading import Other, Plugin, ReadMetadata, SnapshotFile, is_time, meaning
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.interfaces import Reader
 from pkgrepo.repositories.publish.splicing import Spliced

@@ -1,7 +1,17 @@
 """
-Joins documents from fragments, of one repository or of several: the second half of ``indexing``.
+Documents of metadata as fragments, which each change of a version maintains, and which are joined into documents.
 
-An artifact of several repositories has the versions of all, and a snapshot the newest files of all.
+==========  ===============  ========  ======================================================================
+form        key              kind      a fragment for
+==========  ===============  ========  ======================================================================
+artifact    group:artifact   version   each version that has files and is not yanked, in their order
+snapshot    group:artifact:  build     each file of a snapshot; the kind ends with ``:`` and the version
+            version
+both                         uploaded  what the last upload of the document said, see ``uploaded``
+==========  ===============  ========  ======================================================================
+
+A change of a version writes its own fragments alone, whatever the number of versions. An artifact of several
+repositories has the versions of all, and a snapshot the newest files of all.
 """
 
 from __future__ import annotations
@@ -96,15 +106,14 @@ def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: U
     before = find_uploaded(reader, package.id, version) or Uploaded()
     stored = _stored(reader, package, form, version)
     said = Uploaded(
-        plugins=merge_plugins((said.plugins, before.plugins)),
-        others=merge_others((said.others, before.others)),
+        plugins=merge_plugins((said.plugins, before.plugins)), others=merge_others((said.others, before.others))
     )
     parts = _parts(package, form, stored, said)
     return said, _snapshot(key, [parts]).meaning if form == SNAPSHOT_FORM else _artifact(key, [parts]).meaning
 
 
 def splice(key: str, form: str, _serial: int, members: Sequence[MemberParts]) -> Spliced:
-    """A document from what one or more repositories have for it; the first one wins where they differ."""
+    """A document from what one or more repositories have for it; the first one is used where they differ."""
     content: _Artifact | _Snapshot = (_snapshot if form == SNAPSHOT_FORM else _artifact)(key, members)
     uploaded: Uploaded | None = members[0].top.get("uploaded") if len(members) == 1 else None
     same = None if uploaded is None or not uploaded.content else uploaded.verbatim(content.meaning)

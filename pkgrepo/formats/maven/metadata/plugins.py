@@ -1,7 +1,8 @@
 """
-Adds plugins to the metadata of a group, in the transaction that publishes them, and drops those of removed artifacts.
+Plugins: prefix and name from the descriptor in a jar, and their lists in the metadata of groups.
 
-The metadata are those of an artifact if the group's directory is one, else a plain file, which is replaced.
+Plugins are added in the transaction that publishes them, and those of removed artifacts are dropped. The metadata are
+those of an artifact if the group's directory is one, else a plain file, which is replaced.
 """
 
 from __future__ import annotations

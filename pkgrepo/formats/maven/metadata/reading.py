@@ -1,7 +1,7 @@
 """
-Reads metadata that clients send (Maven repository metadata model 1.1.0): bounded in time and memory.
+What metadata say (Maven repository metadata model 1.1.0), read from what clients send: bounded in time and memory.
 
-Elements are read by their local names, in any namespace. Elements of the root and of C{versioning} that the model does
+Elements are read by their local names, in any namespace. Elements of the root and of ``versioning`` that the model does
 not have are kept as XML, since extensions of build tools write such.
 """
 

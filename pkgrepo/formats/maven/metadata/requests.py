@@ -23,14 +23,13 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.files import checksum_answer, present_file
 from pkgrepo.formats.maven.metadata.document import Uploaded, empty_document
 from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, document_key, of_version, splice
 from pkgrepo.formats.maven.metadata.reading import VERSION
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.gateway.package_files import STALE, answer_file
-from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -42,124 +41,127 @@ from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import files, tree
 
 
-class MetadataRequests:
-    """Metadata of one repository. Permissions are checked by the caller."""
+async def get_metadata(
+    context: MavenContext, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
+) -> Answer:
+    """
+    The metadata at a path, or the checksum of it by an algorithm; ``key`` is what the caller may read.
 
-    def __init__(self, services: Services, repository: Repository, documents: SplicedDocuments) -> None:
-        self._services = services
-        self._repository = repository
-        self._documents = documents
-
-    async def get(
-        self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
-    ) -> Answer:
-        """
-        The metadata at a path, or the checksum of it by an algorithm; ``key`` is what the caller may read.
-
-        :raises NotFound: the directory has none; :raises UpstreamFailed: see L{Resolver.state}
-        """
-        if target.package_key is not None:
-            said = await self._services.catalog.look(read_plain, self._hosted_members(target), target.path)
-            if said:
-                return await self._with_plain(target, target.package_key, said, algorithm)
-            try:
-                return await self._joined(request, target, target.package_key, algorithm)
-            except NotFound:
-                pass
-        if self._repository.type is RepositoryType.HOSTED:
-            answer = await self._plain(request, identity, key, target, algorithm)
-            if answer is not None:
-                return answer
-            made = await self._services.catalog.look(_made, self._repository.id, target)
-            if made is not None:
-                return self._answer(_render(made), target, algorithm)
-        raise NotFound("metadata", target.path)
-
-    # Below
-
-    async def _joined(self, request: Request, target: Metadata, package_key: str, algorithm: str | None) -> Answer:
-        generation = self._services.catalog.generation()
-        key, form = document_key(target, package_key)
-        # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
-        state = self._without_plain(await self._services.proxy.resolver.state(self._repository, key), target)
-        rendered = await self._documents.get(self._services.pools, state, form, "")
-        warned = (STALE,) if state.stale else ()
-
-        def negotiate(_: Request) -> Answer | None:
-            ready = self._documents.ready(rendered.state, form, "")
-            return None if ready is None else self._answer(ready, target, algorithm, warned)
-
-        answer = self._answer(rendered.document, target, algorithm, warned)
-        self._services.answer_cache.put_document(
-            request,
-            rendered,
-            negotiate=negotiate,
-            generation=generation,
-            expires_at=0 if answer.last_modified is not None else rendered.document.modified_s or 0,
-        )
-        return answer
-
-    def _hosted_members(self, target: Metadata) -> list[Repository]:
-        """The members of a virtual repository that may have the metadata of a group as a plain file."""
-        if self._repository.type is not RepositoryType.VIRTUAL or target.version is not None:
-            return []
-        leaves = self._services.proxy.resolver.flat_members(self._repository)
-        return [each for each in leaves if each.type is RepositoryType.HOSTED and each.active]
-
-    def _without_plain(self, state: PackageState, target: Metadata) -> PackageState:
-        """The state, which ends when a member has such a file."""
-        members = self._hosted_members(target)
-        if not members:
-            return state
-        fresh = state.fresh
-        return evolve(state, fresh=lambda reader: fresh(reader) and not read_plain(reader, members, target.path))
-
-    async def _with_plain(
-        self, target: Metadata, package_key: str, said: Sequence[MemberParts], algorithm: str | None
-    ) -> Answer:
-        """What hosted members and upstreams say of a group, or the former alone if an upstream fails."""
-        key, form = document_key(target, package_key)
-        resolver, parts, stale = self._services.proxy.resolver, list(said), False
+    :raises NotFound: the directory has none; :raises UpstreamFailed: see L{Resolver.state}
+    """
+    if target.package_key is not None:
+        said = await context.services.catalog.look(read_plain, _hosted_members(context, target), target.path)
+        if said:
+            return await _with_plain(context, target, target.package_key, said, algorithm)
         try:
-            members = await resolver.members(self._repository, key, Trace())
-            parts += await resolver.parts(members, key, form)
-            stale = members.stale
+            return await _joined(context, request, target, target.package_key, algorithm)
         except NotFound:
             pass
-        except UpstreamFailed:
-            stale = True
-        document = _render(splice(key, form, 0, parts))
-        return self._answer(document, target, algorithm, (STALE,) if stale else ())
+    if context.repository.type is RepositoryType.HOSTED:
+        answer = await _plain(context, request, identity, key, target, algorithm)
+        if answer is not None:
+            return answer
+        made = await context.services.catalog.look(_made, context.repository.id, target)
+        if made is not None:
+            return _answer(context, _render(made), target, algorithm)
+    raise NotFound("metadata", target.path)
 
-    async def _plain(
-        self, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
-    ) -> Answer | None:
-        file = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
-        if file is None:
-            return None
-        if algorithm is not None:
-            return checksum_answer(self._repository, target, algorithm, file.digests, int(file.created_at.timestamp()))
-        present = partial(present_file, self._repository, target)
-        return await answer_file(self._services, request, identity, self._repository, key, target.path, present=present)
 
-    def _answer(self, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()) -> Answer:
-        modified_s = self._last_modified(document)
-        if algorithm is not None:
-            return checksum_answer(self._repository, target, algorithm, document.digests, modified_s)
-        head = present_file(self._repository, target, document.digests)
-        return Answer(
-            body=document.body,
-            content_type=CONTENT_TYPE.encode("ascii"),
-            etag=head.etag,
-            last_modified=modified_s,
-            headers=(*head.headers, *more),
-            ranges=True,
-        )
+async def _joined(
+    context: MavenContext, request: Request, target: Metadata, package_key: str, algorithm: str | None
+) -> Answer:
+    services = context.services
+    generation = services.catalog.generation()
+    key, form = document_key(target, package_key)
+    # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
+    state = _without_plain(context, await services.proxy.resolver.state(context.repository, key), target)
+    rendered = await context.caches.documents.get(services.pools, state, form, "")
+    warned = (STALE,) if state.stale else ()
 
-    def _last_modified(self, document: Document) -> int | None:
-        """When the artifact changed, in seconds; None while that second lies in the future (see L{Package})."""
-        modified_s = document.modified_s
-        return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
+    def negotiate(_: Request) -> Answer | None:
+        ready = context.caches.documents.ready(rendered.state, form, "")
+        return None if ready is None else _answer(context, ready, target, algorithm, warned)
+
+    answer = _answer(context, rendered.document, target, algorithm, warned)
+    services.answer_cache.put_document(
+        request,
+        rendered,
+        negotiate=negotiate,
+        generation=generation,
+        expires_at=0 if answer.last_modified is not None else rendered.document.modified_s or 0,
+    )
+    return answer
+
+
+def _hosted_members(context: MavenContext, target: Metadata) -> list[Repository]:
+    """The members of a virtual repository that may have the metadata of a group as a plain file."""
+    if context.repository.type is not RepositoryType.VIRTUAL or target.version is not None:
+        return []
+    members = context.services.proxy.resolver.flat_members(context.repository)
+    return [each for each in members if each.type is RepositoryType.HOSTED and each.active]
+
+
+def _without_plain(context: MavenContext, state: PackageState, target: Metadata) -> PackageState:
+    """The state, which ends when a member has such a file."""
+    members = _hosted_members(context, target)
+    if not members:
+        return state
+    fresh = state.fresh
+    return evolve(state, fresh=lambda reader: fresh(reader) and not read_plain(reader, members, target.path))
+
+
+async def _with_plain(
+    context: MavenContext, target: Metadata, package_key: str, said: Sequence[MemberParts], algorithm: str | None
+) -> Answer:
+    """What hosted members and upstreams say of a group, or the former alone if an upstream fails."""
+    key, form = document_key(target, package_key)
+    resolver, parts, stale = context.services.proxy.resolver, list(said), False
+    try:
+        members = await resolver.members(context.repository, key, Trace())
+        parts += await resolver.parts(members, key, form)
+        stale = members.stale
+    except NotFound:
+        pass
+    except UpstreamFailed:
+        stale = True
+    document = _render(splice(key, form, 0, parts))
+    return _answer(context, document, target, algorithm, (STALE,) if stale else ())
+
+
+async def _plain(
+    context: MavenContext, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
+) -> Answer | None:
+    repository = context.repository
+    file = await context.services.catalog.look(files.find_file, repository.id, target.path)
+    if file is None:
+        return None
+    if algorithm is not None:
+        return checksum_answer(repository, target, algorithm, file.digests, int(file.created_at.timestamp()))
+    present = partial(present_file, repository, target)
+    return await answer_file(context.services, request, identity, repository, key, target.path, present=present)
+
+
+def _answer(
+    context: MavenContext, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()
+) -> Answer:
+    modified_s = _last_modified(context, document)
+    if algorithm is not None:
+        return checksum_answer(context.repository, target, algorithm, document.digests, modified_s)
+    head = present_file(context.repository, target, document.digests)
+    return Answer(
+        body=document.body,
+        content_type=CONTENT_TYPE.encode("ascii"),
+        etag=head.etag,
+        last_modified=modified_s,
+        headers=(*head.headers, *more),
+        ranges=True,
+    )
+
+
+def _last_modified(context: MavenContext, document: Document) -> int | None:
+    """When the artifact changed, in seconds; None while that second lies in the future (see L{Package})."""
+    modified_s = document.modified_s
+    return None if modified_s is None or modified_s * 1000 > context.services.clock.now_ms() else modified_s
 
 
 def _made(reader: Reader, repository_id: int, target: Metadata) -> Spliced | None:

@@ -41,11 +41,8 @@ from pkgrepo.formats.maven.metadata.reading import (
 )
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.http.answers import Answer
-from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Package, Repository
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -84,70 +81,68 @@ class UploadServices(Protocol):
         """Threads for reading what was uploaded."""
 
 
-class MetadataUploads:
-    """Uploads of metadata to one hosted repository."""
+async def store_metadata(
+    services: UploadServices, repository: Repository, target: Metadata, staged: Staged, blob: BlobInfo, actor: Actor
+) -> bool:
+    """
+    Store metadata, whose bytes are ``blob``. Returns whether nothing was stored in their place before.
 
-    def __init__(self, services: UploadServices, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+    :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
+    :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
+    """
+    upload = await staged.inspect(services.pools.cpu, blob, partial(read_upload, target), commit=False)
+    for attempt in range(ATTEMPTS):
+        package = await services.catalog.look(find_package, repository.id, target)
+        if (
+            package is not None
+            and await _put_beside_files(services, repository, target, upload, actor) is not Stored.NO_FILES
+        ):
+            return False
+        replaced = await _put_plain(services, repository, target, upload, actor, staged, blob if attempt == 0 else None)
+        if replaced is not None:
+            return not replaced
+    raise Conflict("other clients replace these metadata at the same time")
 
-    async def put(
-        self, request: Request, identity: Identity, target: Metadata, staged: Staged, blob: BlobInfo
-    ) -> Answer:
-        """
-        Store metadata, whose bytes are ``blob``; see ``store``.
 
-        :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
-        :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
-        """
-        return Answer(201 if await self.store(target, staged, blob, actor_of(request, identity)) else 200)
+async def _put_beside_files(
+    services: UploadServices, repository: Repository, target: Metadata, upload: Upload, actor: Actor
+) -> Stored:
+    said = await services.catalog.scan(find_said, repository.id, target, upload)
+    return await services.publisher.change(put_uploaded, repository, target, said, actor)
 
-    async def store(self, target: Metadata, staged: Staged, blob: BlobInfo, actor: Actor) -> bool:
-        """
-        Store metadata, whose bytes are ``blob``. Returns whether nothing was stored in their place before.
 
-        :raises Invalid, TooLarge, Conflict: see ``put``
-        """
-        upload = await staged.inspect(self._services.pools.cpu, blob, partial(read_upload, target), commit=False)
-        for attempt in range(ATTEMPTS):
-            package = await self._services.catalog.look(find_package, self._repository.id, target)
-            if package is not None and await self._put_beside_files(target, upload, actor) is not Stored.NO_FILES:
-                return False
-            replaced = await self._put_plain(target, upload, actor, staged, blob if attempt == 0 else None)
-            if replaced is not None:
-                return not replaced
-        raise Conflict("other clients replace these metadata at the same time")
+async def _put_plain(
+    services: UploadServices,
+    repository: Repository,
+    target: Metadata,
+    upload: Upload,
+    actor: Actor,
+    staged: Staged,
+    blob: BlobInfo | None,
+) -> bool | None:
+    """Whether a file was replaced; None if something else was stored meanwhile."""
+    before: File | None = await services.catalog.look(files.find_file, repository.id, target.path)
+    read = upload.read
+    plugins = merge_plugins((read.plugins, plugins_of(before)))
+    if plugins != merge_plugins((read.plugins,)):
+        blob = await staged.store(render_upload(read, plugins), ALGORITHMS)
+    elif blob is None:
+        blob = await staged.store(upload.content, ALGORITHMS)
 
-    async def _put_beside_files(self, target: Metadata, upload: Upload, actor: Actor) -> Stored:
-        said = await self._services.catalog.scan(find_said, self._repository.id, target, upload)
-        return await self._services.publisher.change(put_uploaded, self._repository, target, said, actor)
+    def guard(tx: Transaction) -> None:
+        now = files.find_file(tx, repository.id, target.path)
+        if find_package(tx, repository.id, target) is not None or sha256_of(now) != sha256_of(before):
+            raise Outdated(target.path)
 
-    async def _put_plain(
-        self, target: Metadata, upload: Upload, actor: Actor, staged: Staged, blob: BlobInfo | None
-    ) -> bool | None:
-        """Whether a file was replaced; None if something else was stored meanwhile."""
-        before: File | None = await self._services.catalog.look(files.find_file, self._repository.id, target.path)
-        read = upload.read
-        plugins = merge_plugins((read.plugins, plugins_of(before)))
-        if plugins != merge_plugins((read.plugins,)):
-            blob = await staged.store(render_upload(read, plugins), ALGORITHMS)
-        elif blob is None:
-            blob = await staged.store(upload.content, ALGORITHMS)
-
-        def guard(tx: Transaction) -> None:
-            now = files.find_file(tx, self._repository.id, target.path)
-            if find_package(tx, self._repository.id, target) is not None or sha256_of(now) != sha256_of(before):
-                raise Outdated(target.path)
-
-        folded = Uploaded(plugins=plugins, others=read.others)
-        row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
-        try:
-            put = await self._services.publisher.change_with_blobs(
-                put_plain_file, self._repository, staged, [blob], row, True, actor, guard
-            )
-        except Outdated:
-            return None
-        return put.replaced or not put.changed
+    folded = Uploaded(plugins=plugins, others=read.others)
+    row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
+    try:
+        put = await services.publisher.change_with_blobs(
+            put_plain_file, repository, staged, [blob], row, True, actor, guard
+        )
+    except Outdated:
+        return None
+    return put.replaced or not put.changed
 
 
 class Outdated(Conflict):

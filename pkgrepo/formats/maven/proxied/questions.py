@@ -15,6 +15,10 @@ the whole repository
 ===========================  =================================  ========================================================
 
 Other plain files are not asked for: no rule about names protects their paths.
+
+A file of an upstream is kept as a file of its version, which a POM describes. After a loss of the catalog the metadata
+of an artifact are restored as far as its files are kept. Metadata of several routes are joined, and all files of a
+version come from one: each route gets what came from it.
 """
 
 from __future__ import annotations
@@ -27,10 +31,17 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.metadata.reading import SnapshotFile, version_fragment
 from pkgrepo.formats.maven.names import is_snapshot, package_directory
-from pkgrepo.formats.maven.paths import METADATA_NAME, ArtifactFile, Checksum, Directory, PlainFile, parse_text
+from pkgrepo.formats.maven.paths import (
+    METADATA_NAME,
+    ArtifactFile,
+    Checksum,
+    Directory,
+    PlainFile,
+    media_type,
+    parse_text,
+)
 from pkgrepo.formats.maven.push_rules import permission_keys
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom

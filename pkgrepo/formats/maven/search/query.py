@@ -5,6 +5,8 @@ Terms are words that the name contains, or fields: ``g:`` group, ``a:`` artifact
 ``l:`` classifier, ``1:`` SHA-1 of a file. All of them must match (``AND`` between them may be left out). A ``*`` in a
 group or artifact stands for any text, and a value may be in quotes. Classes (``c:``, ``fc:``) are
 not indexed, and a query for them is refused: no answer would be a wrong one.
+
+A search looks into the repositories that the caller may read.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.listing import active_members
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
@@ -127,7 +130,7 @@ FORMAT = "maven"
 @frozen
 class SearchScope:
     """
-    Repositories with packages of their own, in the order in which they win.
+    Repositories with packages of their own, in the order in which the first one is shown.
 
     ``shown`` is the repository that the caller asked, None for all. Without ``whole`` the caller may read only some of
     its packages.
@@ -154,7 +157,7 @@ async def scope_of(services: Services, request: Request, repository: Repository)
     whole = await services.access.may(identity, Action.READ, repository)
     if not whole and identity.limits is None:
         await services.access.require(identity, Action.READ, repository)
-    return SearchScope(_leaves(services, repository), identity, repository, whole)
+    return SearchScope(_hosted_first(active_members(services, repository)), identity, repository, whole)
 
 
 async def scope_of_all(services: Services, request: Request) -> SearchScope:
@@ -172,14 +175,9 @@ async def scope_of_all(services: Services, request: Request) -> SearchScope:
         for each, may in zip(every, readable, strict=True)
         if may and await services.access.may_list(identity, each)
     ]
-    # Hosted ones first: what an upstream has under the name of an artifact of ours is not it.
-    found.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
-    return SearchScope(found, identity)
+    return SearchScope(_hosted_first(found), identity)
 
 
-def _leaves(services: Services, repository: Repository) -> list[Repository]:
-    if repository.type is not RepositoryType.VIRTUAL:
-        return [repository]
-    leaves = [each for each in services.proxy.resolver.flat_members(repository) if each.active]
-    leaves.sort(key=lambda each: each.type is not RepositoryType.HOSTED)
-    return leaves
+def _hosted_first(repositories: Sequence[Repository]) -> Sequence[Repository]:
+    """Repositories in the order in which they are searched: an upstream's artifact hides none of ours."""
+    return sorted(repositories, key=lambda each: each.type is not RepositoryType.HOSTED)

@@ -26,12 +26,12 @@ from urllib.parse import quote
 import msgspec
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.listing.entries import Cursor, find_directory, read_page
-from pkgrepo.formats.maven.media_types import media_type
+from pkgrepo.formats.maven.directories import Cursor, read_page
+from pkgrepo.formats.maven.listing import find_listed
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, SNAPSHOT_FORM, document_key, read_parts
 from pkgrepo.formats.maven.metadata.reading import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
-from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
+from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, media_type, parse_text
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.services import Services
@@ -43,140 +43,154 @@ from pkgrepo.proxy.trace import Trace
 
 MOST_ENTRIES: Final = 5000  # of a directory
 PAGE: Final = 1000
-BADGE: Final = (
-    (b"Cache-Control", b"no-cache"),
-    (b"Content-Security-Policy", b"default-src 'none'; sandbox"),
-)
+BADGE: Final = ((b"Cache-Control", b"no-cache"), (b"Content-Security-Policy", b"default-src 'none'; sandbox"))
 
 _decode_build = msgspec.json.Decoder(SnapshotFile).decode
 
 
-class Questions:
-    """Answers questions about all repositories of the server, to those who may read what they ask about."""
+async def find_repository(services: Services, request: Request, storage: str, name: str) -> tuple[Repository, Identity]:
+    """
+    A repository and the caller.
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    :raises NotFound, AuthenticationRequired: there is none that the caller may know of
+    """
+    identity = await services.access.identify(request)
+    await services.registry.refresh()
+    found = services.registry.find(storage, name)
+    if found is None or found.format != FORMAT or not await services.access.knows(identity, found):
+        raise unknown(identity, f"{storage}/{name}")
+    return found, identity
 
-    async def find_repository(self, request: Request, storage: str, name: str) -> tuple[Repository, Identity]:
-        """
-        A repository and the caller.
 
-        :raises NotFound, AuthenticationRequired: there is none that the caller may know of
-        """
-        identity = await self._services.access.identify(request)
-        await self._services.registry.refresh()
-        found = self._services.registry.find(storage, name)
-        if found is None or found.format != FORMAT or not await self._services.access.knows(identity, found):
-            raise unknown(identity, f"{storage}/{name}")
-        return found, identity
+async def versions(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> Answer:
+    """The versions at a path. :raises NotFound: there are none"""
+    found = await _versions(services, request, repository, identity, path)
+    if request.parameter(b"type") == "raw":
+        return text_answer("\n".join(found) + "\n", headers=NO_STORE)
+    return json_answer({"isSnapshot": _is_snapshot(path), "versions": found}, headers=NO_STORE)
 
-    async def versions(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """The versions at a path. :raises NotFound: there are none"""
-        found = await self._versions(request, repository, identity, path)
-        if request.parameter(b"type") == "raw":
-            return text_answer("\n".join(found) + "\n", headers=NO_STORE)
-        return json_answer({"isSnapshot": _is_snapshot(path), "versions": found}, headers=NO_STORE)
 
-    async def latest_version(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """The latest version at a path. :raises NotFound: there is none"""
-        latest = _latest(await self._versions(request, repository, identity, path), path)
-        if request.parameter(b"type") == "raw":
-            return text_answer(latest, headers=NO_STORE)
-        return json_answer({"isSnapshot": _is_snapshot(path), "version": latest}, headers=NO_STORE)
+async def latest_version(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> Answer:
+    """The latest version at a path. :raises NotFound: there is none"""
+    latest = _latest(await _versions(services, request, repository, identity, path), path)
+    if request.parameter(b"type") == "raw":
+        return text_answer(latest, headers=NO_STORE)
+    return json_answer({"isSnapshot": _is_snapshot(path), "version": latest}, headers=NO_STORE)
 
-    async def latest_file(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """A redirect to the file of the latest version. :raises NotFound: there is no version"""
-        found = await self._latest_path(request, repository, identity, path)
-        address = f"{self._services.repository_url(request, repository)}/{quote(found)}"
-        return Answer(302, headers=((b"Location", address.encode("ascii")), *NO_STORE))
 
-    async def latest_details(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """What the file of the latest version is. :raises NotFound: there is no version, or it is not stored"""
-        found = await self._latest_path(request, repository, identity, path)
-        return await self.details(request, repository, identity, found)
+async def latest_file(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> Answer:
+    """A redirect to the file of the latest version. :raises NotFound: there is no version"""
+    found = await _latest_path(services, request, repository, identity, path)
+    address = f"{services.repository_url(request, repository)}/{quote(found)}"
+    return Answer(302, headers=((b"Location", address.encode("ascii")), *NO_STORE))
 
-    async def details(self, _request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """What is stored at a path. :raises NotFound: nothing is"""
-        await self._services.access.require(identity, Action.READ, repository, _package_of(path))
-        parent, _, name = path.rpartition("/")
-        for entry in await self._entries(repository, parent):
-            if entry["name"] == name and entry["type"] == "FILE":
-                return json_answer(entry, headers=NO_STORE)
-        return json_answer(
-            {"name": name, "type": "DIRECTORY", "files": await self._entries(repository, path, strict=True)},
-            headers=NO_STORE,
-        )
 
-    async def badge(self, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
-        """A badge with the latest version at a path. :raises NotFound: there is none"""
-        latest = _latest(await self._versions(request, repository, identity, path), path)
-        name = request.parameter(b"name") or path.rpartition("/")[2]
-        value = (request.parameter(b"prefix") or "") + latest
-        svg = render_badge(name, value, request.parameter(b"color"))
-        return text_answer(svg, content_type=b"image/svg+xml; charset=utf-8", headers=BADGE)
+async def latest_details(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> Answer:
+    """What the file of the latest version is. :raises NotFound: there is no version, or it is not stored"""
+    found = await _latest_path(services, request, repository, identity, path)
+    return await details(services, request, repository, identity, found)
 
-    async def _versions(self, request: Request, repository: Repository, identity: Identity, path: str) -> list[str]:
-        parts, form = await self._parts(repository, identity, path)
-        if form == ARTIFACT:
-            found = merge_versions(parts)
-        else:
-            found = list(dict.fromkeys(_decode_build(body).value for body in merge_fragments(parts, BUILD)))
-        return filter_versions(found, request.parameter(b"filter"))
 
-    async def _parts(self, repository: Repository, identity: Identity, path: str) -> tuple[Sequence[MemberParts], str]:
-        target = parse_text(f"{path}/{METADATA_NAME}")
-        if not isinstance(target, Metadata) or target.package_key is None:
-            raise NotFound("artifact", path)
-        await self._services.access.require(identity, Action.READ, repository, target.package_key)
-        key, form = document_key(target, target.package_key)
-        if repository.type is RepositoryType.HOSTED:
-            parts, _ = await self._services.catalog.scan(read_parts, repository.id, key, form)
-            return [parts], form
-        members = await self._services.proxy.resolver.members(repository, key, Trace())
-        return await self._services.proxy.resolver.parts(members, key, form), form
+async def details(
+    services: Services, _request: Request, repository: Repository, identity: Identity, path: str
+) -> Answer:
+    """What is stored at a path. :raises NotFound: nothing is"""
+    await services.access.require(identity, Action.READ, repository, _package_of(path))
+    parent, _, name = path.rpartition("/")
+    for entry in await _entries(services, repository, parent):
+        if entry["name"] == name and entry["type"] == "FILE":
+            return json_answer(entry, headers=NO_STORE)
+    return json_answer(
+        {"name": name, "type": "DIRECTORY", "files": await _entries(services, repository, path, strict=True)},
+        headers=NO_STORE,
+    )
 
-    async def _latest_path(self, request: Request, repository: Repository, identity: Identity, path: str) -> str:
-        extension = request.parameter(b"extension") or "jar"
-        classifier = request.parameter(b"classifier") or ""
-        ending = (f"-{classifier}" if classifier else "") + f".{extension}"
-        if "/" in ending:
-            raise Invalid("extension and classifier are parts of the name of a file", "extension")
-        if not _is_snapshot(path):
-            latest = _latest(await self._versions(request, repository, identity, path), path)
-            directory = f"{path}/{latest}"
-            if not is_snapshot(latest):
-                return _checked(f"{directory}/{path.rpartition('/')[2]}-{latest}{ending}")
-        else:
-            directory = path
-        parts, form = await self._parts(repository, identity, directory)
-        builds = [_decode_build(body) for body in merge_fragments(parts, BUILD)] if form == SNAPSHOT_FORM else []
-        values = [each.value for each in builds if (each.classifier, each.extension) == (classifier, extension)]
-        artifact = directory.split("/")[-2]
-        return _checked(f"{directory}/{artifact}-{_latest(values, directory)}{ending}")
 
-    async def _entries(self, repository: Repository, path: str, *, strict: bool = False) -> list[dict[str, Any]]:
-        """The entries of a directory without checksums. :raises NotFound: it does not exist, with ``strict``"""
-        leaves = [repository]
-        if repository.type is RepositoryType.VIRTUAL:
-            leaves = [each for each in self._services.proxy.resolver.flat_members(repository) if each.active]
-        hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
-        others = [each.id for each in leaves if each.type is not RepositoryType.HOSTED]
-        directory = await self._services.catalog.scan(find_directory, path, hosted, others)
-        if directory is None:
-            if strict:
-                raise NotFound("path", path)
-            return []
-        found: list[dict[str, Any]] = []
-        cursor: Cursor | None = Cursor()
-        while cursor is not None and len(found) < MOST_ENTRIES:
-            entries, cursor = await self._services.catalog.scan(read_page, directory, cursor, PAGE)
-            for entry in entries:
-                if entry.folder:
-                    found.append({"name": entry.name, "type": "DIRECTORY"})
-                elif entry.name.rpartition(".")[2] not in ALGORITHMS:
-                    shown = {"name": entry.name, "type": "FILE", "contentType": media_type(entry.name)}
-                    found.append(shown if entry.size is None else {**shown, "contentLength": entry.size})
-        return found
+async def badge(services: Services, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
+    """A badge with the latest version at a path. :raises NotFound: there is none"""
+    latest = _latest(await _versions(services, request, repository, identity, path), path)
+    name = request.parameter(b"name") or path.rpartition("/")[2]
+    value = (request.parameter(b"prefix") or "") + latest
+    svg = render_badge(name, value, request.parameter(b"color"))
+    return text_answer(svg, content_type=b"image/svg+xml; charset=utf-8", headers=BADGE)
+
+
+async def _versions(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> list[str]:
+    parts, form = await _parts(services, repository, identity, path)
+    if form == ARTIFACT:
+        found = merge_versions(parts)
+    else:
+        found = list(dict.fromkeys(_decode_build(body).value for body in merge_fragments(parts, BUILD)))
+    return filter_versions(found, request.parameter(b"filter"))
+
+
+async def _parts(
+    services: Services, repository: Repository, identity: Identity, path: str
+) -> tuple[Sequence[MemberParts], str]:
+    target = parse_text(f"{path}/{METADATA_NAME}")
+    if not isinstance(target, Metadata) or target.package_key is None:
+        raise NotFound("artifact", path)
+    await services.access.require(identity, Action.READ, repository, target.package_key)
+    key, form = document_key(target, target.package_key)
+    if repository.type is RepositoryType.HOSTED:
+        parts, _ = await services.catalog.scan(read_parts, repository.id, key, form)
+        return [parts], form
+    members = await services.proxy.resolver.members(repository, key, Trace())
+    return await services.proxy.resolver.parts(members, key, form), form
+
+
+async def _latest_path(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> str:
+    extension = request.parameter(b"extension") or "jar"
+    classifier = request.parameter(b"classifier") or ""
+    ending = (f"-{classifier}" if classifier else "") + f".{extension}"
+    if "/" in ending:
+        raise Invalid("extension and classifier are parts of the name of a file", "extension")
+    if not _is_snapshot(path):
+        latest = _latest(await _versions(services, request, repository, identity, path), path)
+        directory = f"{path}/{latest}"
+        if not is_snapshot(latest):
+            return _checked(f"{directory}/{path.rpartition('/')[2]}-{latest}{ending}")
+    else:
+        directory = path
+    parts, form = await _parts(services, repository, identity, directory)
+    builds = [_decode_build(body) for body in merge_fragments(parts, BUILD)] if form == SNAPSHOT_FORM else []
+    values = [each.value for each in builds if (each.classifier, each.extension) == (classifier, extension)]
+    artifact = directory.split("/")[-2]
+    return _checked(f"{directory}/{artifact}-{_latest(values, directory)}{ending}")
+
+
+async def _entries(
+    services: Services, repository: Repository, path: str, *, strict: bool = False
+) -> list[dict[str, Any]]:
+    """The entries of a directory without checksums. :raises NotFound: it does not exist, with ``strict``"""
+    directory = await find_listed(services, repository, path)
+    if directory is None:
+        if strict:
+            raise NotFound("path", path)
+        return []
+    found: list[dict[str, Any]] = []
+    cursor: Cursor | None = Cursor()
+    while cursor is not None and len(found) < MOST_ENTRIES:
+        entries, cursor = await services.catalog.scan(read_page, directory, cursor, PAGE)
+        for entry in entries:
+            if entry.folder:
+                found.append({"name": entry.name, "type": "DIRECTORY"})
+            elif entry.name.rpartition(".")[2] not in ALGORITHMS:
+                shown = {"name": entry.name, "type": "FILE", "contentType": media_type(entry.name)}
+                found.append(shown if entry.size is None else {**shown, "contentLength": entry.size})
+    return found
 
 
 def _latest(versions: Sequence[str], path: str) -> str:

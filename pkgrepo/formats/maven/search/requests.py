@@ -13,6 +13,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.paths import parse_path
 from pkgrepo.formats.maven.refusals import ERRORS
+from pkgrepo.formats.maven.search import questions
 from pkgrepo.formats.maven.search.query import (
     MOST_ROWS,
     MOST_SKIPPED,
@@ -22,7 +23,6 @@ from pkgrepo.formats.maven.search.query import (
     read_query,
     scope_of_all,
 )
-from pkgrepo.formats.maven.search.questions import Questions
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
@@ -35,7 +35,16 @@ from pkgrepo.storage.catalog.packages.tree import list_files
 
 SOLR: Final = b"/solrsearch/select"
 
-Question = Callable[[Request, Repository, Identity, str], Awaitable[Answer]]
+Question = Callable[[Services, Request, Repository, Identity, str], Awaitable[Answer]]
+
+QUESTIONS: Final[Mapping[bytes, Question]] = {
+    b"/api/maven/details/": questions.details,
+    b"/api/maven/versions/": questions.versions,
+    b"/api/maven/latest/version/": questions.latest_version,
+    b"/api/maven/latest/file/": questions.latest_file,
+    b"/api/maven/latest/details/": questions.latest_details,
+    b"/api/badge/latest/": questions.badge,
+}
 
 app = new_app()
 
@@ -47,15 +56,6 @@ class SearchSite:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        questions = self._questions = Questions(services)
-        self._addresses: dict[bytes, Question] = {
-            b"/api/maven/details/": questions.details,
-            b"/api/maven/versions/": questions.versions,
-            b"/api/maven/latest/version/": questions.latest_version,
-            b"/api/maven/latest/file/": questions.latest_file,
-            b"/api/maven/latest/details/": questions.latest_details,
-            b"/api/badge/latest/": questions.badge,
-        }
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -70,7 +70,7 @@ class SearchSite:
         path = request.raw_path
         if path == SOLR:
             return await search(self._services, request, await scope_of_all(self._services, request))
-        for prefix, question in self._addresses.items():
+        for prefix, question in QUESTIONS.items():
             if path.startswith(prefix):
                 return await self._ask(request, path.removeprefix(prefix), question)
         raise Refusal(404, "nothing is served at this address", "not_found")
@@ -84,11 +84,11 @@ class SearchSite:
             raise NotFound("path", below.decode("latin-1")) from None
         if not target.path:
             raise NotFound("path", "")
-        repository, identity = await self._questions.find_repository(
-            request, storage.decode("latin-1"), name.decode("latin-1")
+        repository, identity = await questions.find_repository(
+            self._services, request, storage.decode("latin-1"), name.decode("latin-1")
         )
         request.repository = repository.path
-        return await question(request, repository, identity, target.path)
+        return await question(self._services, request, repository, identity, target.path)
 
 
 refuse_unrouted(SearchSite.app, ERRORS)

@@ -1,4 +1,4 @@
-"""Digests that the head of a request announces for its body."""
+"""Digests that clients announce for a file, in header fields and checksum files, and the file as part of a release."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.media_types import media_type
 from pkgrepo.formats.maven.names import Coordinates
-from pkgrepo.formats.maven.paths import ArtifactFile
+from pkgrepo.formats.maven.paths import ArtifactFile, media_type
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction

@@ -21,13 +21,14 @@ from functools import partial
 from attrs import frozen
 
 from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Invalid, PkgrepoError
+from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE
 from pkgrepo.formats.maven.files import present_file
-from pkgrepo.formats.maven.media_types import media_type
+from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import PACKAGING, change_plugins, find_plugin, group_metadata, usual_plugin
 from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin
-from pkgrepo.formats.maven.metadata.uploads import MetadataUploads
-from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile
+from pkgrepo.formats.maven.metadata.uploads import store_metadata
+from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile, media_type
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
@@ -39,7 +40,6 @@ from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
-from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import checksum_claims, events, files, packages, versions
@@ -57,163 +57,170 @@ class Push:
     replaces: bool = False
 
 
-class UploadRequests:
-    """Uploads to one hosted repository."""
+async def upload(context: MavenContext, request: Request, target: FilePath | Checksum) -> Answer:
+    """
+    Store the body at a path, merge it if it is metadata, or compare it if the path is that of a checksum.
 
-    def __init__(self, services: Services, repository: Repository, indexer: Indexer) -> None:
-        self._services = services
-        self._repository = repository
-        self._indexer = indexer
-        self._metadata = MetadataUploads(services, repository)
+    :raises Refusal: a rule forbids it; :raises Invalid: it is malformed; :raises DigestMismatch: it is damaged
+    :raises Conflict: a folder is at the path, or a file where a folder is needed
+    """
+    services, repository = context.services, context.repository
+    identity = await services.access.identify(request)
+    permit = await check_push(services, identity, repository, target)
+    _check_whole(request)
+    _check_tool(request, target)
+    if isinstance(target, Checksum):
+        return await _checksum(context, request, identity, target)
+    expected = read_digests(request)
+    replaces = await _check_place(context, request, permit, target, expected)
+    limit = services.max_upload
+    if isinstance(target, Metadata):
+        limit = min(limit, LARGEST)
+    async with services.publisher.stage(repository) as staged:
+        blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
+        identity = await services.access.identify(request, counted=False)
+        push = Push(identity, await check_push(services, identity, repository, target), replaces)
+        try:
+            if isinstance(target, Metadata):
+                actor = actor_of(request, identity)
+                added = await store_metadata(services, repository, target, staged, blob, actor)
+                return Answer(201 if added else 200)
+            if isinstance(target, PlainFile):
+                return await _put_plain(context, request, push, target, staged, blob)
+            return await _publish(context, request, push, target, staged, blob)
+        except FileExists:
+            raise push.permit.why_not from None
+        except FileBurned:
+            raise _burned(target.path) from None
 
-    async def put(self, request: Request, target: FilePath | Checksum) -> Answer:
-        """
-        Store the body at a path, merge it if it is metadata, or compare it if the path is that of a checksum.
 
-        :raises Refusal: a rule forbids it; :raises Invalid: it is malformed; :raises DigestMismatch: it is damaged
-        :raises Conflict: a folder is at the path, or a file where a folder is needed
-        """
-        identity = await self._services.access.identify(request)
-        permit = await check_push(self._services, identity, self._repository, target)
-        _check_whole(request)
-        _check_tool(request, target)
-        if isinstance(target, Checksum):
-            return await self._checksum(request, identity, target)
-        expected = read_digests(request)
-        replaces = await self._check_place(request, permit, target, expected)
-        limit = self._services.max_upload
-        if isinstance(target, Metadata):
-            limit = min(limit, LARGEST)
-        async with self._services.publisher.stage(self._repository) as staged:
-            blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
-            identity = await self._services.access.identify(request, counted=False)
-            push = Push(identity, await check_push(self._services, identity, self._repository, target), replaces)
-            try:
-                if isinstance(target, Metadata):
-                    return await self._metadata.put(request, push.identity, target, staged, blob)
-                if isinstance(target, PlainFile):
-                    return await self._put_plain(request, push, target, staged, blob)
-                return await self._publish(request, push, target, staged, blob)
-            except FileExists:
-                raise push.permit.why_not from None
-            except FileBurned:
-                raise _burned(target.path) from None
+async def _publish(
+    context: MavenContext, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
+) -> Answer:
+    services = context.services
+    permit = push.permit
+    pom = await _read_pom(context, staged, target, blob)
+    more = {}
+    if pom is not None:
+        at = target.coordinates
+        mismatch = pom.mismatch(at.group, at.artifact, at.version)
+        more = {} if mismatch is None else {"mismatch": mismatch}
+    now_ms = services.clock.now_ms()
 
-    async def _publish(
-        self, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
-    ) -> Answer:
-        permit = push.permit
-        pom = await self._read_pom(staged, target, blob)
-        more = {}
-        if pom is not None:
-            at = target.coordinates
-            mismatch = pom.mismatch(at.group, at.artifact, at.version)
-            more = {} if mismatch is None else {"mismatch": mismatch}
-        now_ms = self._services.clock.now_ms()
+    def guard(tx: Transaction) -> None:
+        _guard(context, tx, request, target, blob, now_ms)
 
-        def guard(tx: Transaction) -> None:
-            self._guard(tx, request, target, blob, now_ms)
+    release = make_release(
+        target.coordinates,
+        [new_file(target, blob, **more)],
+        None if pom is None else pom.meta(),
+        overwrite=permit.overwrite,
+        reuse=permit.reuse,
+        guard=guard,
+    )
+    actor = actor_of(request, push.identity)
+    published = await services.publisher.publish(context.repository, release, staged, actor, index_artifact)
+    if pom is None or pom.packaging == PACKAGING:
+        await list_plugin(services, context.repository, target, push.identity, actor)
+    return Answer(201 if published.changed and not push.replaces else 200)
 
-        release = make_release(
-            target.coordinates,
-            [new_file(target, blob, **more)],
-            None if pom is None else pom.meta(),
-            overwrite=permit.overwrite,
-            reuse=permit.reuse,
-            guard=guard,
-        )
-        actor = actor_of(request, push.identity)
-        published = await self._services.publisher.publish(self._repository, release, staged, actor, self._indexer)
-        if pom is None or pom.packaging == PACKAGING:
-            await list_plugin(self._services, self._repository, target, push.identity, actor)
-        return Answer(201 if published.changed and not push.replaces else 200)
 
-    async def _put_plain(
-        self, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
-    ) -> Answer:
-        guard = partial(self._guard, request=request, target=target, blob=blob, now_ms=self._services.clock.now_ms())
-        put = await self._services.publisher.change_with_blobs(
-            put_plain_file,
-            self._repository,
-            staged,
-            [blob],
-            NewFile(path=target.path, blob=blob, media_type=media_type(target.path)),
-            push.permit.overwrite,
-            actor_of(request, push.identity),
-            guard,
-        )
-        return Answer(201 if put.changed and not put.replaced else 200)
+async def _put_plain(
+    context: MavenContext, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
+) -> Answer:
+    guard = partial(_guard, context, request=request, target=target, blob=blob, now_ms=context.services.clock.now_ms())
+    put = await context.services.publisher.change_with_blobs(
+        put_plain_file,
+        context.repository,
+        staged,
+        [blob],
+        NewFile(path=target.path, blob=blob, media_type=media_type(target.path)),
+        push.permit.overwrite,
+        actor_of(request, push.identity),
+        guard,
+    )
+    return Answer(201 if put.changed and not put.replaced else 200)
 
-    def _guard(self, tx: Transaction, request: Request, target: FilePath, blob: BlobInfo, now_ms: int) -> None:
-        """Check in the transaction that the file can be here, and that it is the one that checksums announced."""
-        path = target.path
-        found = files.find_file(tx, self._repository.id, path)
-        self._check_conditions(request, target, found)
-        if found is None:
-            check_place(tx, self._repository.id, path)
-        for algorithm, digest in checksum_claims.claims_for(tx, self._repository.id, path, now_ms).items():
-            if blob.digests[algorithm] != digest:
-                raise DigestMismatch(algorithm, digest, blob.digests[algorithm])
-        checksum_claims.remove_claims(tx, self._repository.id, [path])
 
-    async def _check_place(
-        self, request: Request, permit: PushPermit, target: FilePath, expected: dict[str, str]
-    ) -> bool:
-        """
-        Whether a file is at the path that will be replaced, or may be the same.
+def _guard(
+    context: MavenContext, tx: Transaction, request: Request, target: FilePath, blob: BlobInfo, now_ms: int
+) -> None:
+    """Check in the transaction that the file can be here, and that it is the one that checksums announced."""
+    repository = context.repository
+    path = target.path
+    found = files.find_file(tx, repository.id, path)
+    _check_conditions(context, request, target, found)
+    if found is None:
+        check_place(tx, repository.id, path)
+    for algorithm, digest in checksum_claims.claims_for(tx, repository.id, path, now_ms).items():
+        if blob.digests[algorithm] != digest:
+            raise DigestMismatch(algorithm, digest, blob.digests[algorithm])
+    checksum_claims.remove_claims(tx, repository.id, [path])
 
-        :raises Refusal: it is another one, as far as the head tells, and may not be replaced
-        :raises Conflict: see L{check_place}
-        """
-        path = target.path
-        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
-        self._check_conditions(request, target, found)
-        if found is None:
-            await self._services.catalog.look(check_place, self._repository.id, path)
-            if not permit.reuse and await self._services.catalog.look(has_tombstone, self._repository.id, path):
-                raise _burned(path)
-            return False
-        if not permit.overwrite:
-            size = request.body.declared
-            same = all(found.digests.get(algorithm, digest) == digest for algorithm, digest in expected.items())
-            if not same or (size is not None and size != found.size):
-                raise permit.why_not
-        return True
 
-    def _check_conditions(self, request: Request, target: FilePath, found: File | None) -> None:
-        """Check that what is at the path now is what the client wants to replace (RFC 9110 section 13.1)."""
-        etag = None if found is None else present_file(self._repository, target, found.digests).etag
-        modified_s = None if found is None else int(found.created_at.timestamp())
-        absent = found is None and request.header(b"if-match") is not None
-        unwanted = found is not None and (
-            not is_wanted(request.fields, etag, modified_s)
-            or (request.header(b"if-none-match") is not None and is_current(request.fields, etag, None))
-        )
-        if absent or unwanted:
-            raise Refusal(412, "the file at this path is not the one that the request expects", "precondition_failed")
+async def _check_place(
+    context: MavenContext, request: Request, permit: PushPermit, target: FilePath, expected: dict[str, str]
+) -> bool:
+    """
+    Whether a file is at the path that will be replaced, or may be the same.
 
-    async def _read_pom(self, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:
-        """What the uploaded file says of its version, if it is a POM. :raises Invalid: it is malformed"""
-        if target.extension != "pom" or target.classifier or blob.size > POM_SIZE:
-            return None
-        return await staged.inspect(self._services.pools.cpu, blob, read_pom_file)
+    :raises Refusal: it is another one, as far as the head tells, and may not be replaced
+    :raises Conflict: see L{check_place}
+    """
+    services, repository = context.services, context.repository
+    path = target.path
+    found: File | None = await services.catalog.look(files.find_file, repository.id, path)
+    _check_conditions(context, request, target, found)
+    if found is None:
+        await services.catalog.look(check_place, repository.id, path)
+        if not permit.reuse and await services.catalog.look(has_tombstone, repository.id, path):
+            raise _burned(path)
+        return False
+    if not permit.overwrite:
+        size = request.body.declared
+        same = all(found.digests.get(algorithm, digest) == digest for algorithm, digest in expected.items())
+        if not same or (size is not None and size != found.size):
+            raise permit.why_not
+    return True
 
-    async def _checksum(self, request: Request, identity: Identity, target: Checksum) -> Answer:
-        """Compare a checksum with what is stored; if that has not arrived yet, keep the checksum until then."""
-        body = await request.body.read_all(CHECKSUM_SIZE)
-        if not isinstance(target.of, (ArtifactFile, PlainFile)):
-            return Answer(201)  # metadata is made here, and differs from what the client computed
-        digest = parse_checksum(body, target.algorithm)
-        path = target.of.path
-        found: File | None = await self._services.catalog.look(files.find_file, self._repository.id, path)
-        if found is None:
-            found = await self._services.publisher.change(put_claim, self._repository, path, target.algorithm, digest)
-        stored = digest if found is None else found.digests.get(target.algorithm, digest)
-        if found is None or stored == digest:
-            return Answer(201)
-        actor = actor_of(request, identity)
-        await self._services.publisher.change(note_mismatch, self._repository, found, target.algorithm, digest, actor)
-        raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")
+
+def _check_conditions(context: MavenContext, request: Request, target: FilePath, found: File | None) -> None:
+    """Check that what is at the path now is what the client wants to replace (RFC 9110 section 13.1)."""
+    etag = None if found is None else present_file(context.repository, target, found.digests).etag
+    modified_s = None if found is None else int(found.created_at.timestamp())
+    absent = found is None and request.header(b"if-match") is not None
+    unwanted = found is not None and (
+        not is_wanted(request.fields, etag, modified_s)
+        or (request.header(b"if-none-match") is not None and is_current(request.fields, etag, None))
+    )
+    if absent or unwanted:
+        raise Refusal(412, "the file at this path is not the one that the request expects", "precondition_failed")
+
+
+async def _read_pom(context: MavenContext, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:
+    """What the uploaded file says of its version, if it is a POM. :raises Invalid: it is malformed"""
+    if target.extension != "pom" or target.classifier or blob.size > POM_SIZE:
+        return None
+    return await staged.inspect(context.services.pools.cpu, blob, read_pom_file)
+
+
+async def _checksum(context: MavenContext, request: Request, identity: Identity, target: Checksum) -> Answer:
+    """Compare a checksum with what is stored; if that has not arrived yet, keep the checksum until then."""
+    services, repository = context.services, context.repository
+    body = await request.body.read_all(CHECKSUM_SIZE)
+    if not isinstance(target.of, (ArtifactFile, PlainFile)):
+        return Answer(201)  # metadata is made here, and differs from what the client computed
+    digest = parse_checksum(body, target.algorithm)
+    path = target.of.path
+    found: File | None = await services.catalog.look(files.find_file, repository.id, path)
+    if found is None:
+        found = await services.publisher.change(put_claim, repository, path, target.algorithm, digest)
+    stored = digest if found is None else found.digests.get(target.algorithm, digest)
+    if found is None or stored == digest:
+        return Answer(201)
+    actor = actor_of(request, identity)
+    await services.publisher.change(note_mismatch, repository, found, target.algorithm, digest, actor)
+    raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")
 
 
 def _burned(path: str) -> Refusal:

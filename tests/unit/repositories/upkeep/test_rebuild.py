@@ -4,7 +4,6 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.maven.format import maven
 from pkgrepo.formats.maven.metadata.joining import render_directory
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
@@ -15,6 +14,7 @@ from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
+from tests.server.launch.test_unit_filters import maven
 from tests.support.repositories import NOW, chunks
 
 FORMAT = maven()

@@ -3,7 +3,7 @@
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.formats.maven.deploy.running import Running, StopWithServer
+from pkgrepo.formats.maven.caches import Running, StopWithServer
 
 
 async def test_a_caller_gets_the_result_or_the_error():

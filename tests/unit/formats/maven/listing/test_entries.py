@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.formats.maven.listing import requests
-from pkgrepo.formats.maven.listing.entries import Cursor, ListingTurns, find_directory, read_page
-from pkgrepo.formats.maven.listing.rendering import HtmlPage, JsonPage
-from pkgrepo.formats.maven.listing.requests import render_listing
+from pkgrepo.formats.maven import listing
+from pkgrepo.formats.maven.caches import ListingTurns
+from pkgrepo.formats.maven.directories import Cursor, find_directory, read_page
+from pkgrepo.formats.maven.listing import HTML_PAGE, JSON_PAGE, render_listing
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM, NewFile
@@ -181,7 +181,7 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
     world = World()
     world.put(*(f"dir/{name}/f" for name in NAMES), *(f"dir/f-{name}" for name in NAMES))
     directory = world.catalog.peek(find_directory, "dir", [world.first.id], [])
-    found = await render_listing(world.catalog, directory, HtmlPage(), ListingTurns())
+    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns())
     text = found.body.decode()
     links = re.findall(r'<a href="([^"]*)">([^<]*)</a>', text)
     assert links[0] == ("../", "../")
@@ -199,7 +199,7 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
 async def test_json_has_names_kinds_sizes_and_times(world):
     world.put("d/e/f", "d/x")
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    found = await render_listing(world.catalog, directory, JsonPage(), ListingTurns())
+    found = await render_listing(world.catalog, directory, JSON_PAGE, ListingTurns())
     value = msgspec.json.decode(found.body)
     assert value["path"] == "d"
     assert [(each["name"], each["kind"], each.get("size")) for each in value["entries"]] == [
@@ -225,15 +225,15 @@ class Client:
         self.producer.pauseProducing()
 
 
-@pytest.mark.parametrize("page", [HtmlPage(), JsonPage()])
+@pytest.mark.parametrize("page", [HTML_PAGE, JSON_PAGE])
 async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(world, monkeypatch, page):
     from twisted.internet.defer import Deferred
 
     world.put(*(f"d/{n:03}/x" for n in range(50)), *(f"d/f{n:03}" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     whole = await render_listing(world.catalog, directory, page, ListingTurns())
-    monkeypatch.setattr(requests, "KEPT", 100)
-    monkeypatch.setattr(requests, "PAGE", 7)
+    monkeypatch.setattr(listing, "KEPT", 100)
+    monkeypatch.setattr(listing, "PAGE", 7)
     found = await render_listing(world.catalog, directory, page, ListingTurns())
     assert isinstance(found.body, Content)
     assert (found.body.size, found.etag) == (len(whole.body), whole.etag)
@@ -253,9 +253,9 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(requests, "KEPT", 100)
-    monkeypatch.setattr(requests, "PAGE", 7)
-    found = await render_listing(world.catalog, directory, HtmlPage(), ListingTurns())
+    monkeypatch.setattr(listing, "KEPT", 100)
+    monkeypatch.setattr(listing, "PAGE", 7)
+    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns())
     client = Client()
     done = Deferred.fromCoroutine(found.body.deliver(client, 0, found.body.size))
     client.producer.stopProducing()
@@ -266,10 +266,10 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(requests, "PAGE", 7)
+    monkeypatch.setattr(listing, "PAGE", 7)
     before = world.catalog.tx.statements
     await render_listing(
-        world.catalog, directory, HtmlPage(), ListingTurns(), gone=lambda: world.catalog.tx.statements > before
+        world.catalog, directory, HTML_PAGE, ListingTurns(), gone=lambda: world.catalog.tx.statements > before
     )
     assert world.catalog.tx.statements - before < 20
 
@@ -281,8 +281,8 @@ async def test_listings_wait_for_their_turns_and_too_many_are_refused(world):
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     turns = ListingTurns(at_once=1, most_waiting=1)
     async with turns.whole.hold():
-        waiting = Deferred.fromCoroutine(render_listing(world.catalog, directory, HtmlPage(), turns))
+        waiting = Deferred.fromCoroutine(render_listing(world.catalog, directory, HTML_PAGE, turns))
         with pytest.raises(QueueFull):
-            await render_listing(world.catalog, directory, HtmlPage(), turns)
+            await render_listing(world.catalog, directory, HTML_PAGE, turns)
         assert not waiting.called
     assert b">f</a>" in (await waiting).body

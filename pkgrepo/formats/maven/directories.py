@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import groupby, islice
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from attrs import frozen
-from twisted.internet import reactor as _reactor
 
-from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
@@ -184,22 +182,3 @@ def _with_checksums(entry: Entry, algorithms: Sequence[str]) -> Iterator[Entry]:
     yield entry
     for algorithm in algorithms:
         yield Entry(f"{entry.name}.{algorithm}")
-
-
-AT_ONCE: Final = 8  # listings whose length is being found out
-MOST_WAITING: Final = 100
-PAGES_AT_ONCE: Final = 2  # also of listings that are being sent, at the pace of their clients
-
-
-class ListingTurns:
-    """
-    The permits of all listings.
-
-    ``whole`` is for the first reading, which clients wait for; those that would wait too long are refused. ``pages``
-    are for each page, so that slow clients hold nothing.
-    """
-
-    def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
-        reactor: Any = _reactor
-        self.whole = FairSemaphore(at_once, reactor, most_waiting=most_waiting)
-        self.pages = FairSemaphore(PAGES_AT_ONCE, reactor)

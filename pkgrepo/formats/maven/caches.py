@@ -1,10 +1,11 @@
-"""The deployments that this process works on, which go on when their clients leave."""
+"""What one process keeps for all Maven repositories: documents, permits of listings, and running deployments."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from attrs import Factory, frozen
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.logger import Logger
@@ -12,7 +13,13 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import Service
-from pkgrepo.formats.maven.deploy.problems import AT_ONCE
+from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+
+DEPLOYMENTS_AT_ONCE: Final = (
+    2  # deployments that one process validates at the same time; the others wait for their turn
+)
+
 
 log = Logger()
 
@@ -21,14 +28,14 @@ T = TypeVar("T")
 
 class Running:
     """
-    Runs the work on deployments, ``AT_ONCE`` of it at the same time.
+    Runs the work on deployments, ``DEPLOYMENTS_AT_ONCE`` of it at the same time.
 
     ``turns`` are the permits for that; repositories and users get theirs in turn.
     """
 
     def __init__(self) -> None:
         reactor: Any = _reactor
-        self.turns = FairSemaphore(AT_ONCE, reactor)
+        self.turns = FairSemaphore(DEPLOYMENTS_AT_ONCE, reactor)
         self._works: set[Deferred[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
@@ -81,3 +88,38 @@ def _ended(work: Deferred[Any]) -> Deferred[None]:
 
     work.addBoth(fire)
     return ended
+
+
+AT_ONCE: Final = 8  # listings whose length is being found out
+
+
+MOST_WAITING: Final = 100
+
+
+PAGES_AT_ONCE: Final = 2  # also of listings that are being sent, at the pace of their clients
+
+
+class ListingTurns:
+    """
+    The permits of all listings.
+
+    ``whole`` is for the first reading, which clients wait for; those that would wait too long are refused. ``pages``
+    are for each page, so that slow clients hold nothing.
+    """
+
+    def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
+        reactor: Any = _reactor
+        self.whole = FairSemaphore(at_once, reactor, most_waiting=most_waiting)
+        self.pages = FairSemaphore(PAGES_AT_ONCE, reactor)
+
+
+@frozen(eq=False)
+class MavenCaches:
+    """The parts that the handlers of all repositories share."""
+
+    documents: SplicedDocuments
+    running: Running = Factory(Running)
+    listing_turns: ListingTurns = Factory(ListingTurns)
+
+
+MavenContext = Context[MavenCaches]
