@@ -36,6 +36,7 @@ NOT_SETTINGS = re.compile(
 )
 # Kubernetes sets these in every container if there is a service named pkgrepo.
 FROM_KUBERNETES = re.compile(r"PKGREPO_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
+KEYS = dict(iter_keys(Config))
 
 
 @frozen
@@ -145,9 +146,6 @@ def _flat(content: Mapping[str, object], known: Mapping[str, Key], prefix: str =
 
 def _why(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-
-
-KEYS = dict(iter_keys(Config))
 
 
 class ConfigError(Exception):

@@ -16,6 +16,8 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.model import AuditEntry
 from pkgrepo.storage.catalog.server.audit import AUDIT_ORDERS, list_audit
 
+table = Table("audit")
+
 
 class AuditRecord(Record):
     """A row of the audit log: actor, client address, action, object and outcome (ok, refused or failed)."""
@@ -35,9 +37,6 @@ class AuditRecord(Record):
     def of(cls, entry: AuditEntry) -> Self:
         """The record of a row of the audit log."""
         return cls.from_attributes(entry, id=entry.seq, time=entry.at, detail=dict(entry.detail))
-
-
-table = Table("audit")
 
 
 @table.get(

@@ -24,6 +24,13 @@ from pkgrepo.storage.catalog.people.users import has_users, update_user
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.free_space import free_and_total, low_water
 
+OK = "ok"
+DEGRADED = "degraded"
+UNAVAILABLE = "unavailable"
+STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
+
+table = Table("server")
+
 
 class Limits(Record):
     """Limits of requests: sizes in bytes, max_page in items, token_max_days in days."""
@@ -106,9 +113,6 @@ ACTIONS = {
 }
 
 
-table = Table("server")
-
-
 @table.get("/info", PUBLIC, "Get the version and the limits of the server")
 async def show_info(call: Call) -> Info:
     """In the answer, installed is true once the server has a user."""
@@ -159,12 +163,6 @@ def _install(tx: Transaction, username: str, hashed: str, *, name: str, email: s
     if user is None:
         raise NotFound("address", "install")  # another request was first
     return update_user(tx, user.id, now_ms=now_ms, name=name, email=email)
-
-
-OK = "ok"
-DEGRADED = "degraded"
-UNAVAILABLE = "unavailable"
-STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
 
 
 @frozen

@@ -24,6 +24,13 @@ from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.server.statistics import repository_figures
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, DayCounts, cache_counts, daily_counts
 
+MOST_DAYS = 366
+DAYS = 30
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+table = Table("repositories")
+server_table = Table("server")
+
 
 class TopImage(Record):
     """An image and its number of tags; in other formats, a package and its number of versions."""
@@ -168,9 +175,6 @@ class ServerState(Record):
     upstreams: list[UpstreamStateRecord]
 
 
-table = Table("repositories")
-
-
 @table.get("/repository/<repository>/stats", ADMINS, "Show statistics of a repository")
 async def show_repository_statistics(call: Call) -> RepositoryStats:
     """The figures are counted at each request, in a background thread."""
@@ -226,14 +230,6 @@ def for_people(size: int) -> str:
         value /= 1024
         units.pop(0)
     return f"{value:.1f}".removesuffix(".0") + units[0]
-
-
-MOST_DAYS = 366
-DAYS = 30
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-server_table = Table("server")
 
 
 @server_table.get(

@@ -27,6 +27,10 @@ from pkgrepo.storage.catalog.upstream_documents import DocumentFigures, document
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, cache_counts
 from pkgrepo.untrusted.text import seconds_of
 
+UNUSED = "unused"
+
+table = Table("upstreams")
+
 
 class CacheFigures(Record):
     """
@@ -156,12 +160,6 @@ class Purged(Record):
     def of(cls, report: PurgeReport, *, dry_run: bool) -> Purged:
         """The record of a report."""
         return cls.from_attributes(report, freed_bytes=report.size + report.document_size, dry_run=dry_run)
-
-
-UNUSED = "unused"
-
-
-table = Table("upstreams")
 
 
 @table.get("/repository/<repository>/upstream", EDITORS, "Show the upstreams of a proxy repository")

@@ -15,6 +15,14 @@ from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
 pages = PageTable()
+PER_PAGE: Final = 100
+REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
+    "read": ["read"],
+    "write": ["read", "write"],
+    "delete": ["read", "write", "overwrite", "delete"],
+}
+EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
+FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
 
 
 @pages.get("/account")
@@ -65,16 +73,6 @@ async def _account_page(visit: Visit, error: str = "") -> Answer:
         sessions=await visit.api("GET", "/user/sessions"),
         error=error,
     )
-
-
-PER_PAGE: Final = 100
-REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
-    "read": ["read"],
-    "write": ["read", "write"],
-    "delete": ["read", "write", "overwrite", "delete"],
-}
-EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
-FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
 
 
 @pages.get("/account/tokens")

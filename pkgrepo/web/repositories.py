@@ -28,6 +28,8 @@ ROUTE_COLUMNS: Final[Columns[Any]] = {
 
 
 pages = PageTable()
+ENTRIES_PER_PAGE: Final = 200  # entries
+ENTRY_COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": lambda each: each.size}
 
 
 @pages.get("/repositories/<storage>/<name>")
@@ -106,10 +108,6 @@ async def _own_page(visit: Visit, place: str) -> Markup | None:
     except NotFound:
         return None
     return await visit.readmes.render(raw.body.decode(), "text/markdown")
-
-
-ENTRIES_PER_PAGE: Final = 200  # entries
-ENTRY_COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": lambda each: each.size}
 
 
 @pages.get("/repositories/<storage>/<name>/contents/<path:path>")

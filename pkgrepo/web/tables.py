@@ -11,6 +11,8 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.web.visits import Visit
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Answer]])
+T = TypeVar("T")
+Columns = Mapping[str, Callable[[T], Any]]  # what a column is sorted by, by its name
 
 
 @frozen
@@ -47,11 +49,6 @@ class PageTable:
             return handler
 
         return decorate
-
-
-T = TypeVar("T")
-
-Columns = Mapping[str, Callable[[T], Any]]  # what a column is sorted by, by its name
 
 
 @frozen

@@ -23,6 +23,7 @@ from pkgrepo.web.rendering.readme import Readmes
 FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
 MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
 URLENCODED: Final = b"application/x-www-form-urlencoded"
+PREFIX = CONSOLE
 
 
 class Form:
@@ -70,9 +71,6 @@ async def read_form(request: Request) -> Form:
         return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:
         raise Invalid(f"the form has more than {MOST_FIELDS} fields") from None
-
-
-PREFIX = CONSOLE
 
 
 class Visit:

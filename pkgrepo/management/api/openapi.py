@@ -61,6 +61,7 @@ PATH_PARAMETERS = {
     "format": "The name of a format.",
     "type": "The type of the storage; the only one is Local.",
 }
+POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 
 class Description:
@@ -206,8 +207,6 @@ def _identifier(method: str, path: str) -> str:
     words = [word for word in re.split(r"[^A-Za-z0-9]+", openapi_path(path)) if word]
     return "_".join([method.lower(), *words])
 
-
-POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>

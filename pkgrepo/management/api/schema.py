@@ -37,6 +37,10 @@ Name = Annotated[
 Text = Annotated[str, Meta(max_length=10_000)]
 Line = Annotated[str, Meta(max_length=200, pattern=ONE_LINE)]
 Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
+_TAG = re.compile(rb'"([^"]*)"')
+BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a description in Markdown
+T = TypeVar("T")
+_FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -60,9 +64,6 @@ class Record(msgspec.Struct, kw_only=True):
     def from_attributes(cls, value: object, **others: Any) -> Self:
         """A record with the attributes of ``value`` that are named like its fields, and with ``others``."""
         return from_attributes(cls, value, **others)
-
-
-_TAG = re.compile(rb'"([^"]*)"')
 
 
 def tag_of(value: object) -> bytes:
@@ -97,13 +98,6 @@ def _edited_part(tag: bytes) -> bytes:
 def _hash(value: object, digits: int) -> bytes:
     encoded = msgspec.json.encode(value, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:digits].encode("ascii")
-
-
-BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a description in Markdown
-
-T = TypeVar("T")
-
-_FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 
 def parse_json(data: bytes, kind: type[T] | Any) -> T:

@@ -39,6 +39,11 @@ WAIT = Parameter(
     "Seconds to wait for the result (0 to 300, 25 by default; true is 300, false is 0). A job that still runs: 202.",
 )
 STILL_RUNNING = ((202, "The job still runs; Location is its address."),)  # of a route that uses ``run_job``
+UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
+VERIFY: Final = "verify"  # of the job
+MOST_PROBLEMS: Final = 100  # that the row of the job has
+
+table = Table("repositories")
 
 
 async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], work: Work) -> Job | Answer:
@@ -86,9 +91,6 @@ def _wait_s(call: Call) -> int:
         raise Invalid(f"wait is true, false or a number of seconds from 0 to {MOST_WAIT_S}", "wait") from None
 
 
-table = Table("repositories")
-
-
 @table.post(
     "/repository/<repository>/rebuild",
     ADMINS,
@@ -125,9 +127,6 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
     if isinstance(job, Answer):
         return job
     return Rebuilt(job_id=job.uid, packages=job.result["packages"], changed=job.result["changed"])
-
-
-UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
 
 @table.post(
@@ -169,10 +168,6 @@ async def last_collection(call: Call) -> JobRecord:
     storage = call.registry.storage(call.repository.storage_id)
     job = existing(await call.services.jobs.last(GC_KIND, storage.uid), "garbage collection", call.repository.path)
     return job_record(job, call.repository)
-
-
-VERIFY: Final = "verify"  # of the job
-MOST_PROBLEMS: Final = 100  # that the row of the job has
 
 
 @table.post(

@@ -31,6 +31,8 @@ READS = ("GET", "HEAD")
 METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
 
 _Key = tuple[str, str, int, str]
+STEP_S = 0.5
+LAG_BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
 
 
 @define
@@ -177,10 +179,6 @@ def _method(request: Request) -> str:
 def _area(request: Request) -> str:
     word = request.raw_path[1:].partition(b"/")[0].decode("latin-1")
     return word if word in AREAS else "other"
-
-
-STEP_S = 0.5
-LAG_BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
 
 
 class ReactorLag(Service):

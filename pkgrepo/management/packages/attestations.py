@@ -36,6 +36,10 @@ SUFFIXES: Final = {
     ".provenance": "attestation",
 }
 UNREADABLE: Final = "unknown: it cannot be read"
+MOST_FILES: Final = 2000  # of a version, among which documents are looked for
+MOST_DOCUMENTS: Final = 20
+
+table = Table("packages")
 
 
 class _Key(msgspec.Struct):
@@ -176,13 +180,6 @@ def _predicate(statement: str) -> str:
         return decode_as(base64.b64decode(statement, validate=True), _Statement, what="the statement").predicateType
     except (Invalid, ValueError):
         return ""
-
-
-MOST_FILES: Final = 2000  # of a version, among which documents are looked for
-MOST_DOCUMENTS: Final = 20
-
-
-table = Table("packages")
 
 
 @table.get(

@@ -29,6 +29,10 @@ MOST_LABELS: Final = 100
 LONGEST: Final = 2000  # characters of a command or a label
 
 _COMMAND_PREFIXES: Final = ("/bin/sh -c #(nop) ", "/bin/sh -c ")
+MOST_REFERRERS: Final = 50
+MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
+
+table = Table("packages")
 
 
 class Descriptor(msgspec.Struct):
@@ -151,10 +155,6 @@ def _text(value: Any) -> str:
     return value[:LONGEST] if isinstance(value, str) else ""
 
 
-MOST_REFERRERS: Final = 50
-MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
-
-
 class _Budget:
     """How many bytes of documents a request may still read."""
 
@@ -167,9 +167,6 @@ class _Budget:
             return False
         self._rest -= size
         return True
-
-
-table = Table("packages")
 
 
 @table.get("/package/<repository>/<package>/versions/<version>/image", CONTENT_READERS, "Show what an image is made of")

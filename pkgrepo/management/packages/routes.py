@@ -52,6 +52,9 @@ EPOCH = date(1970, 1, 1)
 
 
 table = Table("packages")
+MOST_PAGES: Final = 10_000
+MOST: Final = 200  # of a version that are shown
+SEVERITIES: Final = ("critical", "high", "moderate", "low", "info")
 
 
 @table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
@@ -126,7 +129,6 @@ def _below(
     )
 
 
-MOST_PAGES: Final = 10_000
 PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests and blobs, which are in memory
     {
         "name": [("path", str, lambda each: each.path)],
@@ -265,10 +267,6 @@ def _file(file: File, address: str) -> TreeEntry:
         url=file_url(address, file.path),
         upstream=OriginRecord.of(file.origin, shows_url=False),
     )
-
-
-MOST: Final = 200  # of a version that are shown
-SEVERITIES: Final = ("critical", "high", "moderate", "low", "info")
 
 
 @table.get(

@@ -30,6 +30,8 @@ from pkgrepo.model import Project, ProjectRole, SubjectKind
 from pkgrepo.storage.catalog.people import projects, users
 
 table = Table("projects")
+USER = Parameter("user", "The name or id of the user.")
+GROUP = Parameter("group", "The name or id of the group.")
 
 
 @table.get(
@@ -106,10 +108,6 @@ async def delete_project(call: Call, key: str) -> None:
     project = await find_project(call, key, ProjectRole.OWNER)
     call.check_unchanged(await project_record(call, project))
     await call.write(call.entry(project.key), projects.remove_project, project.id)
-
-
-USER = Parameter("user", "The name or id of the user.")
-GROUP = Parameter("group", "The name or id of the group.")
 
 
 @table.get("/project/<key>/members", PROJECT_VIEWERS, "List a project's members")

@@ -24,6 +24,8 @@ from pkgrepo.storage.catalog.server import repositories
 
 _LONGEST_ID: Final = 64  # characters
 
+table = Table("repositories")
+
 
 class UploadRecord(Record):
     """
@@ -47,9 +49,6 @@ class CancelledUpload(Record):
     """The id of an upload that was removed with its bytes."""
 
     id: str
-
-
-table = Table("repositories")
 
 
 @table.get("/repository/<repository>/uploads", EDITORS, "List the uploads that have not ended")

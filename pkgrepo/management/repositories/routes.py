@@ -39,6 +39,10 @@ FILTERS = (
     Parameter("q", "Only repositories whose path or description contains this text."),
     Parameter("include_usage", "Whether to return the usage fields; they are null otherwise.", "boolean"),
 )
+CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
+PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
+
+table = Table("repositories")
 
 
 def _matches(call: Call, repository: Repository) -> bool:
@@ -54,13 +58,6 @@ def _matches(call: Call, repository: Repository) -> bool:
     if call.query("visibility") and parse_visibility(call.query("visibility"), "visibility") != repository.visibility:
         return False
     return text in f"{repository.path}\n{repository.description}".casefold()
-
-
-CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
-PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
-
-
-table = Table("repositories")
 
 
 @table.get(

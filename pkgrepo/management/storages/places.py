@@ -29,6 +29,11 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.untrusted.text import bytes_of
 
 log = Logger()
+REDIRECT_FROM = "/settings/redirect_from"
+CA_FILE = "/settings/ca_file"
+LARGEST_SIZE = 2**50
+REGION = "us-east-1"  # what servers of one region expect in signatures
+SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id", "redirect_from", "ca_file")
 
 
 def folder_of(folders: StorageFolders, body: NewStorage) -> Path:
@@ -88,13 +93,6 @@ def _unusable(error: PkgrepoError | OSError) -> Exception:
         return error
     why = error.strerror or "the disk failed" if isinstance(error, OSError) else str(error)
     return Invalid(f"the folder cannot be used: {why}", "/settings/path")
-
-
-REDIRECT_FROM = "/settings/redirect_from"
-CA_FILE = "/settings/ca_file"
-LARGEST_SIZE = 2**50
-REGION = "us-east-1"  # what servers of one region expect in signatures
-SHOWN = ("endpoint", "bucket", "region", "prefix", "path_style", "access_key_id", "redirect_from", "ca_file")
 
 
 def place_of(settings: StorageSettings) -> BucketPlace:

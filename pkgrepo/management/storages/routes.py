@@ -42,6 +42,7 @@ log = Logger()
 
 
 table = Table("storages")
+PROBE_BYTES = 64 * 1024
 
 
 @table.get("/storage", SYSTEM_MANAGERS, "List storages", aliases=[("GET", "/storage/list")])
@@ -300,9 +301,6 @@ def _warnings(storage: Storage) -> list[str]:
 def _readable(body: NewStorage) -> bool:
     settings = (body.settings, *((body.config.settings,) if body.config else ()))
     return all(each.readable_layout is not False for each in settings)
-
-
-PROBE_BYTES = 64 * 1024
 
 
 @table.post(

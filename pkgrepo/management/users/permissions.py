@@ -20,6 +20,8 @@ from pkgrepo.storage.catalog.people import users
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
+table = Table("users")
+
 
 async def find_user(call: Call, id: str) -> User:
     """The user with this id or name. :raises NotFound: it does not exist"""
@@ -72,9 +74,6 @@ async def check_may_grant(
 def audit_detail(changes: Mapping[str, Any]) -> dict[str, Any]:
     """A change in the form that the audit log stores."""
     return {name: action_names(value) if isinstance(value, frozenset) else value for name, value in changes.items()}
-
-
-table = Table("users")
 
 
 @table.get(

@@ -17,6 +17,15 @@ FILTERS: Final = ("actor", "object", "action", "outcome", "from", "to", "sort", 
 
 
 pages = PageTable()
+DAYS: Final = ("7", "30", "90", "365")
+MOST_LISTED: Final = 1000  # repositories whose sizes are compared
+MOST_SHOWN: Final = 25
+LATEST_JOBS: Final = 5
+COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.storage_name, each.name),
+    "size": lambda each: each.usage_bytes or 0,
+    "packages": lambda each: each.package_count or 0,
+}
 
 
 @pages.get("/admin")
@@ -63,17 +72,6 @@ async def show_audit(visit: Visit) -> Answer:
         error=error,
         api_query=f"?{urlencode(query)}",
     )
-
-
-DAYS: Final = ("7", "30", "90", "365")
-MOST_LISTED: Final = 1000  # repositories whose sizes are compared
-MOST_SHOWN: Final = 25
-LATEST_JOBS: Final = 5
-COLUMNS: Final[Columns[Any]] = {
-    "name": lambda each: (each.storage_name, each.name),
-    "size": lambda each: each.usage_bytes or 0,
-    "packages": lambda each: each.package_count or 0,
-}
 
 
 @pages.get("/admin/statistics")

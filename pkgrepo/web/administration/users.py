@@ -15,6 +15,9 @@ FLAGS: Final = ("admin", "user_manager", "system_manager")
 
 
 pages = PageTable()
+ROWS: Final = 30  # users on a page
+COLUMNS: Final = 6  # repositories on a page
+KEPT: Final = ("q", "repositories", "cursor", "columns")  # the query that a change of a cell leaves alone
 
 
 @pages.get("/admin/users")
@@ -109,11 +112,6 @@ async def _user(visit: Visit, id: str, error: str = "") -> Answer:
         scopes=await visit.api("GET", "/info/scopes"),
         error=error,
     )
-
-
-ROWS: Final = 30  # users on a page
-COLUMNS: Final = 6  # repositories on a page
-KEPT: Final = ("q", "repositories", "cursor", "columns")  # the query that a change of a cell leaves alone
 
 
 @pages.get("/admin/grants")

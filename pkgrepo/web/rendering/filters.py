@@ -43,6 +43,17 @@ JOB_KINDS: Final = {
     "cache_purge": "purge of a cache",
     "verify": "verification",
 }
+WIDTH: Final = 720  # units of the picture, which is as wide as its place
+HEIGHT: Final = 96
+_PICTURE: Final = Markup(
+    '<svg class="chart" viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+    '<path class="axis" d="M0 {base}H{width}"/>{bars}</svg>'
+)
+_BAR: Final = Markup('<path d="M{left} {top}h{width}V{base}h-{width}z"><title>{title}</title></path>')
+_SHARE: Final = Markup(
+    '<svg class="chart share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+    '<path d="M0 0h{}v8H0z"/></svg>'
+)
 
 
 def size(count: int | None) -> str:
@@ -186,21 +197,6 @@ FILTERS: Final = {
     "shell": shell,
     "mark": mark,
 }
-
-
-WIDTH: Final = 720  # units of the picture, which is as wide as its place
-HEIGHT: Final = 96
-
-_PICTURE: Final = Markup(
-    '<svg class="chart" viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-    '<path class="axis" d="M0 {base}H{width}"/>{bars}</svg>'
-)
-_BAR: Final = Markup('<path d="M{left} {top}h{width}V{base}h-{width}z"><title>{title}</title></path>')
-
-_SHARE: Final = Markup(
-    '<svg class="chart share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-    '<path d="M0 0h{}v8H0z"/></svg>'
-)
 
 
 def bars(

@@ -29,6 +29,11 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+HTML: Final = "text/html; charset=utf-8"
+POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    b" frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
 
 
 class Assets:
@@ -61,11 +66,6 @@ def _read() -> Iterator[tuple[str, bytes]]:
             yield each.name, each.read_bytes()
 
 
-HTML: Final = "text/html; charset=utf-8"
-POLICY: Final = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    b" frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
-)
 SECURITY: Final[Fields] = (
     (b"Content-Security-Policy", POLICY),
     # With no-referrer browsers send "Origin: null" with forms (Fetch standard, section 3.2).
