@@ -713,7 +713,7 @@ END;
 
 -- Only PostgreSQL:
 -- Views with the names of the indexes above, for the same queries. The trigram indexes themselves need an extension:
--- see postgresql/trigrams.py.
+-- see postgresql/schema.py.
 
 CREATE VIEW package_text AS SELECT id AS rowid, key FROM package;
 CREATE VIEW about_text AS SELECT package_id AS rowid, text FROM package_about;

@@ -8,7 +8,7 @@ manifest   a tag points to it, or serves it while the new one is in quarantine; 
            subject is a needed manifest (signatures and other referrers). A tag that cosign made about another manifest
            of the image counts only while that one is needed
 blob       a manifest of the image refers to it
-both       touched within the grace period, or promised to a client (see L{promises}): clients push blobs before the
+both       touched within the grace period, or promised to a client (see L{linked_blobs}): clients push blobs before the
            manifest, and manifests before the index
 =========  ============================================================================================================
 

@@ -250,7 +250,7 @@ def move_file(tx: Transaction, file: File, path: str) -> None:
 
 
 def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
-    """Remove a file; with ``tombstone``, leave a tombstone at its path (see L{tombstones})."""
+    """Remove a file; with ``tombstone``, leave a tombstone at its path."""
     tx.send("DELETE FROM file WHERE id = ?", (file.id,))
     if tombstone:
         tx.send(

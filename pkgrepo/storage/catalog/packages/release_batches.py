@@ -1,7 +1,7 @@
 """
 Batch queries and commands for the releases of one transaction, also of several packages of a repository.
 
-Each statement handles some hundred rows, for the reason that ``version_batches`` gives.
+Each statement handles some hundred rows, for the reason that ``versions`` gives.
 """
 
 from __future__ import annotations
