@@ -166,9 +166,9 @@ class Mounts:
 
     def find(self, storage: bytes, name: bytes) -> Mount | None:
         """The mount at ``storage/name``, as spelt in a raw path, or None."""
-        if self._registry.serial != self._serial:
-            self._serial = self._registry.serial
-            self._mounts = {}
+        serial = self._registry.serial
+        if serial != self._serial:
+            self._serial, self._mounts = serial, {}
         mount = self._mounts.get((storage, name))
         if mount is not None:
             return mount

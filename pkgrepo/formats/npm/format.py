@@ -14,6 +14,7 @@ from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, release_of, restore_packument
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format_site import serve
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout
@@ -21,7 +22,7 @@ from pkgrepo.untrusted.text import quoted
 
 from .configuration import CONFIGURATIONS
 from .indexing import index_package
-from .routes import NpmSite
+from .routes import ROUTES
 from .semver import parse_version
 from .setup import install_snippets, snippets
 
@@ -39,7 +40,7 @@ def npm(advisories: Path | None = None) -> Format:
         version_key=lambda text: parse_version(text).text,
         index=index_package,
         layout=Layout(path=paths.readable_path),
-        resource=lambda repository, services: NpmSite(services, repository, caches).resource(),
+        resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path.startswith(LOGINS),
         setup=snippets,
         install=install_snippets,

@@ -1,8 +1,8 @@
 """
 The path table of an npm repository: which handler of which inner room answers a request.
 
-Scoped names arrive with their slash encoded, and a router would decode it. One catch-all route therefore reads the raw
-path (see ``paths``). The tables below map what that names to handlers; each handler authorizes its own caller.
+Scoped names arrive with their slash encoded, so ``paths`` reads the raw path. The tables below map what that names to
+handlers; each handler authorizes its own caller.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from attrs import evolve
-from twisted.web.resource import IResource
 
 from pkgrepo.errors import existing
 from pkgrepo.formats.npm.audit.requests import bulk, quick
@@ -42,20 +41,18 @@ from pkgrepo.formats.npm.search.requests import (
     stars_of_caller,
 )
 from pkgrepo.gateway.bodies import misplaced_upload
-from pkgrepo.gateway.mounts import below
+from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import publish_context
-from pkgrepo.gateway.services import Context, Services
-from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import RepositoryType
 
 from .authorization import authorize_read
 from .document_requests import put_document
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path, split_name
 from .refusals import ERRORS, REGISTRY
 
-METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
 NO_TEAMS = "this registry has no organisations and teams: permissions are given for its repositories"
 USER = "user:"  # behind the name of a database: ``org.couchdb.user:alice``
@@ -82,55 +79,20 @@ HANDLERS: Mapping[tuple[str, type], Handler] = {
     ("DELETE", TarballPath): remove_version,
 }
 
-app = new_app()
 
-
-class NpmSite:
-    """One npm repository as a Klein application."""
-
-    app = app
-
-    def __init__(self, services: Services, repository: Repository, caches: Caches) -> None:
-        self._context = Context(services, repository, caches)
-
-    def resource(self) -> IResource:
-        """The application's resource."""
-        resource: IResource = self.app.resource()
-        return resource
-
-    @app.route("/", methods=METHODS)
-    @app.route("/<path:rest>", methods=METHODS)
-    @answering(ERRORS)
-    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
-        """Answer any request to the repository."""
-        context = self._context
-        request.repository = context.repository.path
-        found = read_path(_raw_path(context, request))
-        if not found:
-            status = 404 if request.method in READS else 400
-            refusal = Refusal(status, "no package, version or file can be called so", "invalid_path")
-            raise _misplaced(context, request, refusal)
-        verb = "GET" if request.method in READS else request.method.decode("ascii")
-        path = await _choose(context, request, found)
-        if verb != "GET" and _names_package(path) and context.repository.type is not RepositoryType.HOSTED:
-            await authorize_read(context, request, None)
-            context = await publish_context(context, request)
-        answer = await _answer(context, request, verb, path)
-        notices = tuple((b"npm-notice", each.encode("ascii", "replace")) for each in request.notes)
-        return evolve(answer, headers=(*answer.headers, *notices)) if notices else answer
-
-
-refuse_unrouted(NpmSite.app, ERRORS)
-
-
-def _raw_path(context: Context[Caches], request: Request) -> bytes:
-    """The raw path below this repository."""
-    path = below(request.raw_path)
-    if request.method != b"DELETE":
-        return path
-    # To unpublish a version, npm 6 and 7 put the whole path of the tarball's address behind the repository's own.
-    own = urlsplit(context.url(request)).path.strip("/")
-    return path.removeprefix(f"{own}/".encode())
+async def _read(context: Context[Caches], request: Request, rest: bytes) -> Path:
+    """What a path means. :raises Refusal: nothing"""
+    if request.method == b"DELETE":
+        # To unpublish a version, npm 6 and 7 put the whole path of the tarball's address behind the repository's own.
+        own = urlsplit(context.url(request)).path.strip("/")
+        rest = rest.removeprefix(f"{own}/".encode())
+    found = read_path(rest)
+    if not found:
+        status = 404 if request.method in READS else 400
+        raise _misplaced(
+            context, request, Refusal(status, "no package, version or file can be called so", "invalid_path")
+        )
+    return await _choose(context, request, found)
 
 
 async def _choose(context: Context[Caches], request: Request, found: Sequence[Path]) -> Path:
@@ -142,12 +104,27 @@ async def _choose(context: Context[Caches], request: Request, found: Sequence[Pa
     return found[0]
 
 
-def _names_package(path: Path) -> bool:
-    """Whether a path is about packages, and not about users, their tokens or audits."""
+def _changes(request: Request, path: Path) -> bool:
+    """Whether a request changes packages, and not users, their tokens or audits."""
+    if request.method in READS:
+        return False
     return not isinstance(path, ApiPath) or path.parts[:1] == ("package",) or path.parts[:3] == ("user", "v1", "star")
 
 
-async def _answer(context: Context[Caches], request: Request, verb: str, path: Path) -> Answer:
+async def _target(context: Context[Caches], request: Request, _path: Path) -> Context[Caches]:
+    if context.repository.type is not RepositoryType.HOSTED:
+        await authorize_read(context, request, None)
+    return await publish_context(context, request)
+
+
+async def _answer(context: Context[Caches], request: Request, path: Path) -> Answer:
+    answer = await _answer_path(context, request, path)
+    notices = tuple((b"npm-notice", each.encode("ascii", "replace")) for each in request.notes)
+    return evolve(answer, headers=(*answer.headers, *notices)) if notices else answer
+
+
+async def _answer_path(context: Context[Caches], request: Request, path: Path) -> Answer:
+    verb = "GET" if request.method in READS else request.method.decode("ascii")
     if isinstance(path, ApiPath):
         return await _api(context, request, verb, path.parts)
     handler = HANDLERS.get((verb, type(path)))
@@ -277,3 +254,6 @@ async def _login(context: Context[Caches], request: Request, verb: str, step: st
         case "GET", "done", True:
             return await poll_login(context, request)
     raise _nothing(context, request)
+
+
+ROUTES: Routes[Caches, Path] = Routes(read=_read, answer=_answer, changes=_changes, target=_target, errors=ERRORS)
