@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from pkgrepo.errors import Conflict, Invalid, PkgrepoError, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.gateway.content import SMALL
-from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.api.call import Call
 from pkgrepo.management.storages.schema import NewStorage, StorageSettings
 from pkgrepo.model import Storage
 from pkgrepo.storage.blobs.s3.bucket import BucketFailed
@@ -42,7 +42,7 @@ def folder_of(folders: StorageFolders, body: NewStorage) -> Path:
     return folders.locate_new(body.name) if given is None else folders.locate(given)
 
 
-async def check_free(services: ManagementServices, path: Path, storage: Storage | None) -> None:
+async def check_free(call: Call, path: Path, storage: Storage | None) -> None:
     """
     Check that no storage but this one uses the folder.
 
@@ -50,38 +50,38 @@ async def check_free(services: ManagementServices, path: Path, storage: Storage 
     """
     if "\0" in str(path):
         raise Invalid("a path holds no NUL", "/settings/path")
-    others = [each for each in services.shared.registry.storages() if storage is None or each.id != storage.id]
-    await services.shared.pools.disk(services.folders.check_free, path, others)
+    others = [each for each in call.registry.storages() if storage is None or each.id != storage.id]
+    await call.shared.pools.disk(call.services.folders.check_free, path, others)
 
 
-async def new_uid(services: ManagementServices, path: Path) -> str:
+async def new_uid(call: Call, path: Path) -> str:
     """
     The id for a new storage: that in its folder, if the storage was made there before without success.
 
     :raises Invalid: the folder cannot be used
     """
     try:
-        found = await services.shared.pools.disk(services.folders.find_empty, path)
+        found = await call.shared.pools.disk(call.services.folders.find_empty, path)
     except (PkgrepoError, OSError) as error:
         raise _unusable(error) from error
-    present = None if found is None else await services.shared.catalog.look(storages.find_storage, found)
+    present = None if found is None else await call.catalog.look(storages.find_storage, found)
     return found if found is not None and present is None else str(uuid4())
 
 
-async def make_folder(services: ManagementServices, name: str, path: Path, uid: str) -> dict[str, Any]:
+async def make_folder(call: Call, name: str, path: Path, uid: str) -> dict[str, Any]:
     """Make the folder; the settings of a storage there. :raises Invalid: the folder cannot be used"""
-    disk = services.shared.pools.disk
+    disk = call.shared.pools.disk
     try:
-        await disk(services.folders.make, name, path, uid)
+        await disk(call.services.folders.make, name, path, uid)
     except (PkgrepoError, OSError) as error:
         raise _unusable(error) from error
-    return {"path": await disk(services.folders.spell, path)}
+    return {"path": await disk(call.services.folders.spell, path)}
 
 
-async def remove_from_list(services: ManagementServices, storage: Storage) -> None:
+async def remove_from_list(call: Call, storage: Storage) -> None:
     """Take a removed storage out of ``storages.json``; a failure is logged."""
     try:
-        await services.shared.pools.disk(services.folders.remove_from_list, storage.uid)
+        await call.shared.pools.disk(call.services.folders.remove_from_list, storage.uid)
     except OSError as error:
         if not is_out_of_descriptors(error):
             log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)

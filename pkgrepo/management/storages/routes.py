@@ -87,9 +87,9 @@ async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> C
         ):
             raise AlreadyExists("storage", body.name)
         return await _shown(call, present)
-    await check_free(call.services, path, None)
-    uid = await new_uid(call.services, path)
-    settings = await make_folder(call.services, body.name, path, uid)
+    await check_free(call, path, None)
+    uid = await new_uid(call, path)
+    settings = await make_folder(call, body.name, path, uid)
     if not _readable(body):
         settings["readable_layout"] = False
     entry = call.entry(body.name, {**settings, "path": str(path)})
@@ -154,7 +154,7 @@ async def delete_storage(call: Call, id: str) -> None:
     await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
     call.services.stores.forget(storage.id)
     if storage.is_local:
-        await remove_from_list(call.services, storage)
+        await remove_from_list(call, storage)
     else:
         await _give_up(call, storage)
 
@@ -232,8 +232,8 @@ async def _moved(call: Call, storage: Storage, path: Path, before: StorageRecord
     if before.usage.blobs:
         raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
     path = call.services.folders.data / path
-    await check_free(call.services, path, storage)
-    return {**storage.settings, **await make_folder(call.services, storage.name, path, storage.uid)}
+    await check_free(call, path, storage)
+    return {**storage.settings, **await make_folder(call, storage.name, path, storage.uid)}
 
 
 async def _check_name(call: Call, storage: Storage, name: str) -> None:
