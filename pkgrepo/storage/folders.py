@@ -45,6 +45,10 @@ from pkgrepo.storage.small_files import replace_file
 STORAGES_JSON = "storages.json"
 
 
+OWNER = "owner.json"
+DATABASE = "pkgrepo.db"
+
+
 class StorageEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A storage; ``uid`` is also in its folder, ``path`` may be relative to the data folder."""
 
@@ -101,10 +105,6 @@ def _exclusive_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-OWNER = "owner.json"
-DATABASE = "pkgrepo.db"
 
 
 class Owner(msgspec.Struct, frozen=True):

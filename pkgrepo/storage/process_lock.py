@@ -27,6 +27,9 @@ NAME = "in-use"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+_FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
+
+
 class ProcessLock:
     """Marks a folder as used by this process. Every method blocks."""
 
@@ -135,9 +138,6 @@ def _open(path: Path) -> int:
     """Open a lock file, which is made if needed; other users cannot hold up the owner by a lock."""
     tighten(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
-
-
-_FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
 
 
 class KeyLeases:

@@ -13,6 +13,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+OWNER_ONLY = 0o600
+
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """
@@ -41,9 +43,6 @@ def fsync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-OWNER_ONLY = 0o600
 
 
 def private_opener(path: str, flags: int) -> int:

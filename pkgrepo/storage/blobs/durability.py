@@ -37,6 +37,10 @@ if _SYNC_FS is not None:
     _SYNC_FS.argtypes = (ctypes.c_int,)
 
 
+Fsync = Literal["always", "never"]
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
 def sync_file_system(fd: int) -> None:
     """
     Make everything durable that was written to the file system of a descriptor (syncfs, else sync).
@@ -121,11 +125,6 @@ def read_cached(fd: int, start: int, count: int) -> bytes | None:
 def _unnamed_file() -> int:
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
-
-
-Fsync = Literal["always", "never"]
-
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def storage_error(storage: str, error: OSError) -> PkgrepoError:

@@ -24,6 +24,14 @@ from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.pools import DiskQueue
 
+T = TypeVar("T")
+P = ParamSpec("P")
+log = Logger()
+SLICE = 512 * 1024  # bytes handed to a thread at once; a hop costs about 50 us, writing and hashing these 400 us
+HIGH_WATER = 2 * SLICE  # bytes in flight at which the producer is paused; a hundred uploads stay near 100 MiB
+LOW_WATER = SLICE  # bytes in flight at which it is resumed: enough for the threads to go on meanwhile
+REREAD = 4 * 1024 * 1024  # bytes read again by one call; slices of other uploads run between two calls
+
 
 class BackPressure:
     """
@@ -134,17 +142,6 @@ class BackPressure:
                     return
         finally:
             self._pulling = False
-
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-log = Logger()
-
-SLICE = 512 * 1024  # bytes handed to a thread at once; a hop costs about 50 us, writing and hashing these 400 us
-HIGH_WATER = 2 * SLICE  # bytes in flight at which the producer is paused; a hundred uploads stay near 100 MiB
-LOW_WATER = SLICE  # bytes in flight at which it is resumed: enough for the threads to go on meanwhile
-REREAD = 4 * 1024 * 1024  # bytes read again by one call; slices of other uploads run between two calls
 
 
 class SliceFile(Protocol):

@@ -21,6 +21,9 @@ from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Fragment
 from pkgrepo.storage.catalog.rows import batches, every, find, placeholders
 
+SUPERSEDED_MS: Final = 7 * 24 * 60 * 60_000
+MOST_SUPERSEDED: Final = 500  # of one repository; the last ones are kept
+
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
     """Upsert one fragment."""
@@ -224,10 +227,6 @@ def _get(r: Reader, repository_id: int) -> ListState:
 
 def _state(row: Row) -> ListState:
     return ListState(*row)
-
-
-SUPERSEDED_MS: Final = 7 * 24 * 60 * 60_000
-MOST_SUPERSEDED: Final = 500  # of one repository; the last ones are kept
 
 
 def put_superseded(

@@ -3,7 +3,7 @@ Rows: the columns of a value and how it is made of them, functions that run a qu
 
 L{rows} gives the SELECT of a frozen value and the function that makes the value of a row:
 
-    TAG, to_tag = rows(Tag, "tag", version_id="v.id", sha256=bytes.hex)
+    FILE, to_file = rows(File, "file f JOIN blob b ON ...", of="f", sha256=bytes.hex, locator="b.locator")
 
 A field is read from the column of its name, and converted by its type, unless an argument says otherwise. L{insert} and
 L{put} write a row that is given by the names of its columns.
@@ -30,6 +30,9 @@ Column = str | Callable[[Any], Any] | tuple[Any, ...]
 
 LIKE = r"LIKE ? ESCAPE '\'"  # its parameter comes from L{like}
 LAST_CHARACTER = "\U0010ffff"  # the greatest code point: texts that begin with X are between X and X + this
+
+
+BATCH = 100  # rows or values in one statement
 
 
 def at(value: int) -> datetime:
@@ -180,9 +183,6 @@ def insertion(table: str, columns: tuple[str, ...], key: str = "") -> str:
 
 def _stored(values: Mapping[str, Value]) -> list[Value]:
     return [int(value) if isinstance(value, bool) else value for value in values.values()]
-
-
-BATCH = 100  # rows or values in one statement
 
 
 def placeholders(count: int, mark: str = "?") -> str:

@@ -31,6 +31,45 @@ from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, dump, every, find, load, number, put, rows
 
+Kind = Literal["version", "manifest", "document"]
+Position = tuple[int, str, str, str]
+START: Position = (-1, "", "", "")
+_UNITS = """
+    SELECT kind, package, name, files, size, fetched, used FROM (
+        SELECT 'version' AS kind, f.package AS package, f.name AS name, COUNT(*) AS files,
+            CAST(SUM(f.size) AS BIGINT) AS size, MAX(f.created_at) AS fetched,
+            MAX(CASE WHEN f.created_at > f.downloaded THEN f.created_at ELSE f.downloaded END) AS used
+        FROM (
+            SELECT p.key AS package, v.key AS name, x.version_id, x.size, x.created_at, 86400000 * (1 + COALESCE(
+                (SELECT MAX(d.day) FROM download_count d WHERE d.kind = 'file' AND d.item_id = x.id), -1
+            )) AS downloaded
+            FROM package p JOIN version v ON v.package_id = p.id JOIN file x ON x.version_id = v.id
+            WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
+        ) f GROUP BY f.version_id, f.package, f.name
+        UNION ALL
+        SELECT 'manifest', m.package, m.digest, 1, m.size, m.created_at,
+            CASE WHEN m.created_at > m.downloaded THEN m.created_at ELSE m.downloaded END
+        FROM (
+            SELECT p.key AS package, x.digest, x.size, x.created_at, 86400000 * (1 + COALESCE(
+                (SELECT MAX(d.day) FROM download_count d WHERE d.kind = 'manifest' AND d.item_id = x.id), -1
+            )) AS downloaded
+            FROM package p JOIN manifest x ON x.package_id = p.id
+            WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
+        ) m
+        UNION ALL
+        SELECT 'document', x.package_key, x.key, 1, x.size, x.checked_at,
+            CASE WHEN x.checked_at > x.downloaded THEN x.checked_at ELSE x.downloaded END
+        FROM (
+            SELECT d.package_key, d.key, COALESCE(b.size, 0) AS size, d.checked_at, 86400000 * (1 + COALESCE(
+                (SELECT MAX(c.day) FROM package p JOIN package_download c ON c.package_id = p.id
+                 WHERE p.repository_id = d.repository_id AND p.key = d.package_key), -1
+            )) AS downloaded
+            FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
+            WHERE d.repository_id = ? AND d.package_key BETWEEN ? AND ?
+        ) x
+    ) u
+"""
+
 
 @frozen(kw_only=True)
 class UpstreamDocument:
@@ -250,12 +289,6 @@ def remove_unused_documents(tx: Transaction, repository: Repository, before_ms: 
     )
 
 
-Kind = Literal["version", "manifest", "document"]
-Position = tuple[int, str, str, str]
-
-START: Position = (-1, "", "", "")
-
-
 @frozen
 class CachedUnit:
     """
@@ -276,43 +309,6 @@ class CachedUnit:
     def position(self) -> Position:
         """The place in the order from those that were not used for longest."""
         return self.used_ms, self.kind, self.package_key, self.name
-
-
-_UNITS = """
-    SELECT kind, package, name, files, size, fetched, used FROM (
-        SELECT 'version' AS kind, f.package AS package, f.name AS name, COUNT(*) AS files,
-            CAST(SUM(f.size) AS BIGINT) AS size, MAX(f.created_at) AS fetched,
-            MAX(CASE WHEN f.created_at > f.downloaded THEN f.created_at ELSE f.downloaded END) AS used
-        FROM (
-            SELECT p.key AS package, v.key AS name, x.version_id, x.size, x.created_at, 86400000 * (1 + COALESCE(
-                (SELECT MAX(d.day) FROM download_count d WHERE d.kind = 'file' AND d.item_id = x.id), -1
-            )) AS downloaded
-            FROM package p JOIN version v ON v.package_id = p.id JOIN file x ON x.version_id = v.id
-            WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
-        ) f GROUP BY f.version_id, f.package, f.name
-        UNION ALL
-        SELECT 'manifest', m.package, m.digest, 1, m.size, m.created_at,
-            CASE WHEN m.created_at > m.downloaded THEN m.created_at ELSE m.downloaded END
-        FROM (
-            SELECT p.key AS package, x.digest, x.size, x.created_at, 86400000 * (1 + COALESCE(
-                (SELECT MAX(d.day) FROM download_count d WHERE d.kind = 'manifest' AND d.item_id = x.id), -1
-            )) AS downloaded
-            FROM package p JOIN manifest x ON x.package_id = p.id
-            WHERE p.repository_id = ? AND p.key BETWEEN ? AND ?
-        ) m
-        UNION ALL
-        SELECT 'document', x.package_key, x.key, 1, x.size, x.checked_at,
-            CASE WHEN x.checked_at > x.downloaded THEN x.checked_at ELSE x.downloaded END
-        FROM (
-            SELECT d.package_key, d.key, COALESCE(b.size, 0) AS size, d.checked_at, 86400000 * (1 + COALESCE(
-                (SELECT MAX(c.day) FROM package p JOIN package_download c ON c.package_id = p.id
-                 WHERE p.repository_id = d.repository_id AND p.key = d.package_key), -1
-            )) AS downloaded
-            FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
-            WHERE d.repository_id = ? AND d.package_key BETWEEN ? AND ?
-        ) x
-    ) u
-"""
 
 
 def units_of_package(r: Reader, repository_id: int, package_key: str) -> list[CachedUnit]:

@@ -25,6 +25,14 @@ _SIZES = {
 }
 
 
+DAY_MS = 86_400_000
+Place = tuple[int, int]  # the id of a repository, and a day since the epoch
+_SUMS = """
+    SUM(hits), SUM(misses), SUM(confirmed), SUM(stale), SUM(absent), SUM(saved_bytes), SUM(fetched_bytes),
+    SUM(upstream_ms)
+"""
+
+
 @frozen
 class Download:
     """
@@ -213,11 +221,6 @@ def _uploads(r: Reader, from_day: int) -> list[tuple[int, int]]:
     )
 
 
-DAY_MS = 86_400_000
-
-Place = tuple[int, int]  # the id of a repository, and a day since the epoch
-
-
 @frozen
 class CacheCounts:
     """
@@ -249,11 +252,6 @@ class CacheCounts:
 
 
 _FIGURES = attrgetter(*(each.name for each in fields(CacheCounts)))  # attrs.astuple takes ten times as long
-
-_SUMS = """
-    SUM(hits), SUM(misses), SUM(confirmed), SUM(stale), SUM(absent), SUM(saved_bytes), SUM(fetched_bytes),
-    SUM(upstream_ms)
-"""
 
 
 def add_cache_counts(tx: Transaction, counts: Mapping[Place, CacheCounts]) -> None:

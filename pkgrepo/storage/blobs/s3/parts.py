@@ -28,6 +28,10 @@ from pkgrepo.storage.blobs.s3.documents import Part, render_parts
 from pkgrepo.storage.blobs.s3.requests import Body
 from pkgrepo.storage.free_space import free_and_total, low_water
 
+PART: Final = 8 * 1024 * 1024  # bytes; the protocol wants 5 MiB at least
+GROWTH: Final = 1000  # parts after which they have twice the size
+PARALLEL: Final = 3  # parts of one upload that are sent at once: 24 MiB of memory
+
 
 class Spool:
     """Makes temporary files in ``folder`` while more than ``low`` bytes are free there; None for the default mark."""
@@ -114,11 +118,6 @@ class SpoolFile:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 self._fd = os.dup(file.fileno())
         return self._fd
-
-
-PART: Final = 8 * 1024 * 1024  # bytes; the protocol wants 5 MiB at least
-GROWTH: Final = 1000  # parts after which they have twice the size
-PARALLEL: Final = 3  # parts of one upload that are sent at once: 24 MiB of memory
 
 
 def part_size(number: int, first: int = PART) -> int:

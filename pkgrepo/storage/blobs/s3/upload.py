@@ -41,6 +41,10 @@ from pkgrepo.storage.pools import DiskQueue
 VERSION = 1
 
 
+BACKLOG: Final = 3  # parts that wait to be sent, beside those under way, when the producer is paused
+log = Logger()
+
+
 class SuspendedUpload(msgspec.Struct, frozen=True, kw_only=True, tag="s3", tag_field="store"):
     """
     ``in_parts`` of its ``offset`` bytes are the first ``parts`` of the parts upload ``parts_id``, the ``rest_size``
@@ -88,11 +92,6 @@ def decode_state(data: bytes) -> SuspendedUpload:
     ):
         raise ValueError("not the state of an upload")
     return state
-
-
-BACKLOG: Final = 3  # parts that wait to be sent, beside those under way, when the producer is paused
-
-log = Logger()
 
 
 @implementer(IBlobUpload)

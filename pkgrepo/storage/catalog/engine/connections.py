@@ -43,17 +43,9 @@ STORAGE_ERRORS = (
 )
 
 
-def explain(error: apsw.Error | OSError) -> PkgrepoError:
-    """Return the domain error for an error that prevented a commit or a read, with its cause."""
-    explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
-    explained.__cause__ = error
-    return explained
-
-
 # Earlier releases can corrupt the file when one connection resets the log while another one checkpoints it, which
 # several worker processes on one file do.
 OLDEST_SQLITE = (3, 51, 3)
-
 PAGE_SIZE = 8192  # bytes
 BUSY_TIMEOUT_MS = 10_000  # only for programs that do not take the write lock: a shell, a backup program
 READER_CACHE_KIB = 32 * 1024
@@ -61,6 +53,13 @@ WRITER_CACHE_KIB = 64 * 1024
 READER_MMAP = 256 * 1024 * 1024  # bytes; halves the first look-up after each commit
 LOG_LIMIT = 64 * 1024 * 1024  # bytes to which a longer write-ahead log is truncated
 STATEMENTS = 400  # prepared statements cached by a connection; all statements of the program fit
+
+
+def explain(error: apsw.Error | OSError) -> PkgrepoError:
+    """Return the domain error for an error that prevented a commit or a read, with its cause."""
+    explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
+    explained.__cause__ = error
+    return explained
 
 
 class CatalogUnusable(PkgrepoError):  # noqa: N818 - the domain's errors say what happened

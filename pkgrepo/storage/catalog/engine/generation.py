@@ -31,6 +31,10 @@ from typing import Final
 COUNT_BYTES: Final = 8
 
 
+RECHECK_S: Final = 0.1  # seconds
+UNSETTLED: Final = -1  # no count has this value
+
+
 class WriteLock:
     """
     The lock that lets one process at a time write to the database at ``path``. Each thread needs an object of its own.
@@ -89,10 +93,6 @@ def lock_path(path: Path) -> Path:
 def _write(descriptor: int, count: int) -> None:
     # Not through mapped memory: a full disk is an error here, and a fatal signal there.
     os.pwrite(descriptor, count.to_bytes(COUNT_BYTES, sys.byteorder), 0)
-
-
-RECHECK_S: Final = 0.1  # seconds
-UNSETTLED: Final = -1  # no count has this value
 
 
 class CommitCount:

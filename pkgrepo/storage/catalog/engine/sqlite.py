@@ -35,6 +35,12 @@ from pkgrepo.storage.small_files import ensure_private, private_opener, tighten
 OPTIMIZE: Final = "PRAGMA optimize = 0x10012"
 
 
+SIZE = 64 * 1024  # bytes: the shared file has 32 KiB until the log has 4,096 pages
+T = TypeVar("T")
+P = ParamSpec("P")
+SCANS = 3  # reader threads; each has a connection with its own cache
+
+
 def renew_statistics(tx: Transaction) -> bool:
     """
     Renew the statistics of the tables that grew or shrank tenfold, for all connections. Returns whether any did.
@@ -55,9 +61,6 @@ def _statistics(tx: Transaction) -> list[Row]:
     if not tx.all("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'"):
         return []
     return tx.all("SELECT tbl, idx, stat FROM sqlite_stat1 ORDER BY tbl, idx")
-
-
-SIZE = 64 * 1024  # bytes: the shared file has 32 KiB until the log has 4,096 pages
 
 
 class DiskReserve:
@@ -91,12 +94,6 @@ class DiskReserve:
         except OSError:
             return False
         return True
-
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-SCANS = 3  # reader threads; each has a connection with its own cache
 
 
 @implementer(ICatalog)

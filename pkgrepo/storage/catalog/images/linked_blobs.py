@@ -34,6 +34,19 @@ ALGORITHMS = ("sha256", "sha512")
 MAX_SOURCES = 100  # images with a blob that one mount request examines, to find one that the client can read
 
 
+_IMAGES_BY = {
+    each: f"""
+        SELECT p.repository_id, p.key FROM package_blob x JOIN package p ON p.id = x.package_id
+        WHERE x.{each} = ? LIMIT ?
+    """
+    for each in ALGORITHMS
+}
+LASTS_MS = 15 * 60_000
+FRESH_MS = 60_000  # minimum time between two writes of one promise
+MAX_CLIENTS = 16  # clients with a promise of their own for one blob or manifest; the others share one
+ANY_CLIENT = ""  # client of a shared promise, or of a client without an id; only expiry ends it
+
+
 @frozen
 class LinkedBlob:
     """
@@ -59,13 +72,6 @@ _LINKED, _linked = rows(
     touched_ms="x.touched_at",
 )
 _LINKED_BY = {each: f"{_LINKED} WHERE x.package_id = ? AND x.{each} = ?" for each in ALGORITHMS}
-_IMAGES_BY = {
-    each: f"""
-        SELECT p.repository_id, p.key FROM package_blob x JOIN package p ON p.id = x.package_id
-        WHERE x.{each} = ? LIMIT ?
-    """
-    for each in ALGORITHMS
-}
 
 
 def find_linked(r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str) -> LinkedBlob | None:
@@ -154,12 +160,6 @@ def split_digest(digest: str) -> tuple[str, bytes]:
     if algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm} is not a digest algorithm of this catalog")
     return algorithm, bytes.fromhex(text)
-
-
-LASTS_MS = 15 * 60_000
-FRESH_MS = 60_000  # minimum time between two writes of one promise
-MAX_CLIENTS = 16  # clients with a promise of their own for one blob or manifest; the others share one
-ANY_CLIENT = ""  # client of a shared promise, or of a client without an id; only expiry ends it
 
 
 def valid_since_ms(now_ms: int) -> int:

@@ -18,6 +18,20 @@ from pkgrepo.storage.catalog.rows import at, column, every, find, load, number
 MAX_PARTS = 10_000  # manifests and blobs that one call of image_parts reads
 
 
+_COLUMNS = "m.digest, m.media_type, m.artifact_type, m.subject, m.annotations, m.expires_at"
+# The condition on a manifest ``m`` that no tag and no index refers to it.
+_UNREFERENCED = """
+    NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.digest = m.digest)
+    AND NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.served = m.digest)
+    AND NOT EXISTS (
+        SELECT 1 FROM manifest_ref f WHERE f.package_id = m.package_id AND f.digest = m.digest AND f.kind = 'manifest'
+    )
+"""
+TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
+_TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")
+_REFERRER = "m.digest, COALESCE(m.artifact_type, ''), m.media_type, m.size"
+
+
 @frozen
 class ImageVersion:
     """
@@ -50,21 +64,12 @@ class ImagePart:
     uploaded_at: datetime
 
 
-_COLUMNS = "m.digest, m.media_type, m.artifact_type, m.subject, m.annotations, m.expires_at"
 IMAGE_ORDERS: Final[Mapping[str, Order[ImageVersion]]] = both_ways(
     {
         "published_at": [("pushed", int, lambda each: each.pushed_ms), ("name", str, lambda each: each.name)],
         "version": [("name", str, lambda each: each.name), ("pushed", int, lambda each: each.pushed_ms)],
     }
 )
-# The condition on a manifest ``m`` that no tag and no index refers to it.
-_UNREFERENCED = """
-    NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.digest = m.digest)
-    AND NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.served = m.digest)
-    AND NOT EXISTS (
-        SELECT 1 FROM manifest_ref f WHERE f.package_id = m.package_id AND f.digest = m.digest AND f.kind = 'manifest'
-    )
-"""
 
 
 def list_image_versions(
@@ -176,10 +181,6 @@ def _version(row: Row) -> ImageVersion:
     )
 
 
-TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
-_TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")
-
-
 @frozen
 class Referrer:
     """A manifest about another one. ``tag`` is the one that says so; empty if its subject does. ``size`` in bytes."""
@@ -191,9 +192,6 @@ class Referrer:
     tag: str
     annotations: Mapping[str, str]
     pushed_at: datetime
-
-
-_REFERRER = "m.digest, COALESCE(m.artifact_type, ''), m.media_type, m.size"
 
 
 def subject_of_tag(tag: str) -> str | None:

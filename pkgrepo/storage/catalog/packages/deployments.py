@@ -61,6 +61,21 @@ DEPLOYMENT, to_deployment = rows(
 )
 
 
+_FILE, _to_file = rows(
+    StagedFile,
+    "deployment_file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256",
+    of="f",
+    blob=("f.sha256", "b.size", LOCATOR, "b.digests", lambda *blob: to_info(blob)),
+)
+FREE: Final = 0  # in place of the time at which a lease expires
+MOST_ATTEMPTS: Final = 5
+INTERRUPTED: Final = "the server was stopped while it received this deployment; nothing was published: send it again"
+GIVEN_UP: Final = (
+    f"the server was stopped {MOST_ATTEMPTS + 1} times while it worked on this deployment; nothing was published"
+)
+_GOES_ON = "package_key = '' AND (state = 'VALIDATING' OR (automatic = 1 AND state IN ('VALIDATED', 'PUBLISHING')))"
+
+
 def add_deployment(
     tx: Transaction,
     *,
@@ -257,14 +272,6 @@ def add_staged_file(tx: Transaction, deployment_id: int, storage_id: int, file: 
     return bool(added)
 
 
-_FILE, _to_file = rows(
-    StagedFile,
-    "deployment_file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256",
-    of="f",
-    blob=("f.sha256", "b.size", LOCATOR, "b.digests", lambda *blob: to_info(blob)),
-)
-
-
 def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
     """All files of a deployment, ordered by path. The locator is empty if the blob is missing or damaged."""
     sql = f"{_FILE} WHERE f.deployment_id = ? AND f.path <> ? ORDER BY f.path"
@@ -308,17 +315,6 @@ def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
         (now_ms - KEPT_MS, limit),
     )
     return len(late) + removed
-
-
-FREE: Final = 0  # in place of the time at which a lease expires
-MOST_ATTEMPTS: Final = 5
-
-INTERRUPTED: Final = "the server was stopped while it received this deployment; nothing was published: send it again"
-GIVEN_UP: Final = (
-    f"the server was stopped {MOST_ATTEMPTS + 1} times while it worked on this deployment; nothing was published"
-)
-
-_GOES_ON = "package_key = '' AND (state = 'VALIDATING' OR (automatic = 1 AND state IN ('VALIDATED', 'PUBLISHING')))"
 
 
 def release_interrupted(tx: Transaction, storage_id: int, now_ms: int, alone_since_ms: int = 0) -> int:

@@ -55,6 +55,14 @@ FIND_FILE = FILE.replace("b.locator", LOCATOR)
 _FIND = f"{FIND_FILE} WHERE f.repository_id = ? AND f.path = ?"
 
 
+# The last clause of every INSERT into tombstone: a path has one tombstone, which records its latest deletion.
+UPSERT = """
+    ON CONFLICT (repository_id, path) DO UPDATE
+    SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
+        actor = excluded.actor
+"""
+
+
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:
     """
     The file at a path, or None. Every download makes this one look-up.
@@ -272,14 +280,6 @@ def _get(tx: Transaction, repository_id: int, path: str) -> File:
 def filename(path: str) -> str:
     """The last segment of a path."""
     return path.rsplit("/", 1)[-1]
-
-
-# The last clause of every INSERT into tombstone: a path has one tombstone, which records its latest deletion.
-UPSERT = """
-    ON CONFLICT (repository_id, path) DO UPDATE
-    SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
-        actor = excluded.actor
-"""
 
 
 @frozen

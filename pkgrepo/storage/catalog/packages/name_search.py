@@ -49,6 +49,34 @@ from pkgrepo.storage.catalog.rows import (
     placeholders,
 )
 
+_OF_PACKAGE = (
+    "EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.key = ?)",
+    f"EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.meta {LIKE})",
+    f"EXISTS (SELECT 1 FROM file f WHERE f.package_id = p.id AND f.attrs {LIKE})",
+    f"""
+    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+            WHERE f.package_id = p.id AND b.digests {LIKE})
+    """,
+)
+_OF_VERSION = (
+    "v.key = ?",
+    f"v.meta {LIKE}",
+    f"EXISTS (SELECT 1 FROM file f WHERE f.version_id = v.id AND f.attrs {LIKE})",
+    f"""
+    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+            WHERE f.version_id = v.id AND b.digests {LIKE})
+    """,
+)
+SMALL: Final = 1000  # packages of a repository up to which all its keys are read
+# Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
+READ: Final = 5000
+_CHUNK: Final = 500  # repositories in one query
+# 0 to 2 by how the key fits the first word, or 3; downloads; key; id of the repository
+_Hit = tuple[int, int, str, int]
+_HIT: Final = f"""
+    SELECT CASE WHEN p.key = ? THEN 0 WHEN p.key {LIKE} THEN 1 ELSE 2 END, p.downloads, p.key, p.repository_id
+"""
+
 
 @frozen
 class Match:
@@ -71,26 +99,6 @@ class Match:
     def values(self) -> list[Value]:
         """The parameters of the optional conditions."""
         return [self.version, *(None if each is None else like(each) for each in (self.meta, self.attrs, self.digests))]
-
-
-_OF_PACKAGE = (
-    "EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.key = ?)",
-    f"EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.meta {LIKE})",
-    f"EXISTS (SELECT 1 FROM file f WHERE f.package_id = p.id AND f.attrs {LIKE})",
-    f"""
-    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-            WHERE f.package_id = p.id AND b.digests {LIKE})
-    """,
-)
-_OF_VERSION = (
-    "v.key = ?",
-    f"v.meta {LIKE}",
-    f"EXISTS (SELECT 1 FROM file f WHERE f.version_id = v.id AND f.attrs {LIKE})",
-    f"""
-    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-            WHERE f.version_id = v.id AND b.digests {LIKE})
-    """,
-)
 
 
 def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int) -> list[str]:
@@ -180,18 +188,6 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
 def _names(count: int, terms: int) -> str:
     """The conditions for the key of a package."""
     return f" AND {key_of(terms)} {LIKE}" * count
-
-
-SMALL: Final = 1000  # packages of a repository up to which all its keys are read
-# Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
-READ: Final = 5000
-_CHUNK: Final = 500  # repositories in one query
-
-# 0 to 2 by how the key fits the first word, or 3; downloads; key; id of the repository
-_Hit = tuple[int, int, str, int]
-_HIT: Final = f"""
-    SELECT CASE WHEN p.key = ? THEN 0 WHEN p.key {LIKE} THEN 1 ELSE 2 END, p.downloads, p.key, p.repository_id
-"""
 
 
 def search_packages(

@@ -43,6 +43,9 @@ from pkgrepo.storage.catalog.rows import (
 PACKAGE, to_package = rows(Package, "package")
 
 
+RETIRED: Final = -1  # in place of the serial of a package
+
+
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
     """The package with this key, or None."""
     return find(r, to_package, f"{PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
@@ -206,9 +209,6 @@ def live_names(r: Reader, repository_id: int, spelling: str) -> list[str]:
         """,
         (repository_id, spelling, VersionState.LIVE),
     )
-
-
-RETIRED: Final = -1  # in place of the serial of a package
 
 
 @frozen

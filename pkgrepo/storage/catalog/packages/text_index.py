@@ -26,6 +26,15 @@ LONGEST_ABOUT: Final = 500  # characters; most summaries have less than 100
 _SUMMARIES: Final = ("summary", "description")  # the first that there is; some formats have a long text in the second
 
 
+# Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
+FEW: Final = 1000
+KEYS: Final = "keys"
+TEXTS: Final = "texts"
+SHORTEST: Final = 3  # characters that are indexed together
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_WILDCARDS: Final = re.compile("[%_]")
+
+
 def about_text(name: str, meta: Mapping[str, Any]) -> str:
     """The text of a package from its name and the metadata of a version."""
     summary = next((text for key in _SUMMARIES if isinstance(text := meta.get(key), str) and text.strip()), "")
@@ -69,15 +78,6 @@ def fill_abouts(tx: Transaction, package_ids: Sequence[int]) -> None:
         row = tx.one("SELECT name FROM package WHERE id = ?", (package_id,))
         if row is not None:
             put_about(tx, package_id, row[0])
-
-
-# Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
-FEW: Final = 1000
-KEYS: Final = "keys"
-TEXTS: Final = "texts"
-SHORTEST: Final = 3  # characters that are indexed together
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_WILDCARDS: Final = re.compile("[%_]")
 
 
 def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS) -> list[str]:

@@ -24,6 +24,9 @@ VERSION, to_version = rows(Version, "version")
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
 
+_SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder
+
+
 def find_version(r: Reader, package_id: int, key: str) -> Version | None:
     """The version with this key, or None."""
     return find(r, to_version, f"{VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
@@ -104,9 +107,6 @@ def set_published_at(tx: Transaction, version_id: int, published_ms: int) -> Non
 def remove_version(tx: Transaction, version_id: int) -> None:
     """Remove a version with its files and tags."""
     tx.send("DELETE FROM version WHERE id = ?", (version_id,))
-
-
-_SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder
 
 
 @frozen

@@ -27,6 +27,10 @@ from pkgrepo.storage.catalog.server import settings
 MOST_SESSIONS = 100  # of one user; a further login ends the one that was not used for the longest time
 
 
+MAX_ROWS = 100  # a process that misses older rows keeps its blocks until they expire
+WEB_LOGIN = "login:"
+
+
 @frozen
 class Session:
     """A login in a browser. ``address`` and ``client`` (a User-Agent) are those of the login."""
@@ -97,9 +101,6 @@ def remove_old_sessions(tx: Transaction, *, idle_since_ms: int, begun_before_ms:
     tx.execute("DELETE FROM session WHERE seen_at < ? OR created_at < ?", (idle_since_ms, begun_before_ms))
 
 
-MAX_ROWS = 100  # a process that misses older rows keeps its blocks until they expire
-
-
 @frozen
 class LoginUnlock:
     """One unlock. ``account`` is the key of a user name; one of ``account`` and ``address`` may be empty."""
@@ -127,9 +128,6 @@ def unlocks_after(r: Reader, id: int) -> list[LoginUnlock]:
     """The unlocks whose id is greater than ``id``, oldest first."""
     rows = r.all("SELECT id, account, address FROM login_unlock WHERE id > ? ORDER BY id", (id,))
     return [LoginUnlock(int(row[0]), str(row[1]), str(row[2])) for row in rows]
-
-
-WEB_LOGIN = "login:"
 
 
 @frozen

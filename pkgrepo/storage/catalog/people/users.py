@@ -47,6 +47,13 @@ SUBJECT_JOINS = """
 """
 
 
+_GROUP, _group = rows(Group, "user_group")
+_GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
+_GRANT, _grant = rows(
+    Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
+)
+
+
 class UserChanges(TypedDict, total=False):
     """What ``update_user`` can change."""
 
@@ -294,15 +301,6 @@ def _search_values(search: str) -> list[str]:
 
 def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
-
-
-_GROUP, _group = rows(Group, "user_group")
-
-_GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
-
-_GRANT, _grant = rows(
-    Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
-)
 
 
 def find_group(r: Reader, uid_or_name: str) -> Group | None:

@@ -55,6 +55,15 @@ SEEN: Final = "seen"
 BYE: Final = "bye"
 
 
+DRIFT: Final = 0.001  # by how much of the time since a measurement its error may have grown
+log = Logger()
+RECHECK_S: Final = 1.0
+TRUSTED_S: Final = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
+TURN_S: Final = 0.1  # until the thread looks whether it is to end
+PAUSE_S: Final = 0.25  # before the next attempt to connect
+LAST_COMMIT: Final = "SELECT commits, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM catalog_state"
+
+
 class Witnesses:
     """The other processes, by ids that they have made up, and the last commit that each has told of."""
 
@@ -97,9 +106,6 @@ class Witnesses:
                 self._heard.wait(left)
 
 
-DRIFT: Final = 0.001  # by how much of the time since a measurement its error may have grown
-
-
 class ServerClock:
     """
     The time of the server: the steady clock of this machine, and how far the server's is ahead of it.
@@ -129,15 +135,6 @@ class ServerClock:
         earlier_ms = self._error_ms + (answered_s - self._measured_s) * 1000 * DRIFT
         if error_ms <= earlier_ms or abs(ahead_ms - self._ahead_ms) > error_ms + earlier_ms:
             self._ahead_ms, self._error_ms, self._measured_s = ahead_ms, error_ms, answered_s
-
-
-log = Logger()
-
-RECHECK_S: Final = 1.0
-TRUSTED_S: Final = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
-TURN_S: Final = 0.1  # until the thread looks whether it is to end
-PAUSE_S: Final = 0.25  # before the next attempt to connect
-LAST_COMMIT: Final = "SELECT commits, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM catalog_state"
 
 
 class Changes:

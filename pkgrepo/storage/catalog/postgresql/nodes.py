@@ -42,6 +42,19 @@ PART: Final = 7_500  # characters of base64 in a part
 MOST_SENDERS: Final = 1_000  # whose unfinished news are kept
 
 
+T = TypeVar("T")
+PRESENCE: Final = 0x706B6772_70726573  # "pkgrpres"
+WORK: Final = 0x706B6772_776F726B  # "pkgrwork"
+OWN: Final = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+DATABASE: Final = f"SELECT system_identifier, {OWN} FROM pg_control_system()"
+COUNT_PRESENT: Final = f"""
+SELECT count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND mode = 'ShareLock' AND objsubid = 1
+    AND database = {OWN}
+    AND (classid::bigint << 32) + objid::bigint = $1
+"""
+
+
 class NewsParts:
     """
     Divides the news of this process into payloads of notifications, and joins those of others.
@@ -83,20 +96,6 @@ class NewsParts:
             del self._unfinished[next(iter(self._unfinished))]
         self._unfinished[sender] = (number, parts)
         return None
-
-
-T = TypeVar("T")
-
-PRESENCE: Final = 0x706B6772_70726573  # "pkgrpres"
-WORK: Final = 0x706B6772_776F726B  # "pkgrwork"
-OWN: Final = "(SELECT oid FROM pg_database WHERE datname = current_database())"
-DATABASE: Final = f"SELECT system_identifier, {OWN} FROM pg_control_system()"
-COUNT_PRESENT: Final = f"""
-SELECT count(*) FROM pg_locks
-WHERE locktype = 'advisory' AND granted AND mode = 'ShareLock' AND objsubid = 1
-    AND database = {OWN}
-    AND (classid::bigint << 32) + objid::bigint = $1
-"""
 
 
 class Nodes:

@@ -34,6 +34,14 @@ _REFUSALS: Final = (
 )
 
 
+LOCK: Final = 0x706B6772_6D696772  # "pkgrmigr": what upgrades of all nodes lock in turn
+OLDEST_SERVER: Final = 140_000  # as the server gives its version; functions in standard SQL came with it
+STATE_TABLE: Final = """
+CREATE TABLE catalog_state (version INTEGER NOT NULL, commits BIGINT NOT NULL);
+INSERT INTO catalog_state (version, commits) VALUES (0, 0);
+"""
+
+
 def ensure_trigram_index(session: Session) -> bool:
     """
     Make the indexes unless they are there. Returns whether they are.
@@ -61,14 +69,6 @@ def ensure_trigram_index(session: Session) -> bool:
         return False
     log.info("the names of packages, and what these say of themselves, are indexed by trigrams")
     return True
-
-
-LOCK: Final = 0x706B6772_6D696772  # "pkgrmigr": what upgrades of all nodes lock in turn
-OLDEST_SERVER: Final = 140_000  # as the server gives its version; functions in standard SQL came with it
-STATE_TABLE: Final = """
-CREATE TABLE catalog_state (version INTEGER NOT NULL, commits BIGINT NOT NULL);
-INSERT INTO catalog_state (version, commits) VALUES (0, 0);
-"""
 
 
 def upgrade(session: Session, schema: Schema) -> None:

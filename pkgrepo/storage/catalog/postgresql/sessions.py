@@ -43,6 +43,22 @@ SERVER_ERRORS: Final[tuple[type[psycopg.Error], ...]] = (
 RETRIED: Final[tuple[type[psycopg.Error], ...]] = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
+CONNECT_TIMEOUT_S: Final = 5
+REPLICA_TIMEOUT_S: Final = 2  # the primary answers what it does not
+LOST_AFTER_MS: Final = 10_000  # milliseconds without an acknowledgement of what was sent
+STATEMENT_TIMEOUT_MS: Final = 30_000
+IDLE_IN_TRANSACTION_MS: Final = 5_000
+KEEPALIVE_S: Final = 5  # how often the server asks a machine whose connection is idle whether it is there
+KEEPALIVES: Final = 4  # unanswered ones, after which it ends the connection: later than this side, LOST_AFTER_MS
+STATEMENTS: Final = 400  # prepared statements kept by a connection; all statements of the program fit
+PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
+READING: Final[Mapping[str, Any]] = {
+    "default_transaction_isolation": "repeatable\\ read",
+    "default_transaction_read_only": "on",
+}
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
 def explain(error: psycopg.Error) -> PkgrepoError:
     """Return the domain error for an error that prevented a commit or a read, with its cause."""
     explained = StorageFull(NAME) if isinstance(error, errors.DiskFull) else StorageFailed(NAME)
@@ -53,24 +69,6 @@ def explain(error: psycopg.Error) -> PkgrepoError:
 def first_line(error: psycopg.Error) -> str:
     """Return what the server said, without its details."""
     return str(error).partition("\n")[0]
-
-
-CONNECT_TIMEOUT_S: Final = 5
-REPLICA_TIMEOUT_S: Final = 2  # the primary answers what it does not
-LOST_AFTER_MS: Final = 10_000  # milliseconds without an acknowledgement of what was sent
-STATEMENT_TIMEOUT_MS: Final = 30_000
-IDLE_IN_TRANSACTION_MS: Final = 5_000
-KEEPALIVE_S: Final = 5  # how often the server asks a machine whose connection is idle whether it is there
-KEEPALIVES: Final = 4  # unanswered ones, after which it ends the connection: later than this side, LOST_AFTER_MS
-STATEMENTS: Final = 400  # prepared statements kept by a connection; all statements of the program fit
-PREPARED_AFTER: Final = 2  # executions from which a statement is prepared
-
-READING: Final[Mapping[str, Any]] = {
-    "default_transaction_isolation": "repeatable\\ read",
-    "default_transaction_read_only": "on",
-}
-
-Session = psycopg.Connection[tuple[Any, ...]]
 
 
 @frozen
