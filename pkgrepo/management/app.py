@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from attrs import evolve
 from klein import Klein
@@ -20,14 +21,13 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
-from pkgrepo.management.metrics.exposition import Metrics, ProcessMetrics
+from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
 from pkgrepo.management.packages import attestations, image_contents, removal, search
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys
 from pkgrepo.management.repositories import routes as repositories
-from pkgrepo.management.server import HealthChecks
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer
 from pkgrepo.management.tokens import routes as tokens
@@ -85,17 +85,16 @@ class ManagementApp:
 
     def branches(self) -> dict[str, IResource]:
         """Resources by the first segment of the path."""
-        health = HealthChecks(self._services)
         branches = {
             "api": self.dispatcher.resource(),
             "token": self.token_resource(),
-            "healthz": _single(health.live),
-            "health": _single(health.live),
-            "readyz": _single(health.ready),
+            "healthz": _single(server.live),
+            "health": _single(server.live),
+            "readyz": _single(partial(server.ready, self._services)),
             "problems": _problems(),
         }
         if self._metrics is not None:
-            branches["metrics"] = _single(Metrics(self._services, self._metrics).answer)
+            branches["metrics"] = _single(partial(answer_metrics, self._services, self._metrics))
         return branches
 
     def token_resource(self) -> IResource:

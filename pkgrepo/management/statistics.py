@@ -16,7 +16,7 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.management.api.services import Histogram
 from pkgrepo.management.jobs.schema import JobRecord, job_record
 from pkgrepo.management.repositories.stored import warnings_of
-from pkgrepo.management.server import HealthChecks
+from pkgrepo.management.server import run_checks
 from pkgrepo.management.upstreams import CacheFigures
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -252,7 +252,7 @@ async def show_server_statistics(call: Call) -> ServerStatistics:
 @server_table.get("/server/state", SYSTEM_MANAGERS, "Show the state of the server")
 async def show_state(call: Call) -> ServerState:
     """The checks of /readyz with their sentences, versions, the lag of the reactor, and the upstreams."""
-    status, checks = await HealthChecks(call.services).run()
+    status, checks = await run_checks(call.services)
     lag = call.services.reactor_lag()
     return ServerState(
         status=status,

@@ -70,32 +70,24 @@ class ProcessMetrics:
         return await self._pools.disk(_render, [*families, lambda: summed(texts)], platform=True)
 
 
-class Metrics:
-    """Answers ``/metrics``, for system managers and tokens with the scope ``metrics``."""
-
-    def __init__(self, services: ManagementServices, processes: ProcessMetrics) -> None:
-        self._services = services
-        self._processes = processes
-
-    async def answer(self, request: Request) -> Answer:
-        """All metrics, in the text format."""
-        services = self._services
-        identity = await services.shared.access.identify(request)
-        await METRICS_READERS.check(identity, "GET", services.authorizer)
-        repositories = await services.shared.catalog.scan(all_repositories)
-        counts = await services.shared.catalog.scan(all_cache_counts)
-        behind = await services.shared.catalog.scan(backlog)
-        await services.shared.registry.refresh()
-        stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
-        families: list[Families] = [
-            _build,
-            lambda: _repositories(repositories),
-            lambda: _storages(stores),
-            lambda: _layout([each for each, _ in stores], behind),
-            lambda: _proxies(counts),
-        ]
-        body = await self._processes.render(families)
-        return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
+async def answer_metrics(services: ManagementServices, processes: ProcessMetrics, request: Request) -> Answer:
+    """All metrics in the text format, for system managers and tokens with the scope ``metrics``."""
+    identity = await services.shared.access.identify(request)
+    await METRICS_READERS.check(identity, "GET", services.authorizer)
+    repositories = await services.shared.catalog.scan(all_repositories)
+    counts = await services.shared.catalog.scan(all_cache_counts)
+    behind = await services.shared.catalog.scan(backlog)
+    await services.shared.registry.refresh()
+    stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
+    families: list[Families] = [
+        _build,
+        lambda: _repositories(repositories),
+        lambda: _storages(stores),
+        lambda: _layout([each for each, _ in stores], behind),
+        lambda: _proxies(counts),
+    ]
+    body = await processes.render(families)
+    return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
 
 
 def cumulative(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
