@@ -1,4 +1,4 @@
-"""Files that are damaged, ambiguous or made to cost time and memory."""
+"""What is read from the files of packages, and which files are refused."""
 
 import bz2
 import io
@@ -15,12 +15,69 @@ from pkgrepo.formats.conda.names import BZ2_PACKED, BZ2_UNPACKED, INDEX_SIZE, IN
 from tests.support.conda_packages import info_members, make_conda, make_index, make_tar, make_tar_bz2, pack_conda
 
 STEM = "demo-1.0-py_0"
+DOCUMENTS = {"about.json": {"summary": "A demo"}, "run_exports.json": {"weak": ["demo >=1"], "strong": []}}
+
+
+def read(data, ending=".conda", stem=STEM):
+    return read_package(data, parse_file_name(stem + ending))
+
+
+def conda_of(members):
+    return pack_conda(STEM, zstandard.compress(make_tar(members)))
+
+
+def bz2_of(members):
+    return bz2.compress(make_tar(members))
+
+
+@pytest.mark.parametrize(("make", "ending"), [(make_conda, ".conda"), (make_tar_bz2, ".tar.bz2")])
+def test_both_kinds_of_files_say_the_same(make, ending):
+    found = read(make(depends=["python >=3.8"], documents=DOCUMENTS, payload=[("bin/demo", b"#!")]), ending)
+    assert found.index == {**make_index(depends=["python >=3.8"]), "constrains": []}
+    assert found.about == {"summary": "A demo"}
+    assert found.exports == {"weak": ["demo >=1"]}
+
+
+@pytest.mark.parametrize("exports", ["demo", ["demo"], {"weak": "demo"}])
+def test_run_exports_in_old_spellings_are_weak_ones(exports):
+    assert read(make_conda(documents={"run_exports.json": exports})).exports == {"weak": ["demo"]}
+
+
+@pytest.mark.parametrize("stem", ["demo-1.0-py_1", "demo-1.1-py_0", "other-1.0-py_0"])
+def test_a_package_under_another_name_is_refused(stem):
+    with pytest.raises(Invalid, match=r"says .*demo-1\.0-py_0"):
+        read(make_tar_bz2(), ".tar.bz2", stem)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"name": None},
+        {"build_number": "0"},
+        {"build_number": -1},
+        {"depends": "python"},
+        {"depends": [1]},
+        {"version": "1..0"},
+        {"name": "../demo"},
+    ],
+)
+def test_an_index_that_clients_could_not_use_is_refused(more):
+    members = info_members({**make_index(), **more} if more.get("name", "") is not None else {"version": "1.0"})
+    with pytest.raises(Invalid):
+        read(conda_of(members))
+
+
+def test_payload_before_the_info_folder_is_passed_over():
+    members = [("bin/demo", b"x" * 1000), *info_members(make_index()), ("lib/demo", b"")]
+    assert read(bz2_of(members), ".tar.bz2").index["name"] == "demo"
+
+
 MEMBERS = info_members(make_index())
 INFO = make_tar(MEMBERS)
 MAGIC = (0xFD2FB528).to_bytes(4, "little")
 
 
-def read(data, ending=".conda"):
+def read_damaged(data, ending=".conda"):
     return read_package(data, parse_file_name(STEM + ending))
 
 
@@ -60,7 +117,7 @@ def test_truncated_files_are_refused_wherever_they_end():
         data = make()
         for end in range(0, len(data) - 1, 37):
             with pytest.raises(Invalid):
-                read(data[:end], ending)
+                read_damaged(data[:end], ending)
 
 
 @pytest.mark.parametrize(
@@ -75,18 +132,18 @@ def test_truncated_files_are_refused_wherever_they_end():
 )
 def test_a_conda_file_with_other_members_than_its_own_is_refused(names):
     with pytest.raises(Invalid):
-        read(zip_of(*names))
+        read_damaged(zip_of(*names))
 
 
 @pytest.mark.parametrize("metadata", [b"", b"{}", b'{"conda_pkg_format_version":3}', b"[2]", b" " * 5000])
 def test_another_format_version_is_refused(metadata):
     with pytest.raises(Invalid):
-        read(pack_conda(STEM, zstandard.compress(INFO), metadata=metadata))
+        read_damaged(pack_conda(STEM, zstandard.compress(INFO), metadata=metadata))
 
 
 def test_members_that_are_compressed_twice_are_refused():
     with pytest.raises(Invalid, match="compressed again"):
-        read(pack_conda(STEM, zstandard.compress(INFO), method=zipfile.ZIP_DEFLATED))
+        read_damaged(pack_conda(STEM, zstandard.compress(INFO), method=zipfile.ZIP_DEFLATED))
 
 
 @pytest.mark.parametrize(
@@ -114,12 +171,12 @@ def test_members_that_are_compressed_twice_are_refused():
 )
 def test_info_that_is_damaged_ambiguous_or_a_bomb_is_refused(info):
     with pytest.raises(Invalid):
-        read(pack_conda(STEM, info))
+        read_damaged(pack_conda(STEM, info))
 
 
-def test_an_info_member_that_is_too_large_is_not_read():
+def test_an_info_member_that_is_too_large_is_not_read_damaged():
     with pytest.raises(Invalid, match=str(INFO_SIZE)):
-        read(pack_conda(STEM, bytes(INFO_SIZE + 1)))
+        read_damaged(pack_conda(STEM, bytes(INFO_SIZE + 1)))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +192,7 @@ def test_an_info_member_that_is_too_large_is_not_read():
 )
 def test_an_index_that_is_no_plain_object_is_refused(text):
     with pytest.raises(Invalid):
-        read(pack_conda(STEM, zstandard.compress(make_tar([("info/index.json", text)]))))
+        read_damaged(pack_conda(STEM, zstandard.compress(make_tar([("info/index.json", text)]))))
 
 
 def test_a_bzip2_bomb_is_refused_at_its_limit(monkeypatch):
@@ -144,21 +201,21 @@ def test_a_bzip2_bomb_is_refused_at_its_limit(monkeypatch):
     assert len(zeros) < 1000
     assert BZ2_UNPACKED <= 64 * 1024 * 1024
     with pytest.raises(Invalid, match="unpack"):
-        read(zeros, ".tar.bz2")
+        read_damaged(zeros, ".tar.bz2")
 
 
 def test_thousands_of_bzip2_streams_are_refused():
     with pytest.raises(Invalid, match="streams"):
-        read(bz2.compress(b"") * 2000, ".tar.bz2")
+        read_damaged(bz2.compress(b"") * 2000, ".tar.bz2")
 
 
 def test_an_info_folder_that_comes_too_late_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("pkgrepo.formats.conda.anatomy.BZ2_PACKED", 0)
     with pytest.raises(Invalid, match="not within"):
-        read(make_tar_bz2(), ".tar.bz2")
+        read_damaged(make_tar_bz2(), ".tar.bz2")
     assert BZ2_PACKED > 1024 * 1024
 
 
-def test_what_follows_the_info_folder_is_not_read():
+def test_what_follows_the_info_folder_is_not_read_damaged():
     data = make_tar_bz2(payload=[("bin/noise", bytes(range(256)) * 800)])
-    assert read(data[:-10], ".tar.bz2").index["name"] == "demo"
+    assert read_damaged(data[:-10], ".tar.bz2").index["name"] == "demo"
