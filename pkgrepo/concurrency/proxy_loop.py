@@ -1,5 +1,5 @@
 """
-The proxy repositories that a request has passed, so that proxies that lead to each other in a circle end at once.
+The proxy repositories that a request has passed, so that a loop of proxies that lead to each other ends at once.
 
 Requests to upstreams have the names of those repositories in the field ``Pkgrepo-Via``, like ``Via`` (RFC 9110 section
 7.6.3), for which some servers send documents uncompressed. A name says nothing. It is the same in all processes of a
@@ -7,7 +7,7 @@ server, after L{use_key}, and another one in each copy of the server.
 
 The names that a request has are in a context variable, so that all work which is begun to answer it knows them. Work
 that was begun for another request, and that this one only waits for, has the names of that one: of two proxies that
-are asked for the same by different clients at the same moment, the circle ends by a timeout.
+are asked for the same by different clients at the same time, the loop ends by a timeout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from typing import Final
 
 FIELD: Final = b"Pkgrepo-Via"
-MOST: Final = 20  # proxies on the way from a client to an upstream; a longer way is taken for a circle
+MOST: Final = 20  # proxies on the way from a client to an upstream; a longer way is taken for a loop
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}")
 _key = secrets.token_bytes(16)

@@ -216,7 +216,7 @@ def _check_levels(graph: Graph, uid: str, members: Sequence[str]) -> None:
         around = {outer for outer, inner in graph.items() if around & {*inner}}
         above += bool(around)
         if above > MOST_LEVELS:
-            break  # a circle, which ``levels`` names, or too many levels
+            break  # a loop, which ``levels`` names, or too many levels
     if levels(uid, ()) + above > MOST_LEVELS:
         raise Invalid(f"at most {MOST_LEVELS} virtual repositories may contain each other", "/members")
 

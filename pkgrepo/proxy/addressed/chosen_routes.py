@@ -89,8 +89,8 @@ class ChosenRoutes:
     async def candidates(self, repository: Repository, request: FileRequest) -> Sequence[Route]:
         """The routes to ask for a file, in order."""
         routes = proxy_config_of(repository).routes
-        winner = await self.find(repository, request) if len(routes) > 1 else None
-        routes = routes if winner is None else (winner,)
+        chosen = await self.find(repository, request) if len(routes) > 1 else None
+        routes = routes if chosen is None else (chosen,)
         return [each for each in routes if each.serves(request.package_key)]
 
     @asynccontextmanager
