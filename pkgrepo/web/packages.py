@@ -102,17 +102,29 @@ async def show_difference(visit: Visit, storage: str, name: str, package: str) -
     repository = await find_repository(visit, storage, name)
     listed = await _versions(visit, storage, name, package, limit=PER_PAGE)
     asked = {each: visit.query(each) for each in ("before", "after")}
-    found = None
-    if all(asked.values()):
-        place = {"repository": f"{storage}/{name}", "package": package}
+    found = error = None
+    lines: list[str] = []
+    place, entry = {"repository": f"{storage}/{name}", "package": package}, visit.query("entry")
+    if all(asked.values()) and entry:
+        operation = "/package/<repository>/<package>/difference/text"
+        try:
+            raw = await visit.api("GET", operation, place, query={**asked, "entry": entry})
+            lines = raw.body.decode().split("\n")[2:-1]  # after the two names
+        except Invalid as refused:
+            error = str(refused)
+    elif all(asked.values()):
         found = await visit.api("GET", "/package/<repository>/<package>/difference", place, query=asked)
     known = [each.version for each in listed.items]
     return visit.page(
         "packages/difference.html",
+        status=422 if error else 200,
         repository=repository,
         package=package,
         found=found,
         most=CHANGES,
+        entry=entry,
+        lines=lines,
+        error=error,
         versions=list(dict.fromkeys([*known, *filter(None, asked.values())])),
         before=asked["before"] or (known[1:2] or known or [""])[0],
         after=asked["after"] or (known or [""])[0],

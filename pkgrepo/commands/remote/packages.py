@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
+from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.printer import Column, aged, moment, sized
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.remote.transfers.image_layouts import Registry
@@ -101,9 +102,21 @@ async def list_versions(session: Session, repository: str, name: str, limit: int
 @click.argument("name")
 @click.argument("before")
 @click.argument("after")
+@click.option("--entry", help="Compare the text of this file, as the list of files names it.")
 @remote
-async def compare_versions(session: Session, repository: str, name: str, before: str, after: str) -> None:
+async def compare_versions(
+    session: Session, repository: str, name: str, before: str, after: str, entry: str | None
+) -> None:
     """Compare two versions of a package: files, dependencies, install scripts, licence and size."""
+    if entry is not None:
+        place = at("package", repository, name, "difference", "text")
+        reply = await session.client.call("GET", place, query={"before": before, "after": after, "entry": entry})
+        lines = reply.body.decode().split("\n")[:-1]
+        if session.printer.as_json:
+            session.printer.json(lines)
+        for line in lines if not session.printer.as_json else ():
+            session.printer.line(line)
+        return
     found = await session.client.get("package", repository, name, "difference", before=before, after=after)
     files = [f"{each['change']:8} {each['name']}" for each in found["files"]]
     if found["archives"] is None:

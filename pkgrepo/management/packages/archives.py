@@ -25,10 +25,17 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.packages.difference import compare_entries, compare_requirements, compare_scripts, find_pair
+from pkgrepo.management.packages.difference import (
+    compare_entries,
+    compare_requirements,
+    compare_scripts,
+    find_pair,
+    neutral_name,
+    unified_difference,
+)
 from pkgrepo.management.packages.records import license_of
 from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, VersionDifference
-from pkgrepo.model import File
+from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
@@ -44,6 +51,8 @@ MOST_SEARCHED: Final = 20  # files of a version
 MOST_COMPARED: Final = 1000  # files of a version
 MOST_CHANGES: Final = 2000  # files in an archive that are returned
 LARGEST_SEARCHED: Final = 32 * 1024 * 1024  # bytes of an archive that is searched for a readme
+
+VERSIONS: Final = (Parameter("before", "The older version."), Parameter("after", "The newer version."))
 
 T = TypeVar("T")
 
@@ -99,7 +108,7 @@ class Contents:
         "/package/<repository>/<package>/difference",
         CONTENT_READERS,
         "Compare two versions of a package",
-        query=[Parameter("before", "The older version."), Parameter("after", "The newer version.")],
+        query=VERSIONS,
     )
     async def difference(self, call: Call) -> VersionDifference:
         """
@@ -107,14 +116,9 @@ class Contents:
 
         Images have no such difference: compare their layers.
         """
-        package, old = await call.find_version(call.query("before"))
-        _, new = await call.find_version(call.query("after"))
+        package, old, new, pair = await self._compared(call)
         texts = old.text, new.text
-        ours, theirs = [
-            await call.catalog.scan(partial(list_files_of_version, limit=MOST_COMPARED), each.id) for each in (old, new)
-        ]
         sizes = [await call.catalog.scan(count_files_of_version, each.id) for each in (old, new)]
-        pair = find_pair(ours, theirs, texts)
         changes, complete = [], True
         if pair:
             was, now = [await self._list(call, each, digests=True) for each in pair]
@@ -134,6 +138,43 @@ class Contents:
             size_before=sizes[0][1],
             size_after=sizes[1][1],
         )
+
+    @table.get(
+        "/package/<repository>/<package>/difference/text",
+        CONTENT_READERS,
+        "Compare a text file in two versions of a package",
+        media_type="text/plain",
+        query=[*VERSIONS, Parameter("entry", "The name of the file, as the difference of the versions has it.")],
+    )
+    async def text_difference(self, call: Call) -> Answer:
+        """
+        As a unified diff; a file that only one of the versions has is added or removed whole.
+
+        Files of up to 64 KiB that are UTF-8 are compared; others are answered with 422.
+        """
+        _, old, new, pair = await self._compared(call)
+        entry = call.query("entry")
+        texts: list[str | None] = []
+        for file, version in zip(pair or (), (old.text, new.text), strict=False):
+            listed = (await self._list(call, file, digests=True)).entries
+            name = next((each.name for each in listed if neutral_name(each.name, version) == entry), None)
+            text = None
+            if name is not None:
+                text = await self._read(call, file, partial(read_text_entry, filename=_name(file), name=name))
+            texts.append(text)
+        if not any(each is not None for each in texts):
+            raise NotFound("file in the archives", entry)
+        labels = f"{old.text}/{entry}", f"{new.text}/{entry}"
+        return call.text_answer(await self._shared.pools.cpu(unified_difference, texts, labels), "text/plain")
+
+    async def _compared(self, call: Call) -> tuple[Package, Version, Version, tuple[File, File] | None]:
+        """The package, its two versions that the query names, and their archives."""
+        package, old = await call.find_version(call.query("before"))
+        _, new = await call.find_version(call.query("after"))
+        ours, theirs = [
+            await call.catalog.scan(partial(list_files_of_version, limit=MOST_COMPARED), each.id) for each in (old, new)
+        ]
+        return package, old, new, find_pair(ours, theirs, (old.text, new.text))
 
     @table.get(
         "/repository/<repository>/text/<path:path>",

@@ -8,6 +8,7 @@ Archives of two versions are compared entry by entry. Where names have the versi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import unified_diff
 from typing import Any, Final, Literal
 
 from pkgrepo.archives.listing import is_archive
@@ -38,7 +39,7 @@ def compare_entries(
 ) -> list[EntryChange]:
     """The files and links that were added, removed or changed, by name."""
     ours, theirs = (
-        {_neutral(each.name, version): each for each in entries if each.kind != "folder"}
+        {neutral_name(each.name, version): each for each in entries if each.kind != "folder"}
         for entries, version in zip((before, after), versions, strict=True)
     )
     found = []
@@ -53,6 +54,18 @@ def compare_entries(
             continue
         found.append(EntryChange(name=name, change=change, size_before=_size(old), size_after=_size(new)))
     return found
+
+
+def neutral_name(name: str, version: str) -> str:
+    """The name of an entry with "*" in place of the version in its first segment."""
+    top, slash, rest = name.partition("/")
+    return f"{top.replace(version, '*')}{slash}{rest}" if slash else name
+
+
+def unified_difference(texts: Sequence[str | None], labels: tuple[str, str]) -> str:
+    """Two texts as a unified diff; None for a text that is not there. It may take some milliseconds."""
+    before, after = ((text or "").splitlines() for text in texts)
+    return "".join(f"{line}\n" for line in unified_diff(before, after, *labels, lineterm=""))
 
 
 def compare_requirements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[TextChange]:
@@ -96,11 +109,6 @@ def _content(entry: ArchiveEntryRecord) -> Sequence[object]:
 
 def _size(entry: ArchiveEntryRecord | None) -> int | None:
     return None if entry is None else entry.size
-
-
-def _neutral(name: str, version: str) -> str:
-    top, slash, rest = name.partition("/")
-    return f"{top.replace(version, '*')}{slash}{rest}" if slash else name
 
 
 def _comparable(file: File) -> bool:

@@ -104,6 +104,8 @@ def test_versions_are_yanked_tagged_and_deleted(admin, write):
     compared = admin("package", "diff", "main/node", "yanked", "1.0.0", "1.1.0")
     assert "changed  package/package.json" in compared
     assert "are the same" in compared
+    compared = admin("package", "diff", "main/node", "yanked", "1.0.0", "1.1.0", "--entry", "package/package.json")
+    assert "1.1.0" in next(line for line in compared.splitlines()[2:] if line.startswith("+"))
     assert "does not exist" in admin.refused(3, "package", "diff", "main/node", "yanked", "1.0.0", "9.9.9")
     assert admin("package", "yank", "main/node", "yanked", "1.1.0", "--reason", "broken") == "yanked 1.1.0 is yanked\n"
     assert "yanked: broken" in admin("package", "versions", "main/node", "yanked")

@@ -21,6 +21,13 @@ async def test_a_page_shows_the_difference_and_asks_for_the_versions(browser: Br
     page = await browser.get(f"{address}?before=1.0&after=1.1")
     assert "demo/<b>new</b>.py added" in page.text
     assert "six>=1 six>=2" in page.text
+    changed = f"{address}?before=1.0&after=1.1&entry=demo-%2A.dist-info%2FMETADATA"
+    assert changed in page.links
+    page = await browser.get(changed)
+    assert '<span class="added">+Version: 1.1' in page.html
+    assert "Requires-Dist: six>=2" in page.text
+    page = await browser.get(f"{address}?before=1.0&after=1.1&entry=demo%2F__init__.py")
+    assert page.status == 200
     page = await browser.get(address)
     assert page.forms[address] == {"before": "1.0", "after": "1.1"}
     assert "files differ" not in page.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -57,6 +58,28 @@ async def test_more_changes_than_are_returned_are_counted(stack: Stack, monkeypa
     await _publish(stack)
     found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1")
     assert (len(found["files"]), found["file_count"]) == (2, 6)
+
+
+async def test_a_text_is_compared_line_by_line(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _publish(stack)
+
+    async def difference(entry: str, versions: str = "before=1.0&after=1.1") -> tuple[int, str]:
+        reply = await stack.api("GET", f"{PLACE}/text?{versions}&entry={quote(entry)}", who=None)
+        return reply.status, reply.body.decode()
+
+    assert await difference("demo/other.py") == (
+        200,
+        "--- 1.0/demo/other.py\n+++ 1.1/demo/other.py\n@@ -1 +1 @@\n-b\n+B\n",
+    )
+    status, text = await difference("demo/gone.py")
+    assert (status, text.splitlines()[3:]) == (200, ["-c"])
+    status, text = await difference("demo-*.dist-info/METADATA")
+    assert (status, "-Version: 1.0" in text, "+Version: 1.1" in text) == (200, True, True)
+    assert await difference("demo/same.py") == (200, "")
+    assert (await difference("demo/absent.py"))[0] == 404
+    assert (await difference("demo/other.py", "before=1.0&after=9"))[0] == 404
+    monkeypatch.setattr("pkgrepo.archives.listing.LONGEST_TEXT", 0)
+    assert (await difference("demo/other.py"))[0] == 422
 
 
 def test_only_scripts_that_run_at_an_installation_are_compared() -> None:
