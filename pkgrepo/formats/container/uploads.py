@@ -1,17 +1,17 @@
 """
 Uploads of blobs, in one request or several, which any worker can resume; and mounts from other images.
 
-=======  ====================  =====================================================================
-request  path                  effect
-=======  ====================  =====================================================================
-POST     blobs/uploads/        starts an upload in several requests
-... with ``mount``             adds a blob of another image instead, if the caller may read that image
-... with ``digest`` and body   stores the body as a blob
-PATCH    blobs/uploads/<id>    appends the body; if the connection breaks, the received bytes are kept
-GET      blobs/uploads/<id>    returns the number of received bytes
-PUT      blobs/uploads/<id>    appends its body, verifies the digest and stores the blob
-DELETE   blobs/uploads/<id>    cancels the upload
-=======  ====================  =====================================================================
+==============================  =====================================================================
+request                         effect
+==============================  =====================================================================
+POST blobs/uploads/             starts an upload in several requests
+... with ``mount``              adds a blob of another image instead, if the caller may read that image
+... with ``digest`` and a body  stores the body as a blob
+PATCH blobs/uploads/<id>        appends the body; if the connection breaks, the received bytes are kept
+GET blobs/uploads/<id>          returns the number of received bytes
+PUT blobs/uploads/<id>          appends its body, verifies the digest and stores the blob
+DELETE blobs/uploads/<id>       cancels the upload
+==============================  =====================================================================
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ async def check_token(services: Services, identity: Identity, repository: Reposi
 
 
 async def _check_no_session(services: Services, repository: Repository, target: FilePath) -> None:
-    """Check that nobody is deploying the artifact just now. :raises Refusal: somebody is"""
+    """Check that no deploy session for the artifact is open. :raises Refusal: one is"""
     key = permission_keys(target)[0]
     now_ms = services.clock.now_ms()
     if await services.catalog.look(deployments.has_open_session, repository.id, key, now_ms):

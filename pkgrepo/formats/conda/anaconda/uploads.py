@@ -8,7 +8,7 @@ PENDING                     ``stage`` has given the client a ticket     VALIDATI
                                                                         removed when the ticket has expired
 VALIDATING                  the bytes arrive                            VALIDATED; removed if they are refused, or
                                                                         the client leaves
-VALIDATED                   the bytes are durable, and nobody sees      PUBLISHED: ``commit`` came; removed if the
+VALIDATED                   the bytes are durable, and no reader sees   PUBLISHED: ``commit`` came; removed if the
                             them                                        package may not be published
 PUBLISHED                   the file is visible; the row is removed in  none
                             the same transaction

@@ -66,7 +66,7 @@ class StoredDocument:
     A document in one coding, which shows a channel at a serial.
 
     ``digest`` (hex) is that of what it shows, so that it differs whenever the document does. The index of shards has
-    them too, by their own digests, and in ``superseded`` those that the index before had and that nobody has saved yet.
+    them too, by their own digests, and in ``superseded`` those that the index before had and that are not saved yet.
     """
 
     serial: int

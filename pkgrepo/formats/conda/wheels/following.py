@@ -1,8 +1,8 @@
 """
 Keeps the channels beside Python repositories up to date with the wheels there.
 
-The events of the Python repository name the packages that changed; each of them is compared with the channel (see
-``comparing``), and the differences are carried out: wheels are converted in a thread and published, packages removed or
+The events of the Python repository name the packages that changed. Each of them is compared with the channel, and the
+differences are carried out (see ``publishing``): wheels are converted in a thread and published, packages removed or
 yanked. What cannot be converted is recorded with its reason. Several packages are compared at a time, and several
 wheels converted: most of what one costs alone are hops between threads and its transaction.
 

@@ -150,7 +150,7 @@ class UpstreamTokens:
 
         ``refused`` is the field of the first try. ``scope`` is for challenges that name none.
 
-        :raises NotFound: the registry lets nobody pull this image with the route's credentials, or without any
+        :raises NotFound: the registry does not let the route's credentials pull this image, or has no anonymous access
         :raises UpstreamFailed: there is no token
         """
         route = place.route

@@ -35,7 +35,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
 from pkgrepo.untrusted.text import quoted
 
-READING = (b"GET", b"HEAD")
 TRUE = (b"true", b"1", b"yes", b"")
 TYPES = {"AUTOMATIC": True, "USER_MANAGED": False}
 STOPS = b"The server stops; it goes on with this deployment when it runs again"

@@ -1,7 +1,7 @@
 """
 Answers the requests of sessions: a deployment of one version, whose files are sent one by one.
 
-While a session is open nobody else pushes files to its artifact; see ``push_rules``.
+While a session is open no other files are pushed to its artifact; see ``push_rules``.
 """
 
 from __future__ import annotations
