@@ -1,5 +1,5 @@
 """
 The Python format: the simple index, uploads, core metadata.
 
-Read ``names`` first, then ``archive`` (what an uploaded file must be), ``metadata``, ``pages``, and ``routes`` last.
+Read ``names`` first, then ``upload`` (distributions in), ``index`` (documents out), ``proxied``, and ``routes`` last.
 """

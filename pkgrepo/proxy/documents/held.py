@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
@@ -12,9 +12,9 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Origin, Package
+from pkgrepo.model import File, Origin, Package, Version
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
-from pkgrepo.proxy.parts.values import Normalised
+from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
@@ -224,3 +224,26 @@ def restored_document_of(
         return () if found is None else (restored_document(request(package.key), *found),)
 
     return restore_documents
+
+
+def restored_entry(
+    version: Version, key: str, origin: Origin, fragments: dict[str, bytes], files: Iterable[File], *, sort: bytes = b""
+) -> Entry:
+    """
+    The entry of a version, or of its file, that was fetched from ``origin``; ``files`` without an origin do not count.
+
+    Its place is ``sort``, or else that of the version.
+    """
+    return Entry(
+        sort=sort or version.sort,
+        key=key,
+        version=version.text,
+        published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
+        first_seen=origin.published_ms is None,
+        fragments=fragments,
+        files=[
+            FileSource(each.path, each.origin.url, each.size, dict(each.digests), each.media_type, {})
+            for each in files
+            if each.origin is not None
+        ],
+    )

@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.proxied.normaliser import ATTESTATIONS_NORMALISER, KEYS_NORMALISER, NORMALISER
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
@@ -157,15 +157,7 @@ def _entry(version: Version, file: File, origin: Origin) -> Entry:
     fragments = {FULL: full_fragment(manifest, deprecated), SHORT: short_fragment(manifest, deprecated)}
     if origin.published_ms is not None:
         fragments[TIME] = time_fragment(version.text, from_ms(origin.published_ms))
-    return Entry(
-        sort=version.sort,
-        key=version.text,
-        version=version.text,
-        published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
-        first_seen=origin.published_ms is None,
-        fragments=fragments,
-        files=[FileSource(file.path, origin.url, file.size, dict(file.digests), file.media_type, {})],
-    )
+    return restored_entry(version, version.text, origin, fragments, (file,))
 
 
 def _without_address(dist: dict[str, Any]) -> dict[str, Any]:

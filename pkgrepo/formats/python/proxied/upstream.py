@@ -38,7 +38,7 @@ from pkgrepo.formats.python.upload.inspection import read_metadata, read_metadat
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
@@ -203,16 +203,5 @@ def _entry(version: Version, file: File, origin: Origin, kept: Mapping[str, File
         has_sig=SIGNATURE in companions,
         provenance=f"{entry.url}{PROVENANCE}" if PROVENANCE in companions else None,
     )
-    return Entry(
-        sort=version.sort,
-        key=entry.filename,
-        version=version.text,
-        published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
-        first_seen=origin.published_ms is None,
-        fragments={JSON_PAGE: file_fragment_json(listed), HTML_PAGE: file_fragment_html(listed)},
-        files=[_source(each, each.origin) for each in (file, *companions.values()) if each.origin is not None],
-    )
-
-
-def _source(file: File, origin: Origin) -> FileSource:
-    return FileSource(file.path, origin.url, file.size, dict(file.digests), file.media_type, {})
+    fragments = {JSON_PAGE: file_fragment_json(listed), HTML_PAGE: file_fragment_html(listed)}
+    return restored_entry(version, entry.filename, origin, fragments, (file, *companions.values()))

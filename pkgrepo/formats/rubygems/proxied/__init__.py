@@ -1,4 +1,4 @@
 """
-Gems of upstreams: what is asked (``questions``), the parts that answers are made into (``normaliser``), how a gem is
-kept (``releases``), and the lists that proxies and virtual repositories show (``merged_versions``).
+Gems of upstreams: what is requested and how gems are stored (``upstream``), the parts that documents are made into
+(``normaliser``), and the lists that proxies and virtual repositories show (``merged_lists``, ``derived_lists``).
 """

@@ -39,8 +39,8 @@ from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing
-from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing, restored_entry
+from pkgrepo.proxy.parts.values import Context, Entry, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.publish.releases import Release
@@ -139,12 +139,17 @@ class _Kept:
     version: Version
     origin: Origin
     line: bytes
-    sources: tuple[tuple[File, Origin], ...]
+    files: list[File]
 
     @property
     def published_ms(self) -> int:
         """When it was published, or else fetched."""
         return self.origin.fetched_ms if self.origin.published_ms is None else self.origin.published_ms
+
+    def entry(self, number: int) -> Entry:
+        """The entry of the version, which is the one with this number."""
+        sort, text = number.to_bytes(8, "big"), self.version.text
+        return restored_entry(self.version, text, self.origin, {INFO: self.line}, self.files, sort=sort)
 
 
 def restore_info(reader: Reader, package: Package) -> tuple[Origin, Normalised] | None:
@@ -152,7 +157,7 @@ def restore_info(reader: Reader, package: Package) -> tuple[Origin, Normalised] 
     kept = _kept(reader, package)
     if not kept:
         return None
-    return _newest(kept), Normalised({}, (_entry(number, each) for number, each in enumerate(kept)))
+    return _newest(kept), Normalised({}, (each.entry(number) for number, each in enumerate(kept)))
 
 
 def restore_lists(reader: Reader, repository_id: int) -> Iterator[tuple[DocumentRequest, Origin, Normalised]]:
@@ -187,31 +192,16 @@ def _kept(reader: Reader, package: Package) -> list[_Kept]:
     found: list[_Kept] = []
     for version in versions.list_versions(reader, package.id):
         stored = files.files_of_version(reader, version.id)
-        sources = tuple((each, each.origin) for each in stored if each.origin is not None)
         path = gem_path(full_name(package.key, version.text))
-        gem, origin = next((each for each in sources if each[0].path == path), (None, None))
+        gem = next((each for each in stored if each.path == path), None)
+        origin = None if gem is None else gem.origin
         if gem is None or origin is None or not version.meta:
             continue
         said_ms = origin.published_ms
         line = info_line(spec_of(version.meta), gem.sha256, None if said_ms is None else from_ms(said_ms))
-        found.append(_Kept(version, origin, line, sources))
+        found.append(_Kept(version, origin, line, stored))
     return sorted(found, key=lambda each: (each.published_ms, each.version.sort))
 
 
 def _newest(kept: list[_Kept]) -> Origin:
     return max((each.origin for each in kept), key=lambda each: each.fetched_ms)
-
-
-def _entry(number: int, kept: _Kept) -> Entry:
-    return Entry(
-        sort=number.to_bytes(8, "big"),
-        key=kept.version.text,
-        version=kept.version.text,
-        published_ms=kept.published_ms,
-        first_seen=kept.origin.published_ms is None,
-        fragments={INFO: kept.line},
-        files=[
-            FileSource(file.path, origin.url, file.size, dict(file.digests), file.media_type, {})
-            for file, origin in kept.sources
-        ],
-    )
