@@ -41,7 +41,7 @@ class Routes(Generic[C, P]):
 
     read: Callable[[Context[C], Request, bytes], Awaitable[P]]
     answer: Callable[[Context[C], Request, P], Awaitable[Answer]]
-    changes: Callable[[Request, P], bool]
+    changes: Callable[[Request, P], bool] = lambda _request, _path: False
     target: Callable[[Context[C], Request, P], Awaitable[Context[C]]] = _publish_context
     errors: ErrorTable
     methods: tuple[bytes, ...] = (b"DELETE", b"GET", b"HEAD", b"POST", b"PUT")

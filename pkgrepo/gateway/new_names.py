@@ -54,17 +54,28 @@ def publishing_through(
     return evolve(services, publisher=services.publisher.checking(check))
 
 
-async def publish_context(context: Context[C], request: Request) -> Context[C]:
+async def publish_context(context: Context[C], request: Request, folders: Folders | None = None) -> Context[C]:
     """
     The context of the hosted repository that takes changes sent to a repository, and that checks the permissions.
+
+    For ``folders`` see L{publishing_through}.
 
     :raises ReadOnly: no member takes publishes; only callers who may read the repository are told so
     """
     if context.repository.type is RepositoryType.HOSTED:
         return context
     await context.admit(request, Action.READ)
-    target = publish_target(context.services.registry, context.repository)
-    return Context(publishing_through(context.services, request, context.repository), target, context.caches)
+    return member_context(context, request, publish_target(context.services.registry, context.repository), folders)
+
+
+def member_context(
+    context: Context[C], request: Request, target: Repository, folders: Folders | None = None
+) -> Context[C]:
+    """The context of a repository that takes changes that are sent to that of ``context``."""
+    if target is context.repository:
+        return context
+    services = publishing_through(context.services, request, context.repository, folders)
+    return Context(services, target, context.caches)
 
 
 async def check_new_name(services: Services, request: Request, virtual: Repository, key: str, ask: Ask) -> None:

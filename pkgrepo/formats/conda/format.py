@@ -18,13 +18,14 @@ from pkgrepo.formats.conda.proxied.restoring import (
 )
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format_site import serve
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Companion, Layout
 
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
-from .routes import CondaSite
+from .routes import ROUTES, Caches
 from .setup import install_snippets, snippets
 
 NAME = "conda"
@@ -32,7 +33,6 @@ NAME = "conda"
 
 def conda() -> Format:
     """The format with its caches."""
-    caches, channels = IndexCaches(), MemberChannels()
     proxied = Proxied(
         document_request=package_question,
         make_release=make_release,
@@ -51,7 +51,7 @@ def conda() -> Format:
         index=index_package,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
-        resource=lambda repository, services: CondaSite(services, repository, caches, channels).resource(),
+        resource=serve(ROUTES, Caches(IndexCaches(), MemberChannels())),
         setup=snippets,
         install=install_snippets,
         proxied=proxied,

@@ -25,6 +25,7 @@ from pkgrepo.formats.maven.proxied.questions import (
 )
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format_site import serve
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Tree
@@ -32,7 +33,7 @@ from pkgrepo.repositories.format import Tree
 from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
 from .paths import METADATA_NAMES
-from .routes import MavenSite
+from .routes import ROUTES
 from .setup import install_snippets, snippets
 
 NAME = "maven"
@@ -54,7 +55,7 @@ def maven() -> Format:
             document_names=METADATA_NAMES,
             kept_kinds=(UPLOADED,),
         ),
-        resource=lambda repository, services: MavenSite(services, repository, caches).resource(),
+        resource=serve(ROUTES, caches),
         setup=snippets,
         install=lambda _url, name, version: install_snippets(name, version),
         proxied=Proxied(
