@@ -77,6 +77,8 @@ ROUTE_ACCESS = {
     "GET /info/scopes": PUBLIC,
     "GET /openapi.json": PUBLIC,
     "GET /package/<repository>/<package>": CONTENT_READERS,
+    "GET /package/<repository>/<package>/difference": CONTENT_READERS,
+    "GET /package/<repository>/<package>/difference/text": CONTENT_READERS,
     "GET /package/<repository>/<package>/downloads": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
     "GET /package/<repository>/<package>/difference": CONTENT_READERS,
